@@ -10,8 +10,6 @@ RESUME_IMAGES = 4000  # few training images, so that it takes seconds on a lapto
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """One entry of a state_dict."""
-
     name: str
     shape: tuple[int, ...]
     dtype: str  # "float32"
@@ -21,7 +19,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Opened:
-    """A checkpoint that somebody uploaded, held against one of our architectures."""
+    """An uploaded checkpoint, compared with one of our architectures."""
 
     format: str
     tensors: tuple[TensorInfo, ...]
@@ -36,7 +34,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class RoundTrip:
-    """A model's answers before it was saved and after it was loaded again."""
+    """A model's logits before it was saved, compared with those after loading."""
 
     saved_on: str
     loaded_on: str
@@ -52,7 +50,7 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class PartLosses:
-    """Losses of one part of a comparison between training through and resuming."""
+    """Losses of one of the three trainings that are compared."""
 
     lasts: ClassVar[bool] = True  # read after the end too: the result has none
     part: str  # "through", "resumed" or "weights"
@@ -61,7 +59,7 @@ class PartLosses:
 
 @dataclass(frozen=True)
 class Resumed:
-    """Training that was interrupted, beside training that was not."""
+    """Training that was interrupted and resumed, beside training without a break."""
 
     bytes: int  # size of the checkpoint in the middle
     contents: tuple[str, ...]  # its keys

@@ -25,7 +25,7 @@ TURNED = 0.04  # share above which its name fits, turned to read upward
 
 
 def draw(run: Run | None) -> None:
-    """The file of a run; before any has finished, of a model that was never trained."""
+    """Draw the checkpoint of a run, or of an untrained model if `run` is None."""
     st.code(_script(run.config.model if run else "ann"))
     st.markdown(words("save.script"), width=frame.PROSE)
     st.markdown(words("save.text"), width=frame.PROSE)
@@ -67,7 +67,7 @@ def _download(run: Run) -> None:
 
 
 def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
-    """The file as one bar of its bytes; the order in it is that of the tensors."""
+    """Draw the file as a bar of its bytes, in the order of the tensors."""
     largest = max(tensors, key=lambda tensor: tensor.bytes)
     numbers = sum(prod(tensor.shape) for tensor in tensors)
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)
@@ -83,7 +83,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
 
 
 def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    """A row per tensor with its place in the bar; what is no tensor comes last."""
+    """A row per tensor with its place in the bar; the last row is all other bytes."""
     rows: list[tuple] = [
         (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
         for each in tensors
@@ -97,10 +97,9 @@ def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
 
 
 def stacked(frame: pd.DataFrame) -> Chart:
-    """A file as one bar, from its first byte to its last, with a segment a tensor.
+    """A bar with a segment for each row of `stack`.
 
-    `frame` has the columns name, shape, bytes, start, end, layer. Layers have two
-    colors in turn; layer -1 is what is no tensor.
+    Layers have two colors in turn; layer -1 is all that is no tensor.
     """
     colors = charts.palette()
     whole = frame["end"].max()
@@ -131,7 +130,6 @@ def stacked(frame: pd.DataFrame) -> Chart:
 
 
 def tensor_table(tensors: Sequence[TensorInfo]) -> None:
-    """Names, shapes, dtypes, bytes, their share, and devices."""
     whole = sum(tensor.bytes for tensor in tensors) or 1
     rows = [
         (
@@ -157,12 +155,11 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
 
 
 def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
-    """At most as high as eight rows; with more it is scrolled."""
+    """A table of at most 300 pixels: a longer one scrolls."""
     figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
 
 
 def _script(model: str) -> str:
-    """Save, and load on any device, as a script of the learner's own does."""
     return (
         'torch.save(model.state_dict(), "model.pt")\n\n'
         f"model = {model.upper()}()  # elsewhere: build the same model first\n"

@@ -23,7 +23,7 @@ from core.watch import UNWATCHED, Watch
 
 
 def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
-    """Train through, and once more with an interruption after half of the epochs.
+    """Train without a break, and once more with a break after half of the epochs.
 
     The second half is trained twice: from all of the checkpoint, and from its weights
     alone. `config.epochs` is even, and an epoch has RESUME_IMAGES images. Reports
@@ -72,9 +72,9 @@ def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
 def train(
     part: str, training: Training, last: int, first_step: int, watch: Watch
 ) -> list[float]:
-    """Train up to and with epoch `last`; return the losses of all steps.
+    """Train to the end of epoch `last`; return the losses of all steps.
 
-    They are fetched and reported in bulk every REPORT_SECONDS.
+    The losses are fetched and reported in bulk every REPORT_SECONDS.
     """
     losses: list[float] = []
     pending: list[Tensor] = []  # still on the device

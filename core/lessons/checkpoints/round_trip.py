@@ -1,8 +1,4 @@
-"""Our own checkpoints: what is in one, and proof that it is the same model again.
-
-Files that strangers sent are opened in upload, training is resumed in
-core.lessons.checkpoints.resume.
-"""
+"""Our own checkpoints: their tensors, and proof that a loaded model is the same."""
 
 import io
 from typing import Any
@@ -37,7 +33,7 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
 def describe(
     tensors: dict[str, Tensor], saved_from: dict[int, str] | None = None
 ) -> tuple[TensorInfo, ...]:
-    """A line for each tensor of a state_dict."""
+    """Describe each tensor; `saved_from` comes from `read`."""
     return tuple(
         TensorInfo(
             name,
@@ -51,18 +47,15 @@ def describe(
 
 
 def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
-    """Names, shapes, dtypes, bytes and devices in one of our own checkpoints."""
     return describe(*read(checkpoint))
 
 
 def untrained(name: str) -> tuple[bytes, tuple[TensorInfo, ...]]:
-    """The file of a new model with that name, and what is in it."""
     file = state_dict.save(models.build(name))
     return file, inspect(file)
 
 
 def to_safetensors(checkpoint: bytes) -> bytes:
-    """The same tensors in a format that can hold nothing but tensors."""
     tensors, _ = read(checkpoint)
     return safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()})
 
@@ -95,9 +88,9 @@ def load_for_the_device(file: bytes) -> torch.device:
 
 
 def load_elsewhere(device_name: str) -> dict[str, str]:
-    """How each of these loads ends, in a process without the device.
+    """Save a file on the device, and load it in a process without the device.
 
-    The file was saved on the device. Where it can be loaded, its tensors' new device.
+    Returns the tensors' new device or the error, by the name of the loading function.
     """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"

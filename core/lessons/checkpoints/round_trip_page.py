@@ -48,7 +48,6 @@ PARTS = {
 
 
 def draw(run: Run | None, devices: Sequence[str]) -> None:
-    """A run's model on another device, and below it training that is resumed."""
     st.subheader(words("round_trip.heading"))
     st.markdown(words("round_trip.text"))
     if len(devices) == 1:
@@ -84,7 +83,7 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
 
 
 def _elsewhere(device: str) -> None:
-    """A file that was saved on the device, where there is no such device."""
+    """Show how a file from the device loads in a process without the device."""
     st.subheader(words("elsewhere.heading"))
     outline = simulated.outline("elsewhere", explained=True, device=device)
     with outline, explained("The file was not loaded"):
@@ -107,7 +106,6 @@ def _elsewhere(device: str) -> None:
 
 
 def _trip(job: Job) -> None:
-    """How far the answers of both models are apart."""
     trip: RoundTrip | None = job.value
     if trip is None:
         if not job.ended:
@@ -169,7 +167,6 @@ def _train_and_resume(config: RunConfig) -> None:
 
 
 def _resumed(job: Job) -> None:
-    """The three curves as far as they are trained, and how far they are apart."""
     config: RunConfig = job.arguments[0]
     with simulated.outline("resumed", device=config.device):
         _parts(job, config)
@@ -229,10 +226,7 @@ def _in_words(resumed: Resumed) -> None:
 
 @charts.live
 def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
-    """Training through as a broad band, resuming as a line on it, and the mistake.
-
-    For data with the columns part, step, loss. `at_step` is where it was interrupted.
-    """
+    """Draws the columns part, step, loss; `at_step` is the step of the interruption."""
     hues = (colors.of(backend), colors.text, colors.further[0])
     step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
     chart = alt.Chart(LATER).encode(

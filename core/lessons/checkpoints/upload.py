@@ -1,10 +1,9 @@
-"""A checkpoint that a stranger sent: opened without trust, and without running it.
+"""Open a checkpoint from a stranger without running any of it.
 
-`open_safely` is what the lab worker calls. It opens the file in a process of its own,
-with little memory and time, no device and no right to write, after looking at its
-structure from outside. torch.load is never called but with weights_only=True. What
-comes out are finite float32 numbers that make the model answer finite numbers: only
-these reach a process that has a device.
+The lab worker calls `open_safely`, which checks the file's structure and opens the file
+in a process with little memory and time, no device and no right to write. torch.load
+always gets weights_only=True. Only finite float32 numbers, with which the model gives
+finite answers, reach a process that has a device.
 """
 
 import io
@@ -64,10 +63,10 @@ ADVICE = (
 
 
 def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
-    """The checkpoint in `data`, held against `model`, or whichever fits best.
+    """The checkpoint in `data`, compared with `model` or else the most similar one.
 
-    `name` is what the file was called. Raises ExplainedError, one sentence and what to
-    do, for whatever is not a checkpoint of one of our architectures.
+    `name` is the file's name. Raises ExplainedError if the file is no checkpoint, or
+    if the app won't open it.
     """
     if len(data) > MAX_BYTES:
         raise _refusal(
@@ -97,7 +96,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
 
 
 def open_untrusted(data: bytes, model: str | None) -> Opened:
-    """Runs in the child."""
+    """The part of `open_safely` that runs in the child process."""
     try:
         kind, content, saved_from = _read(data)
         notes: list[str] = []
@@ -127,11 +126,11 @@ def _damaged(why: str) -> ExplainedError:
     )
 
 
-# Before it is opened
+# Checks before the file is opened
 
 
 def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
-    """The format, what is in the file, and the devices that it was saved from."""
+    """The file's format, its content, and the device of each storage by its address."""
     if not data:
         raise ExplainedError("The file is empty. Copy or download the file again.")
     if data.startswith(b"PK"):
@@ -146,10 +145,10 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
 
 
 def _checked_zip(data: bytes) -> bytes:
-    """Refuse an archive that torch.save has not written, before it is unpacked.
+    """Refuse an archive that torch.save has not written; return a new copy of it.
 
-    What is returned was written anew: of an archive with two tables of contents torch
-    may read another one than zipfile.
+    The copy is needed because an archive can have two tables of contents, and torch may
+    read the other one than zipfile does.
     """
     archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     entries = archive.infolist()
@@ -181,7 +180,7 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse pickles that are long, or that would reach a device; none is obeyed."""
+    """Refuse long pickles and those that would reach a device, without running any."""
     for _ in range(pickles):
         for operation, argument, _ in pickletools.genops(file):
             if file.tell() > MAX_INDEX_BYTES:
@@ -219,7 +218,7 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
 
 
 def _device(name: object) -> str:
-    """What a file says of where a tensor was, if it is the name of a device."""
+    """A device's name from the file; "not recorded" if it can't be such a name."""
     text = str(name)
     return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
 
@@ -235,11 +234,11 @@ def _read_safetensors(data: bytes) -> dict[str, Tensor]:
     return safetensors.torch.load(data)
 
 
-# What is in it
+# The tensors in the file
 
 
 def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
-    """The state_dict in what was loaded, out of the usual wrappers."""
+    """The state_dict in the content, without the usual dictionaries around it."""
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
@@ -275,7 +274,6 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
 
 
 def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, Tensor]:
-    """Names without what DataParallel and torch.compile put before all of them."""
     for _ in PREFIXES:
         for prefix, origin in PREFIXES.items():
             if all(name.startswith(prefix) for name in tensors):
@@ -287,7 +285,7 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
 
 
 def _check_tensors(tensors: dict[str, Tensor]) -> None:
-    """Refuse what is no plain tensor, before anything is done with it."""
+    """Refuse tensors that are too large or not plain."""
     claimed = 0
     for name, tensor in tensors.items():
         plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
@@ -315,7 +313,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
 
 
 def _check_model(checkpoint: bytes, name: str) -> None:
-    """Refuse weights that make no model: the numbers, as float32, and its answers."""
+    """Refuse weights or model outputs that are not finite."""
     for tensor_name, tensor in state_dict.unpack(checkpoint).items():
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
@@ -333,7 +331,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
         )
 
 
-# Whether it fits one of our architectures, and what differs
+# Comparison with our architectures
 
 
 def match(
@@ -343,10 +341,10 @@ def match(
     notes: list[str],
     model: str | None,
 ) -> Opened:
-    """The tensors of a file beside the architecture `model`, or the most alike one.
+    """Compare a file's tensors with `model`, or else with the most similar one.
 
-    `kind` is the file's format, `saved_from` as round_trip.read says,
-    `notes` what else to tell of the file, a sentence each.
+    `kind` is the file's format, `saved_from` comes from `round_trip.read`, and `notes`
+    are sentences about the file.
     """
     model = model or max(IMAGE_MODELS, key=lambda name: _likeness(name, tensors))
     expected = _expected(model)
@@ -385,25 +383,24 @@ def match(
 
 
 def _expected(model: str) -> dict[str, Tensor]:
-    """Names and shapes of an architecture, without its numbers."""
     with torch.device("meta"):
         return models.build(model).state_dict()
 
 
 def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
-    """Of all shapes in the model or the file, the share that both have: 0 to 1."""
+    """The share of shapes that the model and the file have in common: 0 to 1."""
     ours = {tensor.shape for tensor in _expected(model).values()}
     theirs = {tensor.shape for tensor in tensors.values()}
     return len(ours & theirs) / len(ours | theirs)
 
 
 def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
-    """Their names to ours, where shapes leave no doubt; else {}.
+    """Map the file's names to the model's; {} if the shapes leave a doubt.
 
-    Either all shapes agree in order, or for each (last part of the name, shape) there
-    are as many: safetensors sorts by name, so that the order of the layers is lost. Of
-    several, "conv2.weight" is taken before "conv10.weight"; in our models these are
-    the counters of batch norm, which do nothing once a model is trained.
+    Either all shapes agree in order, or each (last part of the name, shape) occurs
+    equally often: safetensors sorts by name and so loses the order of the layers. Among
+    several, "conv2.weight" comes before "conv10.weight"; in our models these are the
+    counters of batch norm, which do nothing after training.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))
@@ -424,13 +421,13 @@ def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
 
 
 def _natural(name: str) -> list[str | int]:
-    """To sort by: numbers in a name by what they are worth."""
+    """A sort key that puts "conv2" before "conv10"."""
     parts = re.split(r"(\d+)", name)  # every second one is a number
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def _alike(theirs: Tensor, ours: Tensor) -> bool:
-    """Whether a tensor can take the place: floats for floats, in the same shape."""
+    """Whether both have the same shape, and floats or else integers."""
     kinds = theirs.is_floating_point() == ours.is_floating_point()
     return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
 

@@ -1,6 +1,6 @@
-"""A checkpoint that a visitor uploads: opened by the lab worker, shown, evaluated.
+"""The upload of a checkpoint: the lab worker opens it, the page shows it.
 
-The web server hands its bytes on and looks at none of them.
+The web server passes the bytes on without reading them.
 """
 
 from typing import Any
@@ -30,7 +30,6 @@ MISTAKES = ("pickle_refused", "cuda_checkpoint", "wrong_architecture")
 
 
 def draw(machine: Machine | None, task: str | None) -> None:
-    """The uploader, what was found in the file, and its accuracy on a task's images."""
     st.markdown(words("load.text"))
     file = st.file_uploader(
         words("load.file", megabytes=MAX_MEGABYTES),
@@ -62,7 +61,7 @@ def draw(machine: Machine | None, task: str | None) -> None:
 
 
 def _open(file: Any, model: str | None) -> Opened | str:
-    """What is in the file, or why not; asked of the worker once."""
+    """The file's contents, or the error as text; the worker is asked once."""
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
     if key not in opened:
@@ -138,7 +137,6 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
 
 
 def wrong() -> None:
-    """Three mistakes with files, to be made on purpose."""
     st.markdown(words("wrong.text"))
     slug = st.segmented_control(
         "Mistake",

@@ -22,10 +22,10 @@ Wheels = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
-    """What collect_env's text, and that of the page's other lines, says of a machine.
+    """Diagnose a machine from the output of collect_env and the page's other lines.
 
     `releases` are PyTorch's wheels, as the newest torch at hand lists them. Raises
-    ExplainedError where the text isn't from collect_env, or has too little of a Mac.
+    ExplainedError if the text isn't from collect_env, or tells too little of a Mac.
     """
     lines = text[:MOST_CHARACTERS].replace("\r", "").split("\n")
     text = "\n".join(line[:MOST_OF_A_LINE] for line in lines)
@@ -39,7 +39,6 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
 
 
 def read(text: str, releases: Wheels = ()) -> Facts:
-    """The facts in the text; ExplainedError where it has none."""
     pairs = re.findall(r"(?m)^ *([A-Z][\w ]+?): *(.*?) *$", text)
     values = {name: "" if value in NOTHING else value for name, value in pairs[::-1]}
     if "PyTorch version" not in values:

@@ -20,8 +20,6 @@ VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "XPU": "Intel", "MPS": "Apple"}
 
 @dataclass(frozen=True)
 class VisibleDevice:
-    """A device of the accelerator, as torch sees it."""
-
     name: str
     architecture: str = ""  # "sm_90", "gfx1100"; "" where there is no such name
     complaint: str = ""  # torch's error when asked to compute on it; "" if it did
@@ -29,7 +27,7 @@ class VisibleDevice:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a machine says of itself. Whatever is unknown or not there is empty."""
+    """Facts about a machine. A fact that is unknown or absent is empty."""
 
     system: str = "Linux"  # as platform.system: "Linux", "Darwin", "Windows"
     machine: str = "x86_64"  # as platform.machine
@@ -58,29 +56,29 @@ class Facts:
 
     @property
     def build(self) -> str:
-        """The platform that this torch was built for."""
+        """The platform of torch's build: "CUDA", "ROCm", "XPU", "MPS" or "CPU"."""
         built = {"ROCm": self.hip, "CUDA": self.cuda, "XPU": self.xpu, "MPS": self.mps}
         return next((build for build, known in built.items() if known), "CPU")
 
     @property
     def vendor(self) -> str:
-        """Whose GPUs this torch was built for; "" where it was for the CPU alone."""
+        """The maker of the GPUs that torch was built for; "" for a CPU build."""
         return VENDORS.get(self.build, "")
 
     @property
     def present(self) -> list[str]:
-        """Vendors of the GPUs that are here, those that torch serves best first."""
+        """Vendors of this machine's GPUs, those that torch serves best first."""
         here = {*self.vendors, *(["NVIDIA"] if self.nvidia_gpus else [])}
         return [each for each in ("NVIDIA", "AMD", "Intel") if each in here]
 
     @property
     def first(self) -> VisibleDevice | None:
-        """The device that a process computes on, where it names none."""
+        """The device that a process computes on by default."""
         return self.seen[0] if self.seen else None
 
     @property
     def setting(self) -> tuple[str, str] | None:
-        """The first variable that is set of those that hide GPUs from this build."""
+        """Name and value of the first variable that hides GPUs from this build."""
         values = dict(self.variables)
         names = HIDING.get(self.build, ())
         return next(((name, values[name]) for name in names if name in values), None)
@@ -88,7 +86,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What to tell a person; the texts are Markdown."""
+    """Texts for the page, in Markdown."""
 
     state: Literal["accelerator", "cpu", "broken"]
     verdict: str  # one sentence: what is trained on, and why
@@ -100,7 +98,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class DeviceDetails:
-    """What a device is, for as long as the app runs. None: it does not tell."""
+    """What doesn't change while the app runs; None if unknown."""
 
     device: str  # "cuda:0"
     device_name: str
@@ -124,7 +122,7 @@ class DeviceDetails:
 
 @dataclass(frozen=True)
 class DeviceLoad:
-    """How full and how busy a device is now. None: it does not tell."""
+    """How full and how busy a device is now; None if unknown."""
 
     device: str
     free_bytes: int | None

@@ -1,7 +1,7 @@
-"""Why torch trains on what it trains on: from facts about a machine to a diagnosis.
+"""Find out from facts about a machine why torch uses a device or can't use it.
 
-`facts` collects, this file concludes, so every cause of "no GPU" can be tested on any
-machine. The texts of a cause are in words.toml, under the name of its function.
+`facts` collects and this file concludes, so every cause of "no GPU" can be tested on
+any machine. The texts of a cause are in words.toml, under the name of its function.
 """
 
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def other_build(facts: Facts) -> Answer:
 
 
 def _right_build(facts: Facts) -> dict[str, str]:
-    """The build that the first GPU needs, how to get it, and the command if any."""
+    """Words about the build that the first GPU needs, and the command to install it."""
     present = facts.present[0]
     needed = BUILDS[present]
     if present == "NVIDIA":
@@ -281,7 +281,7 @@ def diagnose(facts: Facts) -> Diagnosis:
 
 
 def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
-    """The texts of a cause, with what every machine tells and `further` filled in."""
+    """The texts of a cause; `facts` and `further` fill their placeholders."""
     message = _quote(facts.complaint)
     fields = LINKS | {
         "torch": f"torch {_plain(facts.torch)}".strip(),
@@ -336,7 +336,7 @@ def _split(architecture: str) -> tuple[str, int]:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """(2, 15, 0) for "2.15.0+cu132"; as far as there are numbers."""
+    """(2, 15, 0) for "2.15.0+cu132"; ends before the first part that is no number."""
     parts = text.partition("+")[0].split(".")
     return tuple(map(int, takewhile(str.isdecimal, parts)))
 
@@ -344,7 +344,7 @@ def version(text: str) -> tuple[int, ...]:
 def _newest_wheel(
     facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
 ) -> str:
-    """The newest CUDA version of PyTorch's wheels that fits; "" where none does.
+    """The newest CUDA version of PyTorch's wheels that fits; "" if none does.
 
     `fits` gets the version and the architectures that the wheel has code for.
     """
@@ -364,7 +364,7 @@ def _setting(setting: tuple[str, str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """As code, so that nothing in it is taken for Markdown."""
+    """The text as code, so that Markdown in it has no effect."""
     return f"`{_plain(text)}`" if text.strip() else "nothing."
 
 

@@ -23,7 +23,6 @@ WIDE = LEFT + BETWEEN + RIGHT
 
 
 def verdict(diagnosis: Diagnosis) -> None:
-    """Blue for the CPU, orange for the accelerator, an error where it is broken."""
     if diagnosis.state == "broken":
         st.error(f"**{diagnosis.verdict}**", icon=":material/error:")
     with st.container(border=True):
@@ -38,13 +37,13 @@ def verdict(diagnosis: Diagnosis) -> None:
 
 
 def of_the_server() -> None:
-    """Whose machine the page describes, for a visitor who comes from another one."""
+    """Tell a remote visitor that the page describes the server."""
     if not is_direct(st.context.headers):
         st.info(words("pasted.server"), icon=":material/dns:")
 
 
 def another(facts: Facts) -> None:
-    """The same diagnosis of the machine whose report is pasted."""
+    """A form that diagnoses another machine from its pasted report."""
     st.markdown(words("pasted.ask"), width=frame.PROSE)
     st.code(words("pasted.lines"), language="bash", wrap_lines=True)
     with st.form("another_machine", border=False):
@@ -56,7 +55,6 @@ def another(facts: Facts) -> None:
 
 
 def code(diagnosis: Diagnosis) -> None:
-    """The code that ran, and all causes with the one that applies here."""
     causes = "\n".join(
         f"{number}. `{cause.__name__}`: {(cause.__doc__ or '').partition('.')[0]}"
         + (" **← this machine**" if cause.__name__ == diagnosis.cause else "")
@@ -74,8 +72,6 @@ def code(diagnosis: Diagnosis) -> None:
 
 
 class Branch(NamedTuple):
-    """A question, and how it was answered here."""
-
     question: str  # "" for what is left when all answers are no
     leads_to: str  # after a yes
     asked: bool  # else the way had ended before
@@ -83,7 +79,7 @@ class Branch(NamedTuple):
 
 
 def draw(diagnosis: Diagnosis) -> None:
-    """The way through the causes, with the branches that were taken in bold."""
+    """Draw the questions, with the branches that were taken in bold."""
     answers = [
         f"{branch.question} {'yes' if branch.yes else 'no'}"
         for branch in branches(diagnosis)
@@ -94,7 +90,7 @@ def draw(diagnosis: Diagnosis) -> None:
 
 
 def branches(diagnosis: Diagnosis) -> list[Branch]:
-    """The groups of causes in turn; none is asked after the one that applies."""
+    """A branch per group of causes; none is asked after the one with the cause."""
     way, asked = [], True
     for name, group in BRANCHES.items():
         texts = words.table("branches")[name]
@@ -106,13 +102,13 @@ def branches(diagnosis: Diagnosis) -> list[Branch]:
 
 
 def _in_words(cause: str) -> str:
-    """A cause by the name of its function: "no GPU"."""
+    """ "no GPU" for "no_gpu"."""
     return cause.replace("_", " ").replace("gpu", "GPU")
 
 
 # Mermaid breaks these labels and draws them at half the size on the same width.
 def picture(diagnosis: Diagnosis, colors: Palette) -> str:
-    """An SVG: questions from top to bottom, what they lead to on their right."""
+    """An SVG: questions from top to bottom, with their outcomes on the right."""
     ink = {"cpu": colors.cpu, "broken": colors.wrong}
     strong = ink.get(diagnosis.state, colors.accelerator)
     way = branches(diagnosis)
@@ -126,7 +122,6 @@ def picture(diagnosis: Diagnosis, colors: Palette) -> str:
 
 
 def _row(at: int, branch: Branch, strong: str) -> Iterator[str]:
-    """A question and its two arrows, at a height of its own."""
     top = at * STEP
     middle = top + HIGH / 2
     yes = strong if branch.yes else ""
@@ -150,7 +145,7 @@ def _row(at: int, branch: Branch, strong: str) -> Iterator[str]:
 def _part(
     shape: str, text: str, x: float, y: float, color: str, anchor: str = "start"
 ) -> str:
-    """A shape and its text, in bold where the way has a color."""
+    """A shape and its text, in bold if `color` is not ""."""
     line = f'stroke="{color}" stroke-width="3"' if color else 'stroke-width="1"'
     weight = "bold" if color else "normal"
     return (

@@ -1,9 +1,9 @@
-"""Collect the facts about this machine that `diagnosis` concludes from.
+"""Collect the facts about this machine for `diagnosis`.
 
-Everything is asked for anew. Call it in a process of its own (core.jobs.sandbox): a
-driver may hang or crash, and torch asks for its accelerator only once in a process.
+Run `probe` in a process of its own (core.jobs.sandbox): a driver may hang or crash, and
+torch looks for its accelerator only once in a process.
 
-Nothing here names a person, a machine or a place in it: people paste it into forums.
+The facts name no person, machine or folder, since people paste them into forums.
 """
 
 import csv
@@ -33,7 +33,6 @@ CLASSES = ("03", "12")
 
 
 def probe() -> Facts:
-    """The facts, as they are now. What can't be found out is left empty."""
     driver = nvml.read()
     version, names = driver.version, tuple(gpu.name for gpu in driver.gpus)
     if not version:
@@ -74,7 +73,7 @@ def probe() -> Facts:
 
 
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
-    """The accelerator's type, its devices, each tried, and the complaint if none."""
+    """The accelerator's type and its devices, each tried, or the complaint if none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         here = devices.accelerator()
@@ -111,7 +110,7 @@ def architecture(device: torch.device) -> str:
 
 
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """CUDA versions of PyTorch's wheels for this machine, with codes; since 2.9."""
+    """CUDA versions of PyTorch's wheels and their codes; () before torch 2.9."""
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     known = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
     return tuple(
@@ -122,13 +121,13 @@ def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def vendors() -> tuple[str, ...]:
-    """Vendors of the GPUs on the bus, as the system lists them, driver or not."""
+    """Vendors of all GPUs that the system lists, even without a driver."""
     ids = _windows_ids() if sys.platform == "win32" else _pci_ids()
     return tuple(sorted({VENDORS[number] for number in ids if number in VENDORS}))
 
 
 def _pci_ids(bus: Path = Path("/sys/bus/pci/devices")) -> list[str]:
-    """PCI vendor numbers of all GPUs, "10de"; Linux has this folder."""
+    """PCI vendor numbers of all GPUs, like "10de"; only Linux has this folder."""
     return [
         _read(device / "vendor").strip().removeprefix("0x")
         for device in bus.glob("*")
@@ -137,7 +136,6 @@ def _pci_ids(bus: Path = Path("/sys/bus/pci/devices")) -> list[str]:
 
 
 def _windows_ids() -> list[str]:
-    """PCI vendor numbers of all display adapters that Windows has set up."""
     if sys.platform != "win32":
         return []
     import winreg
@@ -193,7 +191,7 @@ def run_tool(name: str, *arguments: str, seconds: float = TOOL_SECONDS) -> str:
 
 
 def anonymous(text: str) -> str:
-    """Without the home folder, and the names of the user and of the machine."""
+    """The text without the home folder and the names of the user and the machine."""
     private = {str(Path.home()): "~", socket.gethostname(): "host"}
     with suppress(Exception):  # a user without a name, as in some containers
         private[getpass.getuser()] = "user"

@@ -13,7 +13,6 @@ from core.measure import nvml
 
 
 def describe() -> list[DeviceDetails]:
-    """All devices, by what does not change while the app runs."""
     driver = nvml.read()
     return [details(device, driver) for device in devices.every()]
 
@@ -28,7 +27,7 @@ def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
 
 
 def now() -> list[DeviceLoad]:
-    """Memory in use, and for NVIDIA GPUs how busy and how warm they are."""
+    """Memory of all devices; load and temperature of NVIDIA GPUs."""
     gpus = {gpu.uuid: (gpu.busy_percent, gpu.celsius) for gpu in nvml.read().gpus}
     return [
         DeviceLoad(str(d), *devices.memory(d), *gpus.get(devices.uuid(d), ()))
@@ -70,7 +69,6 @@ def cuda_formats(major: int, minor: int) -> list[str]:
 
 
 def xpu(here: DeviceDetails) -> DeviceDetails:
-    """An Intel GPU."""
     properties = torch.xpu.get_device_properties(here.device)
     return replace(
         here,
@@ -83,7 +81,6 @@ def xpu(here: DeviceDetails) -> DeviceDetails:
 
 
 def mps(here: DeviceDetails) -> DeviceDetails:
-    """The GPU in Apple silicon; its memory is the Mac's."""
     if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
         here = replace(here, multiprocessors=torch.backends.mps.get_core_count())
     return replace(here, runtime="Metal", lacks=["float64"], shared_memory=True)
@@ -131,7 +128,7 @@ def capabilities() -> set[str]:
 
 
 def from_cpuinfo(path: Path) -> set[str]:
-    """The same from Linux, for a torch without get_capabilities."""
+    """`capabilities` on Linux, for a torch without torch.cpu.get_capabilities."""
     text = path.read_text() if path.exists() else ""
     flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.M)
     return {CPUINFO.get(flag, flag) for flag in flags[1].split()} if flags else set()
@@ -160,7 +157,7 @@ def physical_cores() -> int | None:
 
 
 def blas() -> str:
-    """The library that multiplies matrices on the CPU: "mkl", "open", "accelerate"."""
+    """The library that multiplies matrices on the CPU, such as "MKL and oneDNN"."""
     named = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
     names = {"mkl": "MKL", "open": "OpenBLAS", "accelerate": "Accelerate"}
     library = names.get(named[1], named[1]) if named else "unknown"

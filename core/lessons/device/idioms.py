@@ -50,7 +50,7 @@ def announced() -> str:
 
 
 def answers() -> dict[str, str]:
-    """Each idiom's answer in this process, by its name, and what they "printed"."""
+    """Each idiom's answer by the idiom's name, and the output under "printed"."""
     idioms = (classic, with_mps, any_accelerator, unchecked, checked, announced)
     with redirect_stdout(StringIO()) as printed:
         found = {idiom.__name__: idiom() for idiom in idioms}
@@ -58,9 +58,9 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """The same beside the simulated accelerator, which this process has from then on.
+    """`answers` with the simulated accelerator, which the process then keeps.
 
-    Raises ExplainedError where the simulated accelerator can't be had.
+    Raises ExplainedError if there is no simulated accelerator.
     """
     devices.resolve(SIMULATED)
     return answers()

@@ -45,25 +45,20 @@ simulated_answers: KeptAnswer[dict[str, str]] = KeptAnswer(
 
 @st.cache_data(ttl=LIVE_SECONDS / 2, show_spinner=False)
 def live() -> dict[str, DeviceLoad]:
-    """Memory and load of each device, by its name."""
     loads = engine().ask("core.lessons.device.hardware:now")
     return {load.device: load for load in loads}
 
 
 @st.fragment(run_every=LIVE_SECONDS)
 def watch(shown: Facts) -> None:
-    """Draw the page anew when the worker has found other facts than those `shown`."""
+    """Redraw the page when the worker has found other facts than those `shown`."""
     if facts.newest not in (None, shown):
         st.rerun()
 
 
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
-    """A card per device: what it is, and how full and how busy it is now.
-
-    Where there are several machines, all are listed above, and the cards are of the
-    one that answers.
-    """
+    """A card per device of the worker that answers, below a list of all machines."""
     hosts.table()
     with explained("The worker could not describe the devices"):
         loads = live()
@@ -115,7 +110,6 @@ def _known(device: DeviceDetails) -> dict[str, Any]:
 
 
 def idioms(answers: dict[str, str]) -> None:
-    """Three ways to ask for a device: what each answers here, and what it misses."""
     st.markdown(words("code.ways"))
     for name, texts in words.table("idioms").items():
         left, right = st.columns([6, 5], gap="medium")
@@ -129,7 +123,6 @@ def idioms(answers: dict[str, str]) -> None:
 
 
 def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
-    """What the three answer here, and in a process with the simulated accelerator."""
     with simulated.outline("idioms", explained=True):
         rows = [
             f"| **{texts['label']}** | `{answers[name]}` | `{with_sim[name]}` |"
@@ -140,7 +133,7 @@ def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
 
 
 def trap(answers: dict[str, str]) -> None:
-    """An answer of torch.accelerator that is no check, the one that is, and a name."""
+    """Explain an answer of torch that looks like a check but is none."""
     text = words("trap.unchecked", answer=answers["unchecked"])
     if answers["checked"]:
         text += words("trap.checked", answer=answers["checked"])
@@ -150,7 +143,7 @@ def trap(answers: dict[str, str]) -> None:
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
-    """All that the page knows, to be pasted into a question on a forum."""
+    """All that the page knows as JSON, for a question in a forum."""
     machine = engine().machine()
     known = {
         "verdict": diagnosis.verdict,

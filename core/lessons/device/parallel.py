@@ -64,10 +64,9 @@ def in_turn(value: Any, factor: Any) -> Any:
 
 
 def with_short_vectors(side: int) -> list[float]:
-    """Seconds of each product by one core, four numbers an instruction.
+    """Seconds of each product on one core with SSE2 alone: four numbers at once.
 
-    For a process of its own, since MKL reads the variable once. Its compatible branch
-    has SSE2 alone.
+    Needs a process of its own, since MKL reads the variable only once.
     """
     os.environ["MKL_CBWR"] = "COMPATIBLE"
     a = torch.rand(side, side)
@@ -79,7 +78,7 @@ def with_short_vectors(side: int) -> list[float]:
 def measure(
     device_name: str, watch: Watch = UNWATCHED, size: int | None = None
 ) -> Multiplications:
-    """Seconds for one multiplication by each way, reported one by one."""
+    """Time one multiplication in each way; reports each Multiplied."""
     device = devices.resolve(device_name)
     cores = devices.usable_cores()
     found = []

@@ -38,7 +38,6 @@ class Parallel(Lab):
         return job.value or tuple(reported(job, Multiplied))
 
     def chart(self, result: Multiplications | tuple[Multiplied, ...]) -> None:
-        """A dot per way for each kind of work, over logarithmic time."""
         found = result if isinstance(result, tuple) else result.found
         frame = figures.readings(found, "work", "way", "device", nanoseconds=1e9)
         colors = charts.palette()
@@ -70,14 +69,12 @@ class Parallel(Lab):
         st.altair_chart(dots, alt=alt_text)
 
     def finding(self, result: Multiplications) -> Finding:
-        """How many times as fast one core is as the loop."""
         at_once = result.readings(AT_ONCE)
         over = apart(at_once["Python loop"], at_once["One core"])
         sentence = over.sentence("the Python loop", "one core")
         return Finding(sentence, spanned(TIMES, (10, 1000), *over.interval))
 
     def lines(self, result: Multiplications) -> list[str]:
-        """How many times as fast each is as the one before it, and why."""
         at_once, chain = result.at(AT_ONCE), result.at(IN_TURN)
         loop, lines = at_once["Python loop"], [self.words["core"]]
         readings = result.readings(AT_ONCE)

@@ -33,7 +33,7 @@ CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
 def draw_forward_memory() -> None:
-    """What `no_grad` saves, by the accounts of the simulated accelerator."""
+    """Show what `no_grad` saves on the simulated accelerator, which counts bytes."""
     address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
     with outline, explained("The memory was not counted"):
@@ -87,7 +87,6 @@ class Modes(Lab):
         return Finding(text, spanned(MEMORY_GUESSES, (2, 10), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
-        """The price of recording in memory and in time, for each model."""
         by_name = {(cost.model, cost.mode): cost for cost in costs}
         lines = []
         for model in filter(None, dict.fromkeys(cost.model for cost in costs)):
@@ -152,7 +151,6 @@ class Precisions(Lab):
         return None
 
     def lines(self, costs: tuple[PrecisionCost, ...]) -> list[str]:
-        """How fast each is, and how many answers it changes, against float32."""
         full, *others = costs
         right = f"{full.correct / full.images:.2%} of the predictions are right"
         lines = [f"**{full.precision}**: {right}."]

@@ -7,8 +7,6 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How well one class is recognized."""
-
     name: str
     precision: float  # correct share of the images given this class
     recall: float  # recognized share of the images of this class
@@ -18,8 +16,6 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model's answers to the whole test set."""
-
     environment: Environment
     classes: tuple[ClassScore, ...]
     confusion: tuple[tuple[int, ...], ...]  # [true class][predicted class]
@@ -37,8 +33,6 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class ModeCost:
-    """What evaluating costs in one autograd mode."""
-
     mode: str  # "gradients", "no_grad", "inference_mode"
     seconds: tuple[float, ...]  # one for each repeat
     peak_bytes: int | None  # None where the device does not tell
@@ -49,8 +43,6 @@ class ModeCost:
 
 @dataclass(frozen=True)
 class PrecisionCost:
-    """What the answers to the whole test set cost in one precision."""
-
     precision: str  # "float32", "TF32", "bfloat16"
     seconds: tuple[float, ...]  # one for each repeat
     changed: int  # answers that are others than in float32

@@ -1,7 +1,4 @@
-"""Look closely at a trained model: every answer to the test set, and what asking costs.
-
-The loop itself is `core.loops.predict`.
-"""
+"""A trained model's answers to the test set, and their cost in each autograd mode."""
 
 from functools import partial
 from math import isqrt, sqrt
@@ -32,7 +29,6 @@ MODE_IMAGES = 2000
 def evaluate(
     checkpoint: bytes, config: RunConfig, device_name: str = "auto"
 ) -> Evaluation:
-    """The answers of the model in `checkpoint`, which was trained as `config` says."""
     device = devices.resolve(device_name)
     dataset = datasets.load(config.task)
     model = state_dict.load(checkpoint, config.model, device)
@@ -90,13 +86,13 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     middle = share + z * z / (2 * total)
     reach = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
-    # At its ends the interval meets the share, but for rounding.
+    # Rounding must not move an end of the interval past the share.
     low, high = (middle - reach) / scale, (middle + reach) / scale
     return max(0.0, min(low, share)), min(1.0, max(high, share))
 
 
 def _torchmetrics():
-    """Imported late: it takes seconds, and brings torchvision with it."""
+    """Imported late, since it takes seconds and imports torchvision too."""
     try:
         from torchmetrics.functional import classification
     except (ImportError, RuntimeError, AttributeError) as error:
@@ -117,7 +113,7 @@ def images(task: str, indices: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, 
 def probabilities(
     checkpoint: bytes, config: RunConfig, pixels: np.ndarray
 ) -> tuple[float, ...]:
-    """What the model makes of one picture, uint8 (28, 28): a probability a class."""
+    """The probability of each class for one picture, uint8 (28, 28)."""
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device).eval()
     image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
@@ -130,7 +126,7 @@ def probabilities(
 def drawing(
     checkpoint: bytes, config: RunConfig, ink: bytes
 ) -> tuple[bytes, tuple[float, ...]]:
-    """The pixels that are made of a drawing, and what the model makes of them.
+    """The pixels made from a drawing, and the probability of each class.
 
     `ink` is a square of uint8, 255 where the stroke is thickest.
     """
@@ -141,7 +137,7 @@ def drawing(
 
 
 def _check_answers(outputs: Tensor) -> None:
-    """Raise ExplainedError where an answer, a row of (n, classes), is no numbers."""
+    """Raise ExplainedError if an output (n, classes) is NaN or infinite."""
     if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
             f"For {odd:,} of {len(outputs):,} images, the model's output is NaN or "

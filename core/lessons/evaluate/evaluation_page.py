@@ -41,10 +41,9 @@ Pair = tuple[int, int]  # true class, predicted class
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def evaluation(run_id: str, _anew: bool = False) -> Job:
-    """The answers of a finished run to the whole test set, as the job that had them.
+    """A job with a finished run's answers to the whole test set.
 
-    A worker is asked once: they are kept for all visitors, and over a restart. Whoever
-    wants them anew clears them here before.
+    All visitors share it, and it outlasts a restart.
     """
     kept = None if _anew else measured.newest(EVALUATE, run_id)
     return kept or _ask(run_id)
@@ -64,7 +63,6 @@ def _ask(run_id: str) -> Job:
 
 
 def before_any_run() -> None:
-    """Where no run has finished: the images that a model will be asked about."""
     st.markdown("You haven't trained an image model yet.")
     if st.button("Train one", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
@@ -73,7 +71,7 @@ def before_any_run() -> None:
 
 
 def guess_hardest(shown: Run, found: Evaluation) -> str | None:
-    """Which class the learner takes for the hardest, asked once for each task."""
+    """Ask once for each task which class is the hardest; None until answered."""
     key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
     if (guessed := guess.made(key)) is None:
         with controls.row():
@@ -84,10 +82,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
 
 
 def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
-    """Test accuracy, its interval, and how many images are classified correctly.
-
-    And the hardest class, once there is a guess.
-    """
+    """Show the accuracy and its interval; with a guess, also the hardest class."""
     low, high = found.interval
     hardest = _hardest_first(found)[0]
     told = {f"Hardest: {hardest.name}": f"{hardest.recall:.0%}"} if guessed else {}
@@ -103,7 +98,6 @@ def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
 
 
 def _hardest_first(found: Evaluation) -> list[ClassScore]:
-    """The classes, first the one of whose images the fewest are recognized."""
     return sorted(found.classes, key=lambda each: each.recall)
 
 
@@ -112,7 +106,7 @@ def _surest(found: Evaluation, indices: Iterable[int], most: int) -> list[int]:
 
 
 def mistakes(shown: Run, found: Evaluation) -> None:
-    """The surest of the images that are not what the model says."""
+    """Show the mistakes of which the model is surest."""
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
@@ -138,7 +132,6 @@ def mistakes(shown: Run, found: Evaluation) -> None:
 
 @st.fragment
 def confusion(shown: Run, found: Evaluation) -> None:
-    """The confusion matrix, and beside it the images of the cell that is selected."""
     names = [each.name for each in found.classes]
     worst = _most_common_mistake(found)
     left, right = st.columns([6, 4], gap="medium")
@@ -176,7 +169,7 @@ def _most_common_mistake(found: Evaluation) -> Pair:
 
 
 def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
-    """The images of a cell of the matrix, the surest first, in one picture."""
+    """Show the surest images of a cell of the matrix."""
     true, predicted = (found.classes[each].name for each in pair)
     answers = zip(found.targets, found.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]
@@ -195,7 +188,6 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
 
 
 def class_table(found: Evaluation, guessed: str) -> None:
-    """Precision, recall and F1 of each class, the hardest beside the guess at it."""
     hardest = _hardest_first(found)[0]
     if guessed != guess.SHOWN:
         share = f"the model recognizes {hardest.recall:.0%} of these images"
@@ -221,7 +213,7 @@ def class_table(found: Evaluation, guessed: str) -> None:
 
 
 def _percent(column: str, meaning: str) -> Any:
-    """A column of shares; as bars, all of them would not be on a phone's screen."""
+    """A column of shares: numbers on a phone, where bars would be too wide."""
     kind = st.column_config
     if controls.on_phone():
         return kind.NumberColumn(column, help=meaning, format="%.1f%%")
@@ -238,8 +230,8 @@ def confusion_chart(
 ) -> Chart:
     """Rows are true classes, columns predicted; select a cell to get (true, predicted).
 
-    Right answers are gray. The shade of an error is its share of its row. `order` is
-    that of the classes; the cell that is `chosen` is selected at first.
+    Right answers are gray; the shade of an error is its share of the row. `order` sorts
+    the classes; at first, the cell `chosen` is selected.
     """
     table = pd.DataFrame(counts, classes, classes).rename_axis("true").reset_index()
     frame = table.melt("true", var_name="predicted", value_name="count")

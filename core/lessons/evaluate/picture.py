@@ -1,4 +1,4 @@
-"""A picture of a piece of clothing, turned into one as Fashion-MNIST has them.
+"""Turn a picture of a piece of clothing into one like Fashion-MNIST's.
 
 The dataset's own way (Xiao, Rasul and Vollgraf, arXiv:1708.07747, section 2): trim the
 edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, center
@@ -20,8 +20,7 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# By name: left to itself, Pillow would hand a file that calls itself PostScript to
-# Ghostscript, whatever its ending.
+# Without this list, Pillow would hand a PostScript file of any name to Ghostscript.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
@@ -35,7 +34,7 @@ LEAST_SHARE = 1e-3  # share of pixels that have to differ; single ones are noise
 
 @dataclass(frozen=True)
 class Picture:
-    """What became of it, from step to step; each a uint8 array (height, width)."""
+    """`steps` has a uint8 array (height, width) for each step, by the step's name."""
 
     steps: dict[str, Any]
     pixels: Any  # uint8 (28, 28), as the model sees it
@@ -43,7 +42,7 @@ class Picture:
 
 
 def prepare_apart(data: bytes) -> Picture:
-    """`prepare` in a process that may die of a file which was made to do harm."""
+    """`prepare` in a process of its own, which a harmful file may crash."""
     try:
         return sandbox.call(
             "core.lessons.evaluate.picture:prepare",
@@ -68,7 +67,7 @@ def prepare(data: bytes) -> Picture:
 
 
 def in_gray(gray: np.ndarray) -> Picture:
-    """The same for pixels that have been read: 0 is black, 1 is white."""
+    """`prepare` for pixels that are already read, from 0 (black) to 1 (white)."""
     background = float(np.median(_edge(gray)))
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST
@@ -100,7 +99,7 @@ def in_gray(gray: np.ndarray) -> Picture:
 
 
 def _open(data: bytes) -> Image.Image:
-    """The picture in gray, upright, at most WORKING_SIZE large."""
+    """The picture in gray, upright, with at most WORKING_SIZE pixels a side."""
     if len(data) > MOST_BYTES:
         raise ExplainedError(
             f"The file is {len(data) / 1e6:.0f} MB, and the limit is "
@@ -133,12 +132,12 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _is_thin(pixels: np.ndarray) -> bool:
-    """Whether its short edge would be less than a pixel where the long one is SIZE."""
+    """Whether the short edge is less than a pixel when the long one has SIZE pixels."""
     return max(pixels.shape) > SIZE * min(pixels.shape)
 
 
 def _edge(gray: np.ndarray) -> np.ndarray:
-    """The pixels around the picture, a fiftieth of it wide."""
+    """A border of the picture, a fiftieth of its shorter side wide."""
     width = max(1, min(gray.shape) // 50)
     inner = np.zeros(gray.shape, dtype=bool)
     inner[width:-width, width:-width] = True
@@ -146,5 +145,5 @@ def _edge(gray: np.ndarray) -> np.ndarray:
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:
-    """0 to 1 as uint8 0 to 255."""
+    """uint8 from 0 to 255, for floats from 0 to 1."""
     return (np.clip(values, 0, 1) * 255).round().astype(np.uint8)

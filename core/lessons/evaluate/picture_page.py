@@ -27,13 +27,12 @@ ZOOM = 6  # screen pixels for a pixel of the 28×28
 
 
 def draw(run: Run) -> None:
-    """Choose a picture; see it as the model sees it, and the ten probabilities."""
     result = run.result
     assert result is not None
     source = st.radio("Picture", SOURCES, horizontal=True, key="picture_source")
     found, given, what = None, None, ""
     if source != "A test image":
-        given = _given(source)
+        given = _uploaded(source)
         if given is None:
             return
         # By name: where the next file is not taken, this one is still the newest.
@@ -95,8 +94,7 @@ def _random(total: int) -> None:
     st.session_state.picture_number = random.randrange(total)
 
 
-def _given(source: str) -> UploadedFile | None:
-    """The file that was chosen or photographed, if there is one."""
+def _uploaded(source: str) -> UploadedFile | None:
     if source == "A file":
         return st.file_uploader(
             "A picture of a piece of clothing on a plain background",
@@ -111,7 +109,6 @@ def _given(source: str) -> UploadedFile | None:
 
 @st.cache_data(max_entries=16, show_spinner=False)  # 1 MB each
 def _prepared(data: bytes) -> Picture:
-    """The picture as 28×28, made in a process that may die of it."""
     path = "core.lessons.evaluate.picture:prepare_apart"
     return ask(path, data, seconds=60, lane="upload")
 
@@ -134,7 +131,6 @@ def _steps(picture: Picture) -> None:
 def probability_chart(
     classes: list[str], values: tuple[float, ...], backend: str
 ) -> Chart:
-    """A bar per class with its probability; the likeliest one in the device's color."""
     colors = charts.palette()
     frame = pd.DataFrame({"class": classes, "p": values, "best": False})
     frame.loc[frame["p"].idxmax(), "best"] = True

@@ -21,10 +21,7 @@ REPEATS = 5
 def compare(
     checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[PrecisionCost, ...]:
-    """Seconds for the whole test set, and how many answers are others than float32's.
-
-    In the precisions that this device has.
-    """
+    """Time the test set in each precision of this device, and count changed answers."""
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
@@ -50,7 +47,7 @@ def compare(
 
 
 def precisions(device: torch.device) -> list[str]:
-    """NVIDIA's GPUs have TF32 since Ampere."""
+    """The device's precisions: NVIDIA's GPUs have TF32 since Ampere."""
     nvidia = device.type == "cuda" and torch.version.cuda
     if nvidia and torch.cuda.get_device_capability(device) >= (8, 0):
         return [FLOAT32, TF32, BFLOAT16]

@@ -1,7 +1,7 @@
 """One batch through the training loop, stopped after each step to look at the tensors.
 
-Nothing is stored between two looks: a batch is made again from the seed, with as many
-batches before it as it had.
+Nothing is stored between two looks: each look trains again from the seed, up to the
+batch.
 """
 
 import threading
@@ -119,7 +119,7 @@ def inspect_batch(
 def counted(
     steps: Iterator[dict[str, Tensor]],
 ) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
-    """What each step has made, and what the simulated accelerator counted in it."""
+    """Each step's tensors, and what the simulated accelerator counted meanwhile."""
     while True:
         with ledger.counting() as counts:
             made = next(steps, None)
@@ -134,10 +134,10 @@ def held(
     optimizer: Optimizer,
     allocated: int,
 ) -> tuple[Held, ...]:
-    """The bytes in the memories. AdamW counts its steps on the host.
+    """Bytes by name and memory. AdamW counts its steps on the host.
 
-    What else the simulated accelerator has allocated, of `allocated` bytes before the
-    model was made, autograd has saved for the backward pass.
+    `allocated` counts the simulated accelerator's bytes before the model was made. What
+    exceeds these and the tensors is saved by autograd for the backward pass.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

@@ -34,7 +34,6 @@ MOVE_SECONDS = 0.9  # length of the animation
 
 
 def draw(task: str, model: str, device: str) -> None:
-    """Introduce and draw the batch."""
     names = {"task": format.NAMES[task], "model": format.NAMES[model]}
     with simulated.outline("batch", device=device):
         st.markdown(words("batch.intro", device=device, **names))
@@ -43,7 +42,6 @@ def draw(task: str, model: str, device: str) -> None:
 
 @st.fragment
 def stepper(task: str, model: str, device: str) -> None:
-    """Draw the step that the learner is at, and the buttons to the next and back."""
     number = st.session_state.setdefault("batch_number", 1)  # from 1
     place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
     with explained("The step could not be run"):
@@ -98,11 +96,10 @@ def loop(part: str) -> str:
     )
 
 
-# What is shown of each step
+# What each step shows
 
 
 def _tensors(stepped: SteppedBatch, place: int) -> None:
-    """Every tensor of the batch so far."""
     figures.table(
         [
             {
@@ -253,7 +250,7 @@ STEPS = {
 
 
 def _memories(stepped: SteppedBatch, place: int) -> None:
-    """Both memories after a step; on a CPU as they would be with an accelerator."""
+    """Both memories after a step; for a CPU, as they would be with an accelerator."""
     backend = stepped.environment.backend
     one_memory = backend == "CPU"
     now = stepped.stages[place].held
@@ -274,7 +271,7 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
 
 
 def on_host(held: Held, one_memory: bool) -> bool:
-    """Whether it is there, or would be if the device had a memory of its own."""
+    """Whether the host holds them, or would if the device had its own memory."""
     return held.name == "step counts" if one_memory else held.device == "cpu"
 
 
@@ -298,8 +295,8 @@ def picture(
 ) -> str:
     """SVG: the host on the left, the device on the right; what is new stands out.
 
-    A device that is not really there has a dashed outline. Without anything `before`,
-    the batch moves over from the host.
+    A `virtual` device has a dashed outline. If `before` is empty, the batch moves from
+    the host to the device.
     """
     parts = [
         _memory(0, "Host: CPU", colors.cpu, colors, dashed=False),
@@ -337,7 +334,7 @@ def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
 
 
 def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
-    """A name and a size, which fades in if new, or comes from the other memory."""
+    """A name and a size, which fade in if new, or move in from the host."""
     edge, hue = 1.0, colors.quiet
     animation = ""
     if new:
@@ -360,7 +357,7 @@ def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str
 
 
 def _place(held: Held, host: bool, colors: Palette) -> str:
-    """Where tensors were before."""
+    """A dashed outline where a tensor was before."""
     look = f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"'
     return _box(held, host, look, colors.quiet)
 

@@ -22,7 +22,6 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 
 
 def draw() -> None:
-    """The question, then what was tried in a process of its own."""
     with explained("The worker could not try the default device"):
         with st.spinner("Creating tensors"):
             compared = default_device()
@@ -30,10 +29,7 @@ def draw() -> None:
 
 
 def default_places(compared: dict[str, Any]) -> None:
-    """Which expressions follow a default device, which don't, and for how long.
-
-    Once the learner has guessed: `existing` is a tensor that was on the CPU before.
-    """
+    """Ask for a guess, then show which expressions follow a default device."""
     device, question = compared["device"], words("default_device.question")
     with controls.row():
         guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)

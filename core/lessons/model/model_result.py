@@ -8,7 +8,7 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class Crossing:
-    """What the simulated accelerator counts of some code."""
+    """Counted by the simulated accelerator while some code runs."""
 
     copies: int  # between host and device
     bytes: int
@@ -17,8 +17,6 @@ class Crossing:
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """A parameter or buffer of a model that was moved."""
-
     name: str
     kind: str  # "parameter" or "buffer"
     shape: tuple[int, ...]
@@ -30,8 +28,6 @@ class MovedTensor:
 
 @dataclass(frozen=True)
 class Move:
-    """A model that was moved to a device."""
-
     tensors: tuple[MovedTensor, ...]
     allocated_before: int | None  # bytes of tensors on the device; None: not counted
     allocated_after: int | None
@@ -60,7 +56,7 @@ class OptimizerFinding:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """The end of a step of which some moves were forgotten."""
+    """How a step ends without some of its moves."""
 
     error: str = ""  # empty if there was none
     line: int | None = None  # line of model_to.step that raised it, from 1
@@ -68,8 +64,6 @@ class Forgotten:
 
 @dataclass(frozen=True)
 class TensorSummary:
-    """A tensor as one row of a table."""
-
     name: str
     device: str
     shape: tuple[int, ...]
@@ -81,7 +75,7 @@ class TensorSummary:
 
 @dataclass(frozen=True)
 class Held:
-    """Tensors in a memory: one, or all of a model, of gradients, of a state."""
+    """Tensors of one name in one memory, such as all gradients."""
 
     name: str
     device: str
@@ -90,8 +84,6 @@ class Held:
 
 @dataclass(frozen=True)
 class BatchStage:
-    """What there is to see after one step of the loop."""
-
     held: tuple[Held, ...]  # by model, batch, loss, gradients and optimizer
     tensors: tuple[TensorSummary, ...]
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
@@ -101,8 +93,6 @@ class BatchStage:
 
 @dataclass(frozen=True)
 class SteppedBatch:
-    """One batch, stopped after every step."""
-
     stages: tuple[BatchStage, ...]
     images: Any  # numpy uint8 (n, 28, 28), the first of the batch
     labels: tuple[int, ...]  # one for each of these images
@@ -124,7 +114,5 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Transfers:
-    """What copies cost."""
-
     measured: tuple[Transfer, ...]
     environment: Environment | None = None  # None while they are being measured

@@ -1,4 +1,4 @@
-"""What `.to(device)` does to a model, a tensor and an optimizer, and if forgotten."""
+"""What `.to(device)` does to a model, a tensor and an optimizer, or when forgotten."""
 
 import traceback
 from collections.abc import Collection
@@ -100,7 +100,7 @@ def what_a_module_moves(device: torch.device) -> Values:
 
 
 def tried(device_name: str) -> dict[str, dict[str, str]]:
-    """Evaluate the expressions of the functions above on this device."""
+    """The values of the demonstrations' expressions on this device, as text."""
     device = devices.resolve(device_name)
     demonstrations = (copy_of_a_tensor, module_in_place, what_a_module_moves)
     return {
@@ -123,7 +123,7 @@ def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
 
 
 def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
-    """Move a model, make a step, and compare its weights; `when`: OptimizerFinding."""
+    """Move a model, make a step, and compare the weights before and after."""
     model = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 
@@ -176,7 +176,7 @@ def step(device: torch.device, moved: set[str]) -> None:
 
 
 def attempt(device_name: str, moved: Collection[str]) -> Forgotten:
-    """Run `step` with these moves; return its error, if any, and the line of it."""
+    """Run `step` with these moves; return its error, if any, and the error's line."""
     device = devices.resolve(device_name)
     try:
         step(device, set(moved))

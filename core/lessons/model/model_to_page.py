@@ -38,7 +38,7 @@ PANEL = JobPanel(
 
 
 def settings(machine: Machine) -> tuple[str, str]:
-    """Draw the choice of a model and a device for the whole page."""
+    """Draw the choice of a model and a device for the whole page; return both."""
     devices = [SIMULATED] if machine.simulates else []  # things move there
     devices += [device.device for device in machine.devices]
     with controls.row():
@@ -49,7 +49,6 @@ def settings(machine: Machine) -> tuple[str, str]:
 
 
 def draw(model: str, device: str) -> None:
-    """The button, and then every tensor of the model, before and after."""
     pressed = st.button(
         "Move it", type="primary", icon=":material/move_down:", key="move_model"
     )
@@ -104,7 +103,6 @@ def draw(model: str, device: str) -> None:
 
 
 def weight(move: Move) -> None:
-    """How many tensors have moved, and how large they are."""
     moved = sum(tensor.before != tensor.after for tensor in move.tensors)
     metrics = {
         "Tensors moved": f"{moved} of {len(move.tensors)}",
@@ -117,7 +115,6 @@ def weight(move: Move) -> None:
 
 
 def time(job: Job, move: Move) -> None:
-    """Seconds of the move, once they are measured."""
     if not job.ended:
         slot("The worker is timing the move with a new model for each repeat.")
     timed: MoveTime | None = job.value
@@ -145,7 +142,7 @@ def time(job: Job, move: Move) -> None:
 
 
 def in_place(device: str, environment: Environment) -> None:
-    """A tensor is copied, a module is not; and what that means for an optimizer."""
+    """Show that `.to` copies a tensor, but moves a module in place."""
     outline = simulated.outline("in_place", device=device)
     with outline, explained("The lab did not respond"):
         for name in ("copy_of_a_tensor", "module_in_place"):
@@ -156,7 +153,6 @@ def in_place(device: str, environment: Environment) -> None:
 
 
 def demonstration(name: str, device: str) -> None:
-    """The code of one of the demonstrations, and the values of its expressions."""
     values = ask("core.lessons.model.model_to:tried", device)[name]
     st.markdown(words.table("demonstrations")[name])
     code, answers = st.columns([3, 2])
@@ -173,7 +169,6 @@ def demonstration(name: str, device: str) -> None:
 
 
 def optimizer(device: str, environment: Environment) -> None:
-    """What a step does with an optimizer that was built before the move."""
     st.markdown(words("optimizer.text"))
     if device == "cpu":
         st.markdown(words("optimizer.stand_in"))
@@ -203,12 +198,10 @@ def _table(columns: dict[str, list[str]], alt: str) -> None:
 
 @st.cache_data(ttl=600, show_spinner=False)
 def ask(address: str, device: str) -> Any:
-    """The same for every visitor."""
     return engine().ask(address, device)
 
 
 def outcome(finding: OptimizerFinding) -> str:
-    """What a step of the optimizer does after the move, in words."""
     if finding.error:
         return f"**It fails.** {finding.error}"
     if not finding.holds_the_parameters:
@@ -218,7 +211,6 @@ def outcome(finding: OptimizerFinding) -> str:
 
 @st.fragment
 def forget(device: str) -> None:
-    """The four moves of a training step, each of which may be forgotten on purpose."""
     st.subheader("Forget a move")
     with st.container(horizontal=True):
         moved = tuple(

@@ -1,6 +1,6 @@
 """What a default device changes, and what it doesn't, tried on real tensors.
 
-To be called in a process of its own (`core.jobs.sandbox`): the default device belongs
+Run `compare` in a process of its own (`core.jobs.sandbox`): the default device belongs
 to the thread, and a worker's threads are shared.
 """
 
@@ -39,7 +39,7 @@ expressions: dict[str, Callable[[], Any]] = {
 
 
 def places() -> dict[str, str]:
-    """Each expression, and the device of what it makes."""
+    """The device type of each expression's tensor."""
     made = {}
     for text, make in expressions.items():
         saved.seek(0)
@@ -69,7 +69,7 @@ def with_setting(device: str) -> dict[str, Any]:
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
-    """The error of a shuffled DataLoader, "" if none; its generator is on the CPU."""
+    """The error of a shuffled DataLoader or ""; its default generator is on the CPU."""
     data: Any = existing
     try:
         next(iter(DataLoader(data, shuffle=True, generator=generator)))
@@ -79,9 +79,9 @@ def shuffle(generator: torch.Generator | None = None) -> str:
 
 
 def seconds_a_call() -> list[float]:
-    """The shortest of a small addition on the CPU, without the setting and with it.
+    """The shortest time of a small addition, without a default device and with one.
 
-    With the CPU as the default device: the price is that of any setting.
+    The CPU is the default device: any other costs as much.
     """
 
     def add() -> None:
@@ -100,10 +100,9 @@ def seconds_a_call() -> list[float]:
 def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
-    {"device", "plain", "block", "setting", "cost", "shuffle", "generator"}. The default
-    device is the accelerator, or the simulated one where there is none; ExplainedError
-    where that can't be. The cost is the seconds of a call without the setting and with
-    it.
+    The default device is the accelerator or else the simulated one; raises
+    ExplainedError if there is neither. "cost" has the seconds of a call without the
+    setting and with it.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     before = {"device": device, "plain": places(), "block": with_block(device)}

@@ -52,7 +52,7 @@ def measure(
 
 
 def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing]:
-    """What each kind of copy does on the simulated accelerator, which counts it."""
+    """Count what each kind of copy does on the simulated accelerator."""
     counted = {}
     for kind, copy in device_copies(size, devices.resolve(device_name)).items():
         with ledger.counting() as counts:
@@ -62,7 +62,7 @@ def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing
 
 
 def crossing(counts: ledger.Counts) -> Crossing:
-    """The copies between host and device, and the waits, of these counts."""
+    """The copies between host and device, and the waits."""
     between = [each for each in counts.copies if each.what != ledger.WITHIN]
     return Crossing(
         sum(counts.copies[each] for each in between),
@@ -72,7 +72,7 @@ def crossing(counts: ledger.Counts) -> Crossing:
 
 
 def copies(size: int, device: torch.device) -> Copies:
-    """A copy of `size` bytes in every kind: (direction, memory on the host's side)."""
+    """A copy of `size` bytes for each (direction, memory on the host's side)."""
     return host_copies(size) if device.type == "cpu" else device_copies(size, device)
 
 

@@ -38,7 +38,6 @@ def show_copies() -> None:
 
 
 def in_words(crossed: Crossing) -> str:
-    """What the simulated accelerator has counted of one step, or of one move."""
     if not crossed.copies:
         return "No copy goes to or from the device, and the host doesn't wait."
     waits = f"waits {format.counted(crossed.waits, 'time')}."
@@ -49,7 +48,7 @@ def in_words(crossed: Crossing) -> str:
 
 
 def draw_counted() -> None:
-    """Whether the host waits for each kind of copy on the simulated accelerator."""
+    """Show for which copies the host waits on the simulated accelerator."""
     copies: dict[tuple[str, str], Crossing]
     copies = ask_once("core.lessons.model.transfers:count", SIMULATED)
     table: dict[str, dict[str, str]] = {}
@@ -88,7 +87,6 @@ class TransfersLab(Lab):
         return job.value or (Transfers(measured) if measured else None)
 
     def chart(self, result: Transfers) -> None:
-        """GB/s over bytes; a line a kind of memory, a panel a direction."""
         rates = frame(result.measured)
         colors = charts.palette()
         kinds = list(dict.fromkeys(rates["memory"]))
@@ -125,7 +123,6 @@ class TransfersLab(Lab):
         )
 
     def finding(self, result: Transfers) -> Finding:
-        """How fast the largest copy is in the first direction."""
         rates = frame(result.measured)
         rates = rates[rates["direction"] == rates["direction"].iloc[0]]
         large = rates[rates["bytes"] == rates["bytes"].max()]
@@ -141,11 +138,7 @@ class TransfersLab(Lab):
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
-        """The time of each kind's smallest copy, and its bandwidth at large sizes.
-
-        A curve within the host that falls again is faster where both ends fit in the
-        cache; that is said only where the repeats agree.
-        """
+        """Within the host, a curve falls where both ends no longer fit in the cache."""
         lines = []
         rates = frame(result.measured)
         for kind, curve in rates.groupby(["direction", "memory"], sort=False):
@@ -180,7 +173,7 @@ class TransfersLab(Lab):
 
 
 def speed(copy: pd.Series) -> str:
-    """GB/s of one kind and size, as a range where the repeats differ too much."""
+    """GB/s of one kind and size; a range if the repeats differ too much."""
     if is_steady(copy):
         return f"{format.rounded(copy['rate'])} GB/s"
     return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"

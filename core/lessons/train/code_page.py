@@ -26,7 +26,7 @@ words = Words(__file__)
 
 
 def _answer(address: str) -> KeptAnswer[Any]:
-    """Shared by all visitors for ten minutes, since a whole class tries it at once."""
+    """An answer that all visitors share for ten minutes, since a class asks at once."""
     return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
 
 
@@ -51,7 +51,6 @@ textbook_output = {
 
 
 def tabs(task: str, model: str, criterion: str) -> None:
-    """The loop, the batches, the model, the criterion, and the moves of all three."""
     code_tabs(
         (
             "The loop",
@@ -106,7 +105,6 @@ def _moves() -> None:
 
 
 def _try_batches() -> None:
-    """Experiments with the order of the samples and the size of a batch."""
     _try("Train in both orders", "try_orders", _orders)
     st.markdown(words("code.larger"))
     _try("Try three batch sizes", "try_sizes", _sizes)
@@ -117,7 +115,7 @@ def _try_batches() -> None:
 
 
 def _try(label: str, key: str, draw: Callable[[], None]) -> None:
-    """A button, and in its place what it brought, until the page is left."""
+    """Draw once the button has been pressed, until the learner leaves the page."""
     pressed = f"{key}_was_pressed"
     if st.button(label, key=key, icon=":material/play_arrow:"):
         st.session_state[pressed] = True
@@ -131,7 +129,6 @@ def _orders() -> None:
 
 
 def _sizes() -> None:
-    """An epoch in batches of each size; the last batch is the whole training set."""
     epochs = sizes()
     many, whole = epochs[0][0], epochs[-1][0]
     st.markdown(
@@ -163,7 +160,6 @@ def _sizes() -> None:
 
 
 def _textbook(task: str) -> None:
-    """A script with a DataLoader, in the way of textbooks, and what it prints."""
     if task not in IMAGE_TASKS:
         task = "sprites"
     st.markdown(words("code.textbook"))
@@ -182,7 +178,6 @@ def _one_kind() -> None:
 
 
 def forget_a_move() -> None:
-    """Links to the mistakes that forget one of the moves."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("Forget a move on purpose:", width="content")
         for name, slug in FORGOTTEN.items():

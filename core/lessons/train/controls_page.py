@@ -34,7 +34,7 @@ words = Words(__file__)
 
 
 def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
-    """Set the controls as the address asks; returns a sentence for each bad value."""
+    """Set the controls as the address asks; return a sentence for each bad value."""
     state = st.session_state
     notices: list[str] = []
     if query or "task" not in state:
@@ -57,7 +57,6 @@ def _fit() -> None:
 
 
 def use(config: RunConfig) -> None:
-    """Set the controls to these settings."""
     st.session_state.update({"task_is_default": False} | vars(config))
     _fit()
     _remember()
@@ -69,7 +68,7 @@ def _remember() -> None:
 
 
 def touched() -> bool:
-    """True where somebody has changed the settings since the page set them."""
+    """Whether a person has changed the settings since the page set them."""
     state = st.session_state
     settings = (
         name for name in SETTINGS if name != "task" or not state.task_is_default
@@ -78,7 +77,7 @@ def touched() -> bool:
 
 
 def differ(config: RunConfig) -> bool:
-    """True where the controls show other settings."""
+    """Whether the controls show other settings than `config`."""
     try:
         return chosen() != config
     except ValueError:
@@ -86,7 +85,7 @@ def differ(config: RunConfig) -> bool:
 
 
 def chosen() -> RunConfig:
-    """The configuration that the controls show; ValueError where it can't be."""
+    """Raises ValueError if the controls show no valid configuration."""
     state = st.session_state
     settings = {name: state[name] for name in SETTINGS}
     for name in configs.RANGES:
@@ -101,7 +100,7 @@ def chosen() -> RunConfig:
 
 
 def startable() -> bool:
-    """True where a run can have the settings on screen; else it says why not."""
+    """Whether a run can have the settings on screen; if not, show why."""
     with controls.startable(st.container()):
         return bool(chosen())
     return False
@@ -125,7 +124,7 @@ def start(config: RunConfig | None = None) -> None:
 
 
 def draw(devices: list[str], folded: bool) -> None:
-    """All controls; `folded` in an expander, and the fast setting with them."""
+    """All controls; `folded` puts them and the fast setting into an expander."""
     if folded:
         with st.expander("Settings", icon=":material/tune:"):
             draw(devices, folded=False)
@@ -213,7 +212,6 @@ def _common(key: str) -> dict[str, Any]:
 
 
 def fast_setting() -> None:
-    """The button that sets the controls to the fast setting, and back again."""
     state = st.session_state
     if state.model not in FAST or class_rules.holds(FAST["ann"]):
         return
@@ -234,7 +232,7 @@ def fast_setting() -> None:
 
 
 def both_settings(task: str, model: str) -> str:
-    """The finding on the default and the fast setting, once both have run here."""
+    """The finding on the default and the fast setting; "" until both have run here."""
     newest: dict[bool, Run] = {}
     for job in engine().jobs(runs.RUN, visitor()):
         config = job.arguments[0]
@@ -255,7 +253,7 @@ def both_settings(task: str, model: str) -> str:
 
 
 def _is_fast() -> bool:
-    """True where the controls show the fast setting of any model."""
+    """Whether the controls show the fast setting of any model."""
     return any(
         all(st.session_state[name] == value for name, value in recipe.items())
         for recipe in FAST.values()
@@ -263,7 +261,6 @@ def _is_fast() -> bool:
 
 
 def _use_recipe(fast: bool) -> None:
-    """Set the controls to the model's fast recipe, or to its default."""
     state = st.session_state
     fast = fast and state.model in FAST
     config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
@@ -273,7 +270,7 @@ def _use_recipe(fast: bool) -> None:
 
 
 def _model_was_chosen() -> None:
-    """Another model brings its own recipe, the fast one where that was in use."""
+    """Use the new model's recipe, the fast one if a fast one was in use."""
     if _is_fast():
         _use_recipe(fast=True)
     else:
@@ -282,7 +279,7 @@ def _model_was_chosen() -> None:
 
 
 def _task_was_chosen() -> None:
-    """A task brings a model and a criterion, unless the chosen ones fit."""
+    """Choose a model and a criterion for the task, unless the chosen ones fit."""
     state = st.session_state
     state.task_is_default = False
     # A run of another task that has ended steps aside; one that goes on is watched.

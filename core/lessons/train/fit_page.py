@@ -17,7 +17,7 @@ words = Words(__file__)
 
 
 def draw(fit: Fit | None, backend: str) -> None:
-    """The fit as it is now; without one, the data and the curve alone."""
+    """Without a fit, only the data and the true curve are drawn."""
     st.vega_lite_chart(
         table(fit),
         chart(backend),
@@ -32,7 +32,7 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def table(fit: Fit | None) -> pa.Table:
-    """line, x, y, and low and high, which are two learned noise scales away."""
+    """Columns line, x, y, low, high; low and high are two learned noise scales away."""
     x = pa.array(curve.POSITIONS if fit else (), pa.float64())
     y = pa.array(fit.outputs if fit else (), pa.float64())
     reach = 2 * (fit.noise or 0.0) if fit else 0.0
@@ -42,17 +42,13 @@ def table(fit: Fit | None) -> pa.Table:
 
 
 def in_words(result: RunResult) -> str:
-    """How good the fit is, beside the best that can be reached."""
     r2, rmse = f"{result.r2:.3f}", f"{result.rmse:.3f}"
     return words("fit.quality", r2=r2, rmse=rmse, noise=curve.NOISE)
 
 
 @base.live
 def chart(colors: Palette, backend: str) -> Chart:
-    """The data of the task regression, faint, the true curve, and a model's over it.
-
-    For data with the columns line, which is MODEL, x, y, low and high.
-    """
+    """The data as dots, the true curve, and the model's curve from `table`."""
     points = [{"x": x, "y": y} for x, y in curve.draw(POINTS, seed=0)]
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     shown = (colors.text, colors.of(backend))

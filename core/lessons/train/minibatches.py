@@ -35,7 +35,7 @@ def train(model: nn.Module, feed: loops.Batches) -> int:
 def one_epoch(
     data: Split, test: Split, order: Tensor, batch_size: int = BATCH_SIZE
 ) -> OneEpoch:
-    """One epoch of a new model, with the samples in that order."""
+    """Train a new model for one epoch, with the samples in this order."""
     model, images, labels = models.ANN(), data.images[order], data.labels[order]
     began = time.perf_counter()
     steps = train(model, slices(images, labels, batch_size))
@@ -46,7 +46,7 @@ def one_epoch(
 
 
 def step_bytes(data: Split, batch_size: int) -> int | None:
-    """The peak memory of a training step: what it makes and keeps until `backward`."""
+    """The peak memory of a training step."""
     model = models.ANN()
     batch = next(slices(data.images, data.labels, batch_size))
     return peak_bytes(lambda: train(model, [batch]), CPU)

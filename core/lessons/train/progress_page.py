@@ -43,10 +43,10 @@ words = Words(__file__)
 
 
 def chosen(asks_settings: bool) -> Run | None:
-    """The run to show: the state's, of another task the visitor's newest, or anybody's.
+    """The run to show: the session's, the visitor's newest of the task, or anybody's.
 
-    A run that wasn't on screen before brings its settings into the controls, unless the
-    address asks for others.
+    A run that is new on the screen sets the controls, unless the address asks for other
+    settings.
     """
     state = st.session_state
     current = run(state.get("run_id"))
@@ -75,7 +75,7 @@ def chosen(asks_settings: bool) -> Run | None:
 
 
 def follow_run(run_id: str) -> None:
-    """Draw a run now, and again while it goes on; the page anew when it has ended."""
+    """Draw a run again and again until it ends; then rerun the page."""
     first = first_look(run_id)
     if first is None:
         st.rerun()
@@ -104,7 +104,7 @@ def follow_run(run_id: str) -> None:
 
     @st.fragment
     def wait(whole: str) -> None:
-        """Only the place in the queue changes until the run begins."""
+        """Redraw only the place in the queue until the run begins."""
         current = look()
         polling.every(polling.interval(current.job))
         if not current.job.place:
@@ -115,7 +115,7 @@ def follow_run(run_id: str) -> None:
 
 
 def first_look(run_id: str) -> Run | None:
-    """The run, with its first step if that comes at once; None if it isn't known."""
+    """The run, with its first step if that is quick; None if the run isn't known."""
     # A free worker makes it within milliseconds, much sooner than the next poll.
     first = run(run_id)
     deadline = time.monotonic() + FIRST_STEP_SECONDS
@@ -129,7 +129,7 @@ def first_look(run_id: str) -> Run | None:
 
 
 def onward(current: Run) -> None:
-    """Where a run can be looked at, shared and taken."""
+    """Links to evaluate, compare, share and download a run."""
     query = {"run": current.id}
     with st.container(horizontal=True, vertical_alignment="center"):
         if current.result is not None and current.config.has_images:
@@ -158,7 +158,6 @@ def onward(current: Run) -> None:
 
 
 def name_it(current: Run) -> None:
-    """The run's name, and the way to its settings."""
     line = f"**{current.name}** · {format.run_line(current.config)}"
     if current.job.owner != visitor():
         line += " · somebody else's"
@@ -180,7 +179,7 @@ def name_it(current: Run) -> None:
 
 
 def nothing_yet(task: str, ready: bool) -> None:
-    """In the place of a run: its data and empty axes; `ready`: one can be started."""
+    """Draw the data and empty axes; `ready` means that a run can be started."""
     with st.container(height=ROW, border=False, vertical_alignment="center"):
         st.markdown(words("nothing_yet") if ready else words("loading"))
     if task in IMAGE_TASKS:
@@ -199,7 +198,6 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 
 def draw_status(current: Run) -> None:
-    """How far a run is, and what is wrong with it."""
     # While it goes on, page.css keeps this in sight on a phone.
     with st.container(key="run_ended" if current.job.ended else "run_status"):
         job_panel.slot(*status(current))
@@ -211,7 +209,6 @@ def draw_status(current: Run) -> None:
 
 
 def draw_learning(current: Run) -> None:
-    """Charts and figures of a run, beside its earlier ones."""
     shown = [*earlier(current, COMPARED), current]
     timed = [run for run in shown if not run.is_simulated]
     if len(timed) > 1 and not current.is_simulated:
@@ -293,7 +290,7 @@ def status(current: Run) -> tuple[str, float]:
 
 
 def in_short(current: Run) -> tuple[str, float]:
-    """Its status in a narrow place, in a line."""
+    """`status` in one short line."""
     text, share = status(current)
     for detail in (" (", " · step"):
         text = text.partition(detail)[0]
@@ -330,7 +327,7 @@ def _figures(current: Run) -> None:
 
 
 def _finding(before: Run, now: Run) -> None:
-    """Ask the owner which will be faster while the run goes on; then say it."""
+    """Ask the owner which run will be faster, and say it when the run has ended."""
     is_asked = not (now.job.ended or comparison.same_work(before, now))
     if not is_asked or now.job.owner != visitor():
         st.markdown(finding(before, now))
@@ -375,7 +372,7 @@ def finding(before: Run, now: Run) -> str:
 
 
 def _keep_guess(run_id: str) -> None:
-    """Only the newest is kept, with the run that it is about."""
+    """Only the newest guess is kept, with the id of its run."""
     answers.keep(GUESS, [run_id, st.session_state[f"{GUESS}_{run_id}"]])
 
 
@@ -388,7 +385,7 @@ def _guessed(now: Run) -> str | None:
 
 
 def legend(shown: Sequence[Run], key: str) -> None:
-    """The table of the runs on the chart; a box ticks which of them are drawn."""
+    """A table of the runs on the chart; ticked runs are drawn."""
     table = legend_table(shown)
     titles = table.column_names[2:4]
     st.dataframe(
@@ -413,7 +410,7 @@ def legend(shown: Sequence[Run], key: str) -> None:
 
 
 def _legend_key(shown: Sequence[Run], key: str) -> str:
-    """A key of just these runs: with a new run all boxes are ticked again."""
+    """A key for just these runs: with a new run, all boxes are ticked again."""
     return "_".join((key, *(run.id for run in shown)))
 
 
@@ -490,7 +487,6 @@ def _looks(drawn: Sequence[Run]) -> charts.Looks:
 
 
 def _epochs(drawn: Sequence[Run]) -> None:
-    """Quality and loss after each epoch, on training and on test samples."""
     if not drawn:
         return
     config = drawn[-1].config
@@ -528,7 +524,6 @@ def _epochs(drawn: Sequence[Run]) -> None:
 
 
 def _traffic(run: Run) -> None:
-    """Bytes each way and waits in a step, in all and by the line that causes them."""
     traffic: Traffic | None = None
     if (told := run.result or run.latest) is not None:
         traffic = told.traffic

@@ -18,7 +18,6 @@ words = Words(__file__)
 
 
 def setting() -> None:
-    """The switch of the page Train."""
     if not class_rules.holds(("learning_rate",)):
         st.toggle(
             "Steer the run",
@@ -29,7 +28,7 @@ def setting() -> None:
 
 
 def draw(current: Run) -> None:
-    """Slider and pause, for the run's owner until it has ended."""
+    """Draw a slider and a pause button for the run's owner until the run has ended."""
     job, config = current.job, current.config
     tell_notice()
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
@@ -78,7 +77,7 @@ def draw(current: Run) -> None:
 
 
 def rates(rate: float) -> list[float]:
-    """Learning rates around this one, with a digit each."""
+    """Learning rates around `rate`, rounded to one digit."""
     around = (rate * 10 ** (step / 2) for step in STEPS if step)
     rounded = {float(f"{each:.0e}") for each in around if math.isfinite(each)}
     return sorted({*rounded, rate} - {0.0})
@@ -96,7 +95,7 @@ def _steer(run_id: str, **wish: Any) -> None:
 
 
 def in_words(run: Run) -> str:
-    """What was changed by hand; empty for a run that wasn't steered."""
+    """What was changed by hand; "" if nothing was."""
     if not run.changes:
         return ""
     rates = ", ".join(

@@ -9,10 +9,10 @@ from core.data import fashion_mnist, sprites
 
 
 def run(script: str, draws: bool) -> str:
-    """What a script of core.runs.export prints; its `sprites`, if it draws, are ours.
+    """The output of a script of core.runs.export, which gets our `sprites` if it draws.
 
-    The files of Fashion-MNIST lie ready, so that nothing is downloaded. For a process
-    of its own, whose working folder it changes.
+    Otherwise Fashion-MNIST's files are put in place, so that nothing is downloaded.
+    Needs a process of its own, since it changes the working folder.
     """
     printed = StringIO()
     with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(printed):

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class OneEpoch:
-    """An epoch in batches of one size."""
-
     batch_size: int
     steps: int
     samples_per_second: float
@@ -15,7 +13,7 @@ class OneEpoch:
 
 @dataclass(frozen=True)
 class OneKindScore:
-    """How well a yes or no fits; accuracy says little where most labels are no."""
+    """How well yes or no fits; `accuracy` says little if most labels are no."""
 
     accuracy: float  # share of right answers
     always_no: float  # the accuracy of a model that says no to every image
