@@ -56,6 +56,7 @@ def read(module: str) -> str:
 def define(module: dict[str, Any]) -> None:
     """Define both halves of a module's functions, given its globals()."""
     for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
-        file = f"{name}.py"  # so that tracebacks show the half's own lines
-        linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
-        exec(compile(code, file, "exec"), module)
+        file = f"{name}.py"  # tracebacks number the lines of the half's body
+        body = code.splitlines(keepends=True)[1:]
+        linecache.cache[file] = len(code), None, body, file
+        exec(compile(ast.increment_lineno(ast.parse(code), -1), file, "exec"), module)

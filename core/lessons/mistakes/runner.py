@@ -158,7 +158,7 @@ def guilty_line(error: Exception, function: Callable) -> int | None:
     """The last line of the function's body, from 1, that the error came by."""
     file = function.__code__.co_filename
     frames = traceback.walk_tb(error.__traceback__)
-    own = [line - 1 for frame, line in frames if frame.f_code.co_filename == file]
+    own = [line for frame, line in frames if frame.f_code.co_filename == file]
     return own[-1] if own else None
 
 
