@@ -57,7 +57,10 @@ def records(machine: Machine) -> Records:
     except StoreError:
         return Records()
     midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    today = sum(run.submitted >= midnight.timestamp() for run in all_runs)
+    today = sum(
+        run.visitor is not None and run.submitted >= midnight.timestamp()
+        for run in all_runs
+    )
     devices = {device.device_name for device in machine.devices}
     task = dataset.default_task(machine)
     evaluated = [

@@ -22,6 +22,7 @@ def kept(run_id: str, accuracy: float | None, seconds: float, **more):
         id=run_id, accuracy=accuracy, seconds=seconds, submitted=NOON.timestamp()
     )
     row |= dict(task="sprites", device_name="A CPU", epochs=2, config=CONFIG)
+    row |= dict(visitor="learner")
     return SimpleNamespace(**row | more)
 
 
@@ -50,6 +51,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
         kept("another machine", 0.99, 0.1, device_name="Another"),
         kept("other data", 0.99, 0.1, task="fashion-mnist"),
         kept("failed", None, 0.1),
+        kept("of the app itself", 0.5, 9.0, visitor=None),
         kept("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
     ]
     reached = course.records(HERE)
