@@ -86,7 +86,7 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
 
 def test_evaluate_measures_the_three_modes(engine, run_id):
     at = open_tab(evaluated(run_id), "The cost")
-    at.radio(key="modes_guess").set_value("2 to 10 times as much")
+    at.radio(key="modes_guess").set_value("1.5 to 5 times as much")
     at.radio(key="precision_guess").set_value("Less than 2").run()
     press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction

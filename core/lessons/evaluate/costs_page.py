@@ -25,9 +25,9 @@ from core.words import Words
 words = Words(__file__)
 
 MEMORY_GUESSES = (
-    "Less than 2 times as much",
-    "2 to 10 times as much",
-    "Over 10 times as much",
+    "Less than 1.5 times as much",
+    "1.5 to 5 times as much",
+    "Over 5 times as much",
 )
 CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
@@ -84,7 +84,7 @@ class Modes(Lab):
         ratio = recorded / plain
         text = "With gradients, the CNN needs "
         text += f"**{format.times(ratio)} times** as much memory."
-        return Finding(text, spanned(MEMORY_GUESSES, (2, 10), ratio, ratio))
+        return Finding(text, spanned(MEMORY_GUESSES, (1.5, 5), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
         by_name = {(cost.model, cost.mode): cost for cost in costs}
