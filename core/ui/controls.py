@@ -58,7 +58,11 @@ def task(key: str, has_data: bool, **more: Any) -> str:
 
 def model(key: str, **more: Any) -> str:
     """A choice between the models for images."""
-    return choice("Model", key, IMAGE_MODELS, "model", **more)
+    help = (
+        "The ANN is a small, fully connected network. The CNN is a convolutional "
+        "network: it gets more images right, but takes longer."
+    )
+    return choice("Model", key, IMAGE_MODELS, "model", help=help, **more)
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:

@@ -213,7 +213,7 @@ def _gradients(stepped: SteppedBatch, place: int) -> None:
 
 
 def _moved(stepped: SteppedBatch, place: int) -> None:
-    _bars(stepped.stages[place].moved, "How much it changed", stepped)
+    _bars(stepped.stages[place].moved, "Norm of the change", stepped)
 
 
 def _bars(values: dict[str, float], title: str, stepped: SteppedBatch) -> None:

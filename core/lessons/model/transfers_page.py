@@ -127,8 +127,8 @@ class TransfersLab(Lab):
         rates = rates[rates["direction"] == rates["direction"].iloc[0]]
         large = rates[rates["bytes"] == rates["bytes"].max()]
         best = large.iloc[int(large["rate"].argmax())]
-        text = f"From {best['direction']}, a copy of {best['size']} runs at "
-        text += f"**{speed(best)}**."
+        text = f"From {best['direction']}, a copy of {best['size']} ({best['memory']}) "
+        text += f"runs at **{speed(best)}**."
         low, high = (float(best[column]) for column in ("low", "high"))
         if is_steady(best):
             low = high = float(best["rate"])
