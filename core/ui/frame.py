@@ -219,7 +219,7 @@ def _jobs() -> None:
 def _progress(job: Job) -> str:
     """How far a job is, in a word or two."""
     if job.place:
-        return f"place {job.place}"
+        return f"place {job.place} in line"
     if job.status == "running" and job.address == runs.RUN:
         return f"{runs.view(job).share:.0%}"
     return format.NAMES.get(job.status, job.status) if job.ended else "running"

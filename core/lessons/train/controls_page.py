@@ -228,7 +228,7 @@ def fast_setting() -> None:
     batch = FAST[state.model]["batch_size"]
     text = both_settings(state.task, state.model) or words("fast", batch=batch)
     st.markdown(f":small[{text}]")
-    link(page("Speed"), "What makes it fast")
+    link(page("Speed"), "Speed explains what makes it fast")
 
 
 def both_settings(task: str, model: str) -> str:
