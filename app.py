@@ -54,7 +54,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
     streamlit_patches.apply()
     startup.load()
-    log.set_up(served)  # once more, for the modules imported since
+    log.set_up(served)  # again, for the modules imported since
     in_background(startup.warm_up)
     watching = [
         asyncio.create_task(watch)

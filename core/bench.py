@@ -70,18 +70,17 @@ Job = tuple[tuple[Any, ...], Any]  # arguments and result
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
 ) -> Callable[[], object]:
-    """An epoch of the ANN on a rung of the ladder."""
+    """An epoch of the ANN, trained as this rung of the ladder does."""
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
     return lambda: run_through(epoch())
 
 
 def run_through(steps: Iterable[object]) -> None:
-    """Make all steps of an epoch, and keep no loss."""
     deque(steps, maxlen=0)
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """As many operations as the ANN's epoch has, as products of large matrices."""
+    """The operations of the ANN's epoch, as products of large matrices."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -149,7 +148,7 @@ def side_by_side(
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     """Train on Fashion-MNIST in one of WAYS; the textbook loop ends at its target.
 
-    Its seconds include one test; with the app's settings, they include one per epoch.
+    The seconds include one test; with the app's settings, they include one per epoch.
     """
     if way in ("default", "fast"):
         given = {"model": model, "device": device.type, "seed": seed}
@@ -171,9 +170,10 @@ def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
 def time_to_accuracy(
     model: str, device: torch.device, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """How soon each of WAYS reaches its target, in turn, over the first two of them.
+    """How soon each of WAYS reaches its target, and ratios to the first two ways.
 
-    A ratio is None if the mean accuracy of either way misses the target.
+    The ways take turns. A ratio is None if the mean accuracy of either way misses the
+    target.
     """
     target = TARGETS[model]
     trained("recipe", "ann", device, seeds[0])  # warm-up
@@ -288,21 +288,19 @@ def section(
 
 
 def head(task: str, device: torch.device) -> dict[str, Any]:
-    """The beginning of a record."""
     environment = asdict(devices.environment(device))
     return {"date": now(), "environment": environment, "task": task}
 
 
 def recorded(address: str, *jobs: Job) -> dict[str, Any]:
-    """A lesson function's arguments and results, as `record` takes them."""
+    """Arguments and results of a lesson's function, as `record` takes them."""
     address = f"core.lessons.{address}"
     return {"jobs": [dumps((address, *job)) for job in jobs]}
 
 
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
-    """Write what was measured for the pages to a file named after the device.
-
-    core.jobs.measurements reads it.
+    """Write what was measured to a file named after the device, for
+    core.jobs.measurements.
     """
     environment = result.get("environment") or result["figures"][0]
     name = environment["device_name"].lower()
@@ -314,7 +312,7 @@ def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
 
 
 def merged(pieces: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """All pieces in one dict; lists and dicts with the same name are joined."""
+    """Join the dicts; lists and dicts with the same name are joined too."""
     whole: dict[str, Any] = {}
     for name, value in (item for piece in pieces for item in piece.items()):
         if name not in whole:
@@ -327,7 +325,6 @@ def merged(pieces: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def ratios(dividend: Sequence[float], divisor: Sequence[float]) -> dict[str, float]:
-    """Median, least and most of the pairs' ratios."""
     pairs = [a / b for a, b in zip(dividend, divisor, strict=True)]
     return {"median": median(pairs), "least": min(pairs), "most": max(pairs)}
 
@@ -366,7 +363,6 @@ def main() -> None:
 
 
 def say(result: dict[str, Any]) -> None:
-    """Print the headlines."""
     for name, way in result["epoch"].items():
         print(
             f"{name:30} {way['seconds']:7.3f} s per epoch, "
@@ -385,7 +381,7 @@ def say(result: dict[str, Any]) -> None:
 
 
 def spread(ratio: dict[str, float]) -> str:
-    """6.8 (6.5 to 7.0)."""
+    """Text such as "6.8 (6.5 to 7.0)"."""
     return "{median:.1f} ({least:.1f} to {most:.1f})".format(**ratio)
 
 

@@ -113,7 +113,7 @@ FAST: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One training run. Raises ValueError, a sentence for each impossible value."""
+    """The settings of one run. Raises ValueError with a sentence for each bad value."""
 
     task: str = "fashion-mnist"  # the dataset
     model: str = "ann"  # the architecture
@@ -139,14 +139,14 @@ class RunConfig:
 
     @property
     def has_images(self) -> bool:
-        """Images are classified; otherwise, numbers are predicted."""
+        """False for tasks that predict numbers."""
         return self.task in IMAGE_TASKS
 
     @classmethod
     def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
         """The task's defaults, the model's recipe on top, then the given settings.
 
-        With `fast`, the recipe comes from FAST; ValueError if there is none.
+        With `fast`, the recipe comes from FAST. Raises ValueError if FAST has none.
         """
         task = str(given.get("task", cls.task))
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
@@ -164,7 +164,7 @@ class RunConfig:
     def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence on each ignored name.
 
-        After MOST_NOTICES sentences, the last one counts them.
+        After MOST_NOTICES sentences, the last one counts the rest.
         """
         notices = []
         names = {field.name for field in fields(cls)}
@@ -193,7 +193,9 @@ class RunConfig:
 
 
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each value that a run can't have, beginning with its name."""
+    """A sentence for each value that a run can't have, beginning with the setting's
+    name.
+    """
     wrong: dict[str, str] = {}
     for name, wanted in _mistakes(settings):
         wrong.setdefault(name, wanted)
@@ -255,17 +257,17 @@ def _must_be(wanted: str, name: str, value: Any) -> ValueError:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a machine may have that name; the empty text means any machine."""
+    """Whether a machine may have this name; "" means any machine."""
     return type(value) is str and NAME.fullmatch(value) is not None
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether a float can hold this number; NaN and infinity don't count."""
+    """Whether a float can hold the value; NaN and infinity don't count."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def parse(name: str, text: str) -> Any:
-    """A text as the value of a field or of "fast"; ValueError if it has none."""
+    """A text as the value of a field or of "fast". Raises ValueError if it has none."""
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):

@@ -31,12 +31,11 @@ CRITERIA: dict[str, type[nn.Module]] = {
 
 
 def build(name: str) -> nn.Module:
-    """A new criterion, on the CPU."""
     return CRITERIA[name]()
 
 
 def learned_noise(criterion: nn.Module) -> float | None:
-    """The noise scale that the criterion has learned; None if it doesn't learn one."""
+    """The learned scale; None if the criterion doesn't learn one."""
     if not isinstance(criterion, GaussianLoss):
         return None
     return criterion.log_sigma.exp().item()

@@ -59,11 +59,11 @@ def every() -> list[torch.device]:
 
 
 class UntimedError(ExplainedError):
-    """Somebody asked for seconds on a device that can't be timed."""
+    """Raised for measurements on a device that can't be timed."""
 
 
 def resolve(name: str) -> torch.device:
-    """The device with that name; "auto" is the accelerator, or else the CPU.
+    """The device with this name; "auto" is the accelerator, or else the CPU.
 
     "sim" installs the simulated accelerator in this process for good. Raises
     ExplainedError for a device that this machine doesn't have.
@@ -115,7 +115,7 @@ def usable(device: torch.device) -> bool:
 
 
 def training_threads(own: int = OWN_THREADS) -> int:
-    """CPU threads for training, if torch by itself would take `own`.
+    """CPU threads for training, where torch by itself would take `own`.
 
     All cores but one, unless OMP_NUM_THREADS is set. The threads of an operation spin
     while they wait for the slowest. On two cores a step of the CNN takes 26 ms with one
@@ -130,7 +130,6 @@ def training_threads(own: int = OWN_THREADS) -> int:
 
 
 def leave_a_core() -> None:
-    """Limit torch to `training_threads`."""
     torch.set_num_threads(training_threads(torch.get_num_threads()))
 
 
@@ -142,7 +141,6 @@ def usable_cores() -> int:
 
 @contextmanager
 def cpu_threads(count: int) -> Iterator[None]:
-    """Run with `count` CPU threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -152,7 +150,7 @@ def cpu_threads(count: int) -> Iterator[None]:
 
 
 def backend(device: torch.device) -> str:
-    """The platform behind a device, by its usual name."""
+    """The usual name of the platform: "CUDA", "ROCm", "XPU", "MPS" or "CPU"."""
     if device.type == "cuda":
         return "ROCm" if torch.version.hip else "CUDA"
     if device.type == SIMULATED:
@@ -168,7 +166,7 @@ def name(device: torch.device) -> str:
 
 
 def uuid(device: torch.device) -> str:
-    """An NVIDIA GPU's id in NVML, whatever its number; "" for other devices."""
+    """The id of an NVIDIA GPU in NVML, whatever its number; "" for other devices."""
     if device.type != "cuda" or torch.version.hip:
         return ""
     gpu = getattr(torch.cuda.get_device_properties(device), "uuid", None)
@@ -230,7 +228,6 @@ def environment(device: torch.device) -> Environment:
 
 
 def describe() -> Machine:
-    """This machine at a glance, without its datasets."""
     devices = map(torch.device, available())
     summaries = (
         DeviceSummary(**asdict(environment(device)), free_bytes=free, total_bytes=total)
@@ -252,8 +249,8 @@ def identity() -> str:
     """A name that all workers of a machine agree on, and no two machines share.
 
     Measurements are stored under this name and shown only on the same machine, so it
-    covers the host and whatever a figure depends on: devices, cores, threads. It is a
-    hash, which reveals nothing about the host.
+    covers the host and whatever a figure depends on: devices, cores, threads. A hash
+    reveals nothing about the host.
     """
     names = [name(torch.device(each)) for each in available()]
     parts = (platform.node(), _host_id(), *names, usable_cores(), training_threads())

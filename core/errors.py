@@ -19,14 +19,11 @@ class CancelledError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """A command line's parser; an error is one line, without the whole usage."""
-
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
 
 
 def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
-    """One sentence on what went wrong, and what to try."""
     if isinstance(error, ExplainedError):
         return str(error)
     if is_out_of_memory(error):
@@ -64,7 +61,6 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether the device or the host had no memory left."""
     import torch
 
     # The host's allocator has no exception class of its own.

@@ -110,7 +110,7 @@ class Answer:
     others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
 
     def as_found(self) -> dict[str, Any] | None:
-        """What programs need to know about the cause; None if none is named."""
+        """The cause for other programs; None if none is named."""
         if self.cause is None:
             return None
         return {
@@ -125,7 +125,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What errors.toml has."""
+    """The content of errors.toml."""
 
     causes: dict[str, Cause]  # the keys are their names
     none: dict[str, str]  # what to say if no cause fits
@@ -159,7 +159,7 @@ def known() -> Knowledge:
 
 
 def fold(text: str) -> str:
-    """The text without spaces and signs; characters that scans confuse are the same."""
+    """Letters and digits only, with one form for characters that scans confuse."""
     text = unicodedata.normalize("NFKC", text).lower().translate(FOLDED)
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
@@ -247,10 +247,10 @@ def _length(parts: Sequence[str], text: str) -> int:
 
 
 def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings it has, longest first; whether it is unrelated.
+    """The causes whose wordings the message has, and whether it is unrelated.
 
-    Causes that ask for a line come before causes that don't. Without a line of the
-    learner's, it may be anywhere in the text.
+    Longer wordings come first, and causes that ask for a line before causes that don't.
+    Without a line of the learner's, this line may be anywhere in the text.
     """
     text = fold(message)
     found = {
@@ -281,7 +281,7 @@ def _fits(message: str) -> bool:
 
 
 def _words(text: str, words: dict[str, str]) -> set[str]:
-    """A text's words and the words that they stand for, without their endings."""
+    """The words of a text and their synonyms, without their endings."""
     found = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
     found += [words[each] for each in found if each in words]
     return {ENDING.sub("", each) for each in found}
@@ -290,7 +290,8 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
 def _told(sentence: str) -> list[tuple[Cause | None, float]]:
     """The causes that people describe in such words, with a similarity from 0 to 1.
 
-    The two most similar sentences count. None stands for what isn't about devices.
+    The two most similar sentences of a cause count. None stands for texts that aren't
+    about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)
@@ -352,7 +353,6 @@ def _answer(
 
 
 def of_cause(cause: Cause) -> Answer:
-    """The answer for a known cause, without a text."""
     return _answer("sure", [cause], "", "", "")
 
 
@@ -377,7 +377,7 @@ def told(answer: Answer) -> Iterator[str]:
 
 
 def main() -> int:
-    """The exit status: 0, or 1 if no cause is known."""
+    """Returns the exit status: 0, or 1 if no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
     parser.add_argument("file", nargs="?", help="the output (default: from a pipe)")

@@ -19,7 +19,7 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 
 
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
-    """One half's lines, each with whether it is only in that half."""
+    """The lines of one half, each with whether only this half has it."""
     lines: list[tuple[str, bool]] = []
     outside = 1000  # the indentation of a missing line whose block moves out
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
@@ -54,7 +54,7 @@ def read(module: str) -> str:
 
 
 def define(module: dict[str, Any]) -> None:
-    """Define both halves of a module's functions, given its globals()."""
+    """Define both halves of the functions of a module, given its globals()."""
     for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
         file = f"{name}.py"  # tracebacks number the lines of the half's body
         body = code.splitlines(keepends=True)[1:]

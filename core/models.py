@@ -80,7 +80,6 @@ class SimpleRegressionNet(nn.Module):
         )
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Predict numbers (N, 1) from numbers (N, 1)."""
         return self.layers(inputs)
 
 
@@ -97,5 +96,4 @@ def build(name: str) -> nn.Module:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """How many numbers the optimizer can change."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -16,8 +16,6 @@ WALL = 50  # test images whose predictions come with each epoch
 
 @dataclass(frozen=True)
 class Started:
-    """A run has begun."""
-
     environment: Environment
     parameters: int
     steps: int  # in the whole run
@@ -35,8 +33,6 @@ class Fit:
 
 
 class LossPoint(NamedTuple):
-    """The loss of one step."""
-
     step: int  # from 1
     seconds: float  # training time up to it, evaluation not counted
     loss: float
@@ -44,7 +40,7 @@ class LossPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """The run's owner changed the learning rate by hand."""
+    """A change of the learning rate by the run's owner."""
 
     step: int  # made before; the next step has the new rate
     learning_rate: float  # with one-cycle, the peak
@@ -52,7 +48,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Pause:
-    """The run's owner paused or resumed it."""
+    """A pause by the run's owner, or its end."""
 
     is_on: bool
     left: float  # seconds that the run may still wait in all
@@ -87,8 +83,6 @@ class Traffic:
 
 @dataclass(frozen=True)
 class StepProgress:
-    """Some steps were made."""
-
     step: int  # made so far, in the whole run
     losses: tuple[LossPoint, ...]  # only of steps that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
@@ -98,7 +92,7 @@ class StepProgress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch ended, and the model was evaluated.
+    """An epoch that ended, and how the model then did.
 
     Tasks on images have an accuracy; the regression task has R² and RMSE.
     """
@@ -122,7 +116,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Progress:
-    """A run so far: its reports, added up."""
+    """All reports of a run so far, added up."""
 
     started: Started | None = None
     losses: tuple[LossPoint, ...] = ()
@@ -133,7 +127,9 @@ class Progress:
     pause: Pause | None = None  # the newest; None: it has never paused
 
     def after(self, event: object) -> Self:
-        """The progress with this event; the same object if runs don't report it."""
+        """The progress with this event; the same object if runs don't report such an
+        event.
+        """
         match event:
             case StepProgress():
                 return replace(self, losses=self.losses + event.losses, latest=event)
@@ -162,8 +158,6 @@ def training_speed(history: Sequence[Epoch]) -> float | None:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A finished run."""
-
     config: RunConfig
     environment: Environment
     parameters: int
@@ -179,7 +173,7 @@ class RunResult:
 
     @property
     def timed_seconds(self) -> float | None:
-        """`seconds`, except on the simulated accelerator, which isn't timed."""
+        """None on the simulated accelerator, which isn't timed."""
         return None if self.environment.is_simulated else self.seconds
 
     @property
@@ -189,7 +183,7 @@ class RunResult:
 
     @property
     def r2(self) -> float | None:
-        """R² on the test set, if there are no classes."""
+        """R² on the test set, or None for a task with classes."""
         return self.history[-1].test_r2
 
     @property

@@ -26,7 +26,7 @@ HELP = {  # after a setting's default
 
 
 def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
-    """The configuration, and the flag for JSON. Exits with 2 for bad input."""
+    """The configuration, and whether to print JSON. Exits with 2 for bad input."""
     parser = Parser(prog="python -m core.run", description=__doc__, allow_abbrev=False)
 
     def convert(name: str, text: str) -> Any:

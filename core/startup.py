@@ -48,7 +48,6 @@ def load() -> None:
 
 
 def warm_up() -> None:
-    """Ask and measure, once the workers are up."""
     while (here := engine().machine()) is None:
         if engine().problem:
             return
@@ -58,9 +57,9 @@ def warm_up() -> None:
 
 
 def ask(here: Machine) -> None:
-    """Ask the workers what pages open with.
+    """Ask the workers for what pages open with.
 
-    An error is left to the visitor who asks again.
+    Errors are ignored here: the visitor who asks again sees them.
     """
     device = SIMULATED if here.simulates else here.devices[0].device
     task = dataset.default_task(here)
@@ -126,7 +125,7 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
 
 
 def _is_measured(address: str, here: Machine) -> bool:
-    """Figures from an older torch don't count, although pages show them."""
+    """Whether this torch has measured it; figures of an older torch don't count."""
     newest = last_measurement.newest(address)
     versions = {e.torch for e in environments(newest.value)} if newest else set()
     return versions == {here.devices[0].torch}

@@ -34,13 +34,13 @@ def load(file: bytes, name: str, device: torch.device) -> nn.Module:
 
 
 def pack(content: dict[str, Any]) -> bytes:
-    """Tensors, numbers, and dictionaries of them as a file from torch.save."""
+    """A file from torch.save with tensors, numbers, and dictionaries of them."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     return buffer.getvalue()
 
 
 def unpack(file: bytes, map_location: Any = "cpu") -> Any:
-    """The content of a file from torch.save; no code in it runs."""
+    """The content of a file from torch.save; no code in the file runs."""
     opened = io.BytesIO(file)
     return torch.load(opened, map_location=map_location, weights_only=True)

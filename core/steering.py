@@ -22,8 +22,6 @@ def scale(optimizer: Optimizer, factor: float) -> None:
 
 
 class Steering:
-    """What somebody has changed by hand in a run so far."""
-
     def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
         self.optimizer, self.rate, self.watch = optimizer, rate, watch
         self.wish: Wish = NO_WISH  # the last wish received
@@ -32,11 +30,11 @@ class Steering:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is a new wish."""
         return self.watch.wish() is not self.wish
 
     def fulfill(self, step: int) -> float:
-        """Pause, and change the rate, after so many steps; returns the seconds waited.
+        """Pause, and change the rate, after this many steps; returns the seconds
+        waited.
 
         Raises CancelledError.
         """

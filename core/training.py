@@ -38,8 +38,6 @@ REPORT_SECONDS = 0.1  # at most ten reports per second, however fast the loop is
 
 
 class Training:
-    """A run's model, criterion, optimizer, schedule, and batches."""
-
     def __init__(
         self,
         config: RunConfig,
@@ -48,7 +46,7 @@ class Training:
     ) -> None:
         """Draw weights and orders from the seed, and move them to the device.
 
-        Without `split`, it trains on the whole training set; without `steps`, the
+        Without `split`, the run trains on the whole training set; without `steps`, the
         learning rate's schedule lasts for all epochs. Raises ExplainedError if the
         device or the data is missing.
         """
@@ -92,7 +90,7 @@ class Training:
     def evaluate(
         self, feed: loops.Batches
     ) -> tuple[loops.Score | loops.RegressionScore, dict[str, Any]]:
-        """The model's score on `feed`, and what Epoch has of the first WALL samples."""
+        """The score on `feed`, and Epoch's fields about the first WALL samples."""
         outputs, targets = loops.predict(self.model, feed, self.device)
         if not self.config.has_images:
             return loops.score_regression(outputs, targets, self.criterion), {}
@@ -145,7 +143,7 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; one kernel does the whole update where that is possible."""
+    """AdamW; one kernel does the whole update if the device has such a kernel."""
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,
@@ -174,7 +172,7 @@ class LossMeter:
     def __init__(
         self, training: Training, images: int, report: Callable[[StepProgress], None]
     ) -> None:
-        """Measure epochs of so many images."""
+        """`images` is the number in each epoch."""
         config, self.device = training.config, training.device
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = training.steps
@@ -246,7 +244,7 @@ class LossMeter:
         self.fetched += seconds
 
     def check(self, loss: float, step: int) -> None:
-        """Raise ExplainedError for NaN or infinity."""
+        """Raise ExplainedError if the loss is NaN or infinite."""
         if not math.isfinite(loss):
             advised = min(self.rate / 10, self.recipe_rate)
             raise ExplainedError(
@@ -256,7 +254,7 @@ class LossMeter:
 
 
 def traffic(counts: ledger.Counts, steps: int) -> Traffic:
-    """The device's counts for so many steps, by the lines of code that caused them."""
+    """The device's counts for `steps` steps, by the lines of code that caused them."""
 
     def at(
         place: tuple[str, int], counter: Counter[ledger.Event], what: str = ""
@@ -284,7 +282,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
-    """The steps' mean loss over images, since the last batch may be smaller."""
+    """The mean loss over images: weighted, since the last batch may be smaller."""
     last = images - batch_size * (len(losses) - 1)
     return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / images
 
@@ -292,8 +290,8 @@ def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
 def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
 
-    Between two steps, it does what `watch.wish` wants, and reports Change and Pause.
-    Raises CancelledError within one batch after a cancel, and ExplainedError for
+    Between two steps, the run does what `watch.wish` wants, and reports Change and
+    Pause. Raises CancelledError within one batch after a cancel, and ExplainedError for
     problems that the run's owner can solve.
     """
     training = Training(config)
@@ -360,7 +358,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, Any]:
-    """Epoch's fields for a score on "train" or "test"."""
+    """The fields of Epoch for a score on "train" or "test"."""
     names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
     return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Wish:
-    """What its owner wants a running job to do; the newest wish counts."""
+    """What the owner wants a running job to do; the newest wish counts."""
 
     learning_rate: float | None = None  # None: the rate in its settings
     paused: bool = False
@@ -23,7 +23,7 @@ NO_WISH = Wish()
 
 @dataclass(frozen=True)
 class Watch:
-    """The line between a job and its caller."""
+    """The connection between a job and its caller."""
 
     report: Callable[[Any], None] = lambda _: None  # takes plain data: core.results
     cancelled: Callable[[], bool] = lambda: False
@@ -41,7 +41,7 @@ class Watch:
             yield item
 
     def checked(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Wrap `work`: once the job is canceled, it raises CancelledError instead."""
+        """Wrap `work`, so that a canceled job raises CancelledError instead."""
 
         def work_unless_cancelled() -> T:
             self.check()

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def capitalized(text: str) -> str:
-    """With its first letter in upper case, and the others unchanged."""
+    """The text with its first letter in upper case, and the others unchanged."""
     return text[:1].upper() + text[1:]
 
 
@@ -30,7 +30,7 @@ class Words:
         return text.format(**fields) if fields else text
 
     def table(self, key: str) -> Any:
-        """All that is below the key: texts by their names, or a list."""
+        """Everything below the key: texts by their names, or a list."""
         node: Any = self._texts
         for name in key.split("."):
             node = node[name]

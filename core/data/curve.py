@@ -13,6 +13,7 @@ POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # of a draw
 
 
 def f(x: float) -> float:
+    """The curve without its noise."""
     return math.sin(2.5 * x) + 0.3 * x
 
 

@@ -95,7 +95,6 @@ _faded = ContextVar("faded", default=False)
 
 
 def palette() -> Palette:
-    """The colors of this visitor's theme."""
     colors = DARK if st.context.theme.type == "dark" else LIGHT
     return _pale(colors) if _faded.get() else colors
 
@@ -125,7 +124,6 @@ def _pale(colors: Palette) -> Palette:
 
 
 def mixed(color: str, other: str, share: float) -> str:
-    """A mix of two colors."""
     parts = (
         (int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)
     )
@@ -184,9 +182,6 @@ def _without_later(node: Any) -> Any:
     return [_without_later(each) for each in node] if isinstance(node, list) else node
 
 
-# Parts of shapes
-
-
 def hues(
     column: str, names: Iterable[str], colors: Iterable[str], **legend: Any
 ) -> alt.Color:
@@ -196,13 +191,11 @@ def hues(
 
 
 def shades(column: str, *colors: str, **scale: Any) -> alt.Color:
-    """A heat map's shades, from the first color to the last one."""
     color = alt.Color(f"{column}:Q").legend(None)
     return color.scale(range=list(colors), interpolate="rgb", **scale)
 
 
 def either(test: str, then: Any, otherwise: Any) -> Any:
-    """One value for rows that pass the test, and another value for other rows."""
     return alt.condition(test, alt.value(then), alt.value(otherwise))
 
 
@@ -213,7 +206,7 @@ def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
 
 
 def whole(last: int) -> list[int]:
-    """Ticks of an axis of whole numbers from 1: both ends, and round ones between."""
+    """Ticks of an axis of whole numbers from 1: both ends, and some between."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
     step = next(each for each in steps if last - 1 <= each * (MOST_TICKS - 1))
     inner = [n for n in range(step, last, step) if min(n - 1, last - n) * 2 >= step]
@@ -221,7 +214,7 @@ def whole(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or every second one of many.
+    """Ticks of a logarithmic axis: powers of ten, or every second power of many.
 
     With fewer than three powers, there are round numbers between them, too.
     """
@@ -243,7 +236,7 @@ def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
 
 
 def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
-    """Tooltips of columns and their titles, with a `format` for numbers."""
+    """Tooltips for columns by their titles, with a `format` for numbers."""
     kind, number = ("Q", format) if format else ("N", alt.Undefined)
     return [
         alt.Tooltip(f"{column}:{kind}", title=title, format=number)
@@ -326,7 +319,7 @@ def lines(
     band: bool = False,
     **mark: Any,
 ) -> Chart:
-    """A line with `points` of that size, over a `band` from low to high."""
+    """A line with points of size `points`, over a `band` from column low to high."""
     if points:
         mark["point"] = alt.OverlayMarkDef(size=points)
     line = chart.mark_line(strokeWidth=width, **mark)

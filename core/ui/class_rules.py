@@ -28,7 +28,7 @@ def hides_all(settings: Iterable[str]) -> bool:
 
 
 def holds(settings: Iterable[str]) -> bool:
-    """Whether one of them is fixed or has a hidden control."""
+    """Whether one of the settings is fixed or has a hidden control."""
     return not {*rules().fixed, *rules().hidden}.isdisjoint(settings)
 
 
@@ -50,7 +50,7 @@ def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
 
 
 def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A training run's settings, changed where the class asks for others."""
+    """The settings of a training run, changed where the class asks for others."""
     held = rules()
     settings = {**given, **held.settings}
     fit = MODELS_FOR[settings["task"]]
@@ -72,7 +72,7 @@ def at_most(setting: str, value: int) -> int:
 
 
 def limited(label: str, setting: str) -> str:
-    """A field's label, with the class's limit: "Epochs (up to 5)"."""
+    """The label with the class's limit: "Epochs (up to 5)"."""
     most = rules().epochs if setting == "epochs" else None
     return f"{label} (up to {most})" if most else label
 
@@ -86,7 +86,7 @@ def machine(whole: Machine) -> Machine:
 
 
 def sentence() -> str:
-    """A summary of the rules for a run; empty without rules."""
+    """A summary of the rules for a run; "" without rules."""
     held, parts = rules(), []
     if held.epochs:
         parts.append(f"up to {format.counted(held.epochs, 'epoch')}")

@@ -29,8 +29,8 @@ def draw(
 ) -> None:
     """Draw the field in a form: its text counts once the form is sent.
 
-    Until somebody types, it has the text `value` and marks the lines `marked`; `most`
-    is the limit in characters.
+    Until somebody types, the field has the text `value` and marks the lines `marked`;
+    `most` is the limit in characters.
     """
     _FIELD(
         key=key,
@@ -48,11 +48,11 @@ def draw(
 
 
 def text(key: str, default: str = "") -> str:
-    """The text in the field with that key, as it was last sent."""
+    """The text in the field with this key, as it was last sent."""
     written: str = st.session_state.get(key, {}).get("value", default)
     return written
 
 
 def lines_in(hint: str) -> list[int]:
-    """The lines that a hint is about: "Line 8: ..." or "Change line 8"."""
+    """The numbers of the lines that a hint names: "Line 8: ..." or "Change line 8"."""
     return [int(number) for number in re.findall(r"\b(?:Line|Change line) (\d+)", hint)]

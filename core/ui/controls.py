@@ -24,14 +24,13 @@ def on_phone() -> bool:
 
 
 def row() -> DeltaGenerator:
-    """A row for a guess, settings, and buttons side by side."""
     return st.container(horizontal=True, vertical_alignment="bottom")
 
 
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """A choice between options, with the names that people know.
+    """A choice between options, by the names that people know.
 
     A class may allow fewer options for a `setting`, or hide the control.
     """
@@ -51,13 +50,11 @@ def choice(
 
 
 def task(key: str, has_data: bool, **more: Any) -> str:
-    """A choice between the image tasks that this machine can train on."""
     tasks = IMAGE_TASKS if has_data else ("sprites",)
     return choice("Task", key, tasks, "task", **more)
 
 
 def model(key: str, **more: Any) -> str:
-    """A choice between the models for images."""
     help = (
         "The ANN is a small, fully connected network. The CNN is a convolutional "
         "network: it gets more images right, but takes longer."
@@ -66,7 +63,6 @@ def model(key: str, **more: Any) -> str:
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:
-    """A field for how many seconds to measure."""
     chosen = choice("Time", key, seconds, index=1, format_func="{} seconds".format)
     return float(chosen)
 
@@ -97,16 +93,13 @@ def number(
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """Show a ValueError in that place: until it is fixed, nothing can start."""
+    """Show a ValueError in `place`: until it is fixed, nothing can start."""
     try:
         yield
     except ValueError as error:
         place.warning(
             f"{error} You can't start until you fix this.", icon=":material/info:"
         )
-
-
-# Files to download
 
 
 def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:

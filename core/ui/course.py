@@ -16,8 +16,6 @@ from core.ui.questions import Question
 
 @dataclass(frozen=True)
 class Lesson:
-    """A page of the course."""
-
     file: str  # from the project's root
     title: str
     icon: str
@@ -29,7 +27,7 @@ class Lesson:
     read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
 
     def solved(self, given: Mapping[str, Any]) -> int:
-        """How many of its questions somebody answered right, on any try."""
+        """How many questions somebody answered right, on any try."""
         return sum(question.is_solved(given) for question in self.questions)
 
     def is_done(self, given: Mapping[str, Any]) -> bool:
@@ -61,7 +59,7 @@ PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 
 def page(title: str) -> Lesson:
-    """The page with that title, whether or not it is a lesson."""
+    """The page with this title, whether or not it is a lesson."""
     return next(each for each in PAGES if each.title == title)
 
 
@@ -80,12 +78,11 @@ def after(this: Lesson) -> Lesson | None:
 
 
 def link(to: Lesson, label: str = "", **more: Any) -> None:
-    """A link to a page, with the page's own title and icon by default."""
     given = {"label": label or to.title, "icon": to.icon} | more
     st.page_link(_streamlit_page(to.file), **given)
 
 
 @cache
 def _streamlit_page(file: str) -> Any:
-    """Streamlit's page: it would look up a name each time, twenty times a page."""
+    """Cached: Streamlit would look up a name each time, twenty times a page."""
     return st.Page(file, default=file == HOME.file)

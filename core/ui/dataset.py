@@ -19,12 +19,10 @@ def is_here(machine: Machine | None) -> bool:
 
 
 def default_task(machine: Machine | None) -> str:
-    """The image task that this machine has the data for."""
     return "fashion-mnist" if is_here(machine) else "sprites"
 
 
 def offer(machine: Machine) -> None:
-    """Say what is wrong with the data, and offer to fetch it if that helps."""
     status = machine.fashion_mnist
     if status.problem:
         st.error(

@@ -67,9 +67,9 @@ def metrics(
 
 
 def caption(text: str, result: Any) -> None:
-    """How a result's figures were measured, and when, if that is known.
+    """How and when a result's figures were measured.
 
-    It also says where, unless that is what every page's sidebar shows.
+    The caption says where only if it was not where every page's sidebar shows.
     """
     where = getattr(result, "environments", None) or [result.environment]
     where = where.values() if isinstance(where, dict) else where
@@ -84,7 +84,7 @@ def caption(text: str, result: Any) -> None:
 
 
 def elsewhere(*environments: Environment | None) -> str:
-    """A sentence on where something was measured; empty if it was here."""
+    """A sentence on where something was measured; "" if it was here."""
     machine = engine().machine()
     here = {format.provenance(each) for each in machine.devices} if machine else set()
     known = dict.fromkeys(
@@ -104,7 +104,6 @@ def empty_axes() -> Iterator[None]:
 
 
 def bullets(lines: Iterable[str]) -> None:
-    """A list, with a sentence or two per point."""
     st.markdown("\n".join(f"- {line}" for line in lines))
 
 
@@ -114,7 +113,7 @@ def readings(
     ends: Ends = format.middle_half,
     **unit: float,
 ) -> pd.DataFrame:
-    """A row for each: what it is, its median, and the `ends` of its spread.
+    """A row for each reading: what it is, its median, and the `ends` of its spread.
 
     The first columns are the fields with these names. `unit`, such as microseconds=1e6,
     names the median's column and scales low and high, too; time is the median in words.

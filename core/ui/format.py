@@ -95,7 +95,7 @@ def setting(config: Any, field: str) -> str:
 
 
 def plain(value: Any) -> str:
-    """A setting's value by itself: "on", "CNN", "0.001"."""
+    """The value of a setting by itself: "on", "CNN", "0.001"."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else NAMES.get(value, str(value))
@@ -115,21 +115,21 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def run_line(config: RunConfig) -> str:
-    """A run in one line: Sprites · ANN · batch 64 · 30 epochs."""
+    """Text such as "Sprites · ANN · batch 64 · 30 epochs"."""
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
     told.append(counted(config.epochs, "epoch"))
     return " · ".join([*told, setting(config, "host")] if config.host else told)
 
 
 def quality(result: RunResult) -> str:
-    """A finished run's quality: 87.60%, or for regression R² 0.946."""
+    """Test accuracy such as "87.60%", or for regression "R² 0.946"."""
     if result.test_accuracy is not None:
         return f"{result.test_accuracy:.2%}"
     return f"R² {result.r2:.3f}"
 
 
 def duration(seconds: float) -> str:
-    """3.4 s, 1 min 20 s, 2 h 5 min."""
+    """Text such as "3.4 s", "1 min 20 s" or "2 h 5 min"."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -139,12 +139,12 @@ def duration(seconds: float) -> str:
 
 
 def day(when: date) -> str:
-    """November 4, 2026: Windows has no code for a day without its zero."""
+    """Text such as "November 4, 2026"; Windows has no code for days without a zero."""
     return f"{when:%B} {when.day}, {when.year}"
 
 
 def ago(seconds: float) -> str:
-    """Just now, 5 minutes ago, 3 hours ago, 2 days ago."""
+    """Text such as "just now", "5 minutes ago" or "2 days ago"."""
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             return f"{counted(int(seconds // length), unit)} ago"
@@ -152,7 +152,7 @@ def ago(seconds: float) -> str:
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """Least to most: 3.41 ms to 3.62 ms."""
+    """The shortest to the longest: "3.41 ms to 3.62 ms"."""
     return f"{precise(min(seconds))} to {precise(max(seconds))}"
 
 
@@ -174,7 +174,7 @@ def size(count: float | None) -> str:
 
 
 def power_of_two(count: int) -> str:
-    """A power of two in bytes: 4 KB is 4096."""
+    """Text such as "4 KB" for 4096 bytes."""
     units = iter(("B", "KB", "MB", "GB"))
     unit = next(units)
     while count >= 1024:
@@ -183,17 +183,17 @@ def power_of_two(count: int) -> str:
 
 
 def shape(dimensions: tuple[int, ...]) -> str:
-    """64 × 1 × 28 × 28; without dimensions, scalar."""
+    """Text such as "64 × 1 × 28 × 28", or "scalar" without dimensions."""
     return " × ".join(map(str, dimensions)) or "scalar"
 
 
 def counted(count: int, noun: str, several: str = "") -> str:
-    """1 core, 2 cores, 1,000 points; `several` is an irregular plural."""
+    """Text such as "1 core" or "1,000 points"; `several` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def enumerated(names: Iterable[str]) -> str:
-    """One; one and two; one, two and three."""
+    """Text such as "one, two and three"."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 

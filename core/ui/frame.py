@@ -37,7 +37,7 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """The first call on the page with that title: sidebar, title, promise.
+    """The first call on the page with this title: sidebar, title, promise.
 
     Home draws its own title and promise. The page is redrawn once the workers have
     described the machine, or failed.
@@ -74,7 +74,7 @@ def begin(title: str) -> None:
 
 
 def end(title: str) -> None:
-    """The last call in the lesson with that title: practice, then the next page."""
+    """The last call in the lesson with this title: practice, then the next page."""
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
@@ -134,7 +134,7 @@ def _wait_for_machine() -> None:
 def machine() -> Machine:
     """This machine, with the devices that an open class allows.
 
-    The page ends here until the workers have described it.
+    The page ends here until the workers have described the machine.
     """
     found = engine().machine()
     if found is None:
@@ -144,7 +144,7 @@ def machine() -> Machine:
 
 
 def _course() -> None:
-    """The lessons, and which ones this visitor has finished or begun."""
+    """The lessons, and which of them this visitor has finished or begun."""
     given = answers.given()
     done = [lesson for lesson in LESSONS if lesson.is_done(given)]
     begun = [

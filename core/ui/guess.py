@@ -24,7 +24,7 @@ def ask(
 ) -> Any | None:
     """Ask for a guess; returns it, SHOWN, or None until the learner has answered.
 
-    "Just show me" is offered once it `ran`, so that there is something to show.
+    "Just show me" is offered once there is something to show (`ran`).
     """
     if made(key) == SHOWN:
         return SHOWN
@@ -43,12 +43,11 @@ def ask(
 
 
 def made(key: str) -> Any | None:
-    """The earlier guess; None without a guess."""
     return kept.given().get(key)
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
-    """True, with a notice, until the learner has guessed."""
+    """Whether the learner has not guessed yet; if so, a notice says so."""
     if guessed is None:
         st.info(
             f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",

@@ -12,7 +12,7 @@ from core.ui.server import engine
 
 
 def several() -> list[Host]:
-    """All machines, or none if there is only one, which pages are about anyway."""
+    """All machines; [] if there is only one, which pages are about anyway."""
     hosts = engine().hosts()
     return hosts if len(hosts) > 1 else []
 
@@ -20,7 +20,7 @@ def several() -> list[Host]:
 def options(chosen: str) -> list[str]:
     """Training machines to choose from, including `chosen`; "" stands for any.
 
-    The list is empty if there is only one machine and none was chosen.
+    Empty if there is only one machine and none was chosen.
     """
     names = ["", *(host.name for host in several() if host.trains), chosen]
     return list(dict.fromkeys(names)) if any(names) else []
@@ -42,7 +42,7 @@ def machine(chosen: str) -> Machine | None:
 
 
 def names() -> str:
-    """One line: "2 machines: `one`, `two`"; empty if there is only one."""
+    """Text such as "2 machines: `one`, `two`"; "" if there is only one."""
     hosts = several()
     listed = ", ".join(quoted(host.name) for host in hosts)
     return f"{len(hosts)} machines: {listed}" if hosts else ""

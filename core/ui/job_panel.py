@@ -26,9 +26,10 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True)
 class JobPanel:
-    """Starts, follows, and shows the visitor's jobs, which call what is at `address`.
+    """Starts, follows, and shows the visitor's jobs, which call the function at
+    `address`.
 
-    With `about`, it shows only jobs whose arguments `about` accepts.
+    With `about`, the panel shows only jobs whose arguments `about` accepts.
     """
 
     address: str
@@ -50,7 +51,6 @@ class JobPanel:
 
     @property
     def job(self) -> Job | None:
-        """The visitor's newest job."""
         return self._newest_and_going_on()[0]
 
     @property
@@ -109,12 +109,10 @@ class JobPanel:
             st.warning(refusal, icon=":material/block:")
 
     def cancel_button(self) -> None:
-        """The button that ends the job that is going on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None) -> None:
-        """The button to start a job, or to cancel the job that is going on."""
         if job := self.going_on:
             cancel_button(job, f"cancel_{self.key}")
         else:
@@ -154,7 +152,6 @@ class JobPanel:
 
 
 def cancel_button(job: Job, key: str, **more: Any) -> None:
-    """The button that ends a job."""
     st.button(
         "Cancel",
         icon=":material/stop:",
@@ -197,7 +194,7 @@ def slot(text: str, share: float = 0.0) -> None:
 
 
 def place_in_queue(job: Job) -> str:
-    """Its place, and about how long it will wait, if similar jobs have run here.
+    """The job's place, and about how long it will wait if similar jobs have run here.
 
     If the job waits for something else, the text says what for.
     """
@@ -216,17 +213,15 @@ def place_in_queue(job: Job) -> str:
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:
-    """The events of one kind that a job has reported, in order."""
     return [event for event in job.events if isinstance(event, kind)]
 
 
 def latest(job: Job, kind: type[Event]) -> Event | None:
-    """The newest event of one kind that a job has reported."""
     return next((e for e in reversed(job.events) if isinstance(e, kind)), None)
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
-    """The slot of a job that failed or was canceled; `failed` is a title."""
+    """Fill the slot of a job that failed or was canceled; `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")

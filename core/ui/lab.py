@@ -31,7 +31,7 @@ SIDES = [6, 4]  # widths of a chart and of the words beside it
 
 @dataclass(frozen=True)
 class Guess:
-    """The question for the learner; the widget and the kept answer share `key`."""
+    """A question for the learner; the widget and the stored answer share `key`."""
 
     key: str
     question: str
@@ -41,7 +41,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result in one sentence, and the option that it proves right.
+    """The result in one sentence, and the option that the result proves right.
 
     A tuple has all options that the readings allow; None judges no guess. A guess that
     isn't `among` this result's options was about something else.
@@ -53,7 +53,6 @@ class Finding:
     among: Sequence[Any] | None = None
 
     def judge(self, guessed: Any | None) -> None:
-        """Show the sentence, and how good the guess was."""
         guessed = None if self.right is None else guessed
         guess.judge(self.sentence, guessed, self.right, self.say, self.among)
 
@@ -103,10 +102,10 @@ class Lab:
             fields["subject"] = run.id
         self.job = JobPanel(self.address, key=self.key, **fields)
 
-    # What a lab declares
-
     def settings(self, machine: Machine) -> tuple:
-        """Draw the settings; returns the job's arguments. ValueError says why not."""
+        """Draw the settings; returns the job's arguments. Raises ValueError to say why
+        not.
+        """
         return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:
@@ -114,9 +113,9 @@ class Lab:
         return (machine.devices[0].device,)
 
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
-        """What to ask; `arguments` come from the settings if it asks below them.
+        """The guess to ask for, by default the words' question and answers.
 
-        By default, it is the question and the answers from its words.
+        `arguments` come from the settings if the lab asks below them.
         """
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
@@ -142,7 +141,7 @@ class Lab:
         """What follows at full width."""
 
     def caption(self, result: Any) -> str | None:
-        """How it was measured; None if the lab has drawn that itself."""
+        """How the result was measured; None if the lab has drawn that itself."""
 
     def more(self, machine: Machine) -> str | None:
         """What the introduction adds for this machine."""
@@ -150,14 +149,11 @@ class Lab:
     def empty_axes(self, arguments: tuple | None) -> None:
         """Draw the empty axes of a result that is not measured yet."""
 
-    # What all labs do
-
     @property
     def title(self) -> str:
         return self.words["title"]
 
     def draw(self, machine: Machine) -> None:
-        """Draw the whole lab for that machine."""
         if heading := self.words.get("heading"):
             st.subheader(heading)
         if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
@@ -191,7 +187,7 @@ class Lab:
         return guess.ask(asked.key, asked.question, asked.options, asked.say, ran)
 
     def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
-        """Draw a job: its progress, then its result once the learner has guessed."""
+        """Draw the job's progress, then its result once the learner has guessed."""
         if not job.ended:
             progress = self.progress(job)
             slot(*((progress,) if isinstance(progress, str) else progress))
@@ -255,7 +251,7 @@ def labs(lesson: str) -> tuple[Lab, ...]:
 
 
 def sections(lesson: str, machine: Machine) -> dict[str, Callable[[], None]]:
-    """A lesson's labs, for its page's tabs."""
+    """The tabs of a lesson's page."""
     return {lab.title: partial(lab.draw, machine) for lab in labs(lesson)}
 
 

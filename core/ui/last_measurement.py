@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """This function's newest measurement on this machine, as an ended job.
+    """The function's newest measurement on this machine, as an ended job.
 
     None if there is none on that subject, or if it can't be read.
     """
@@ -61,9 +61,9 @@ def tell(job: Job) -> None:
 
 
 def sentence(job: Job, who: str = "") -> str:
-    """Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you.
+    """Text such as "Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you."
 
-    You are `who`, or the visitor whose page this thread draws.
+    `who` is the reader; "" stands for the visitor whose page this thread draws.
     """
     measured_with = environments(job.value)
     names = dict.fromkeys(environment.device_name for environment in measured_with)

@@ -58,7 +58,7 @@ def program(address: str) -> str:
 
 
 def _imports(body: list[ast.stmt], used: set[str]) -> Iterator[str]:
-    """A module's imports, reduced to what is used."""
+    """The imports of a module, reduced to what is used."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if each.name in used]
@@ -105,7 +105,6 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
 
 
 def _reset(address: str) -> None:
-    """Put the page's code into the field again."""
     st.session_state.pop(f"tried_{address}_ran", None)
     st.session_state[f"tried_{address}"] = {"value": program(address)}
 
@@ -116,7 +115,7 @@ def _failed(report: dict[str, Any]) -> str:
 
 
 def _result(report: dict[str, Any], said: str, printed: str) -> None:
-    """A run's outcome: an error, what it printed, its values, and what moved."""
+    """Draw the outcome of a run: an error, the output, the values, and what moved."""
     if said:
         st.error(said, icon=":material/error:")
     for note in report["notes"]:

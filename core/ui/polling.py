@@ -18,7 +18,7 @@ PATIENT_SECONDS = 3.0  # for other people's jobs, and for waiting jobs
 
 
 def fragment() -> str:
-    """The id of the fragment that is being drawn; empty outside of fragments."""
+    """The id of the fragment that is being drawn; "" outside of fragments."""
     return ThreadState.get().fragment_id or ""
 
 
@@ -41,8 +41,8 @@ def every(seconds: float | None, of: str = "") -> None:
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     """The interval for this visitor and a job; None after the job has ended.
 
-    It is `going_on` once the visitor's own job has a worker, and short for the next job
-    in the queue, which is only one.
+    `going_on` is the interval once the visitor's own job has a worker. Polls for the
+    next job in the queue are frequent, since there is only one such job.
     """
     if job.ended:
         return None

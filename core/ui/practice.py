@@ -24,7 +24,7 @@ except ValueError as error:
 
 
 def exercise(title: str) -> None:
-    """The exercise of the lesson with that title, if there is one."""
+    """The exercise of the lesson with this title, if there is one."""
     if BROKEN or title in EXERCISES:
         st.subheader("Your turn")
     if BROKEN:
@@ -73,7 +73,6 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 
 def _judge(key: str, title: str, how: Mode) -> None:
-    """Run what somebody wrote, and keep the code and the verdict."""
     text = code_editor.text(key)
     verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="code")
     answers.keep(key, text)
@@ -97,7 +96,6 @@ def _explain(text: str, is_right: bool) -> None:
 
 
 def questions(lesson: Lesson) -> None:
-    """The lesson's questions, or why there are none."""
     st.subheader("Before you go on")
     if course.BROKEN:
         st.error(course.BROKEN, title="The questions can't be shown")
@@ -152,7 +150,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
 
 
 def _run(question: Question) -> None:
-    """After an answer: run the code to see what it really does."""
+    """After an answer, offer to run the code and see what it really does."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
     with explained("The code was not run"), st.spinner("Running the code"):
@@ -175,7 +173,7 @@ def _mark(question: Question, given: Mapping[str, Any]) -> str:
 
 
 def score(lesson: Lesson, given: Mapping[str, Any]) -> str:
-    """How many were right on the first try, and how many are left; empty at first."""
+    """How many were right on the first try, and how many are left; "" at first."""
     tried = [each for each in lesson.questions if each.tries(given)]
     if not tried:
         return ""

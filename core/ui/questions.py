@@ -48,7 +48,6 @@ class Question:
         return self.right in self.tries(given)
 
     def at_first(self, given: Mapping[str, Any]) -> bool:
-        """Whether the first try was right."""
         return self.tries(given)[:1] == [self.right]
 
     def request(self) -> Request:
@@ -73,7 +72,7 @@ def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
     """The questions by their lessons' titles.
 
-    ExplainedError for a broken entry names the lesson and what is wrong.
+    Raises ExplainedError, which names the lesson and what is wrong, for a broken entry.
     """
     try:
         bank = tomllib.loads(file.read_text(encoding="utf-8"))

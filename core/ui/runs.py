@@ -77,7 +77,6 @@ class Run(Progress):
 
     @property
     def name(self) -> str:
-        """Its name among its owner's runs."""
         return f"Run {self.number}"
 
     @property
@@ -86,7 +85,6 @@ class Run(Progress):
 
     @property
     def checkpoint(self) -> Stored:
-        """Stands for a finished run's checkpoint."""
         return Stored(self.id)
 
     @cached_property
@@ -114,12 +112,12 @@ class Run(Progress):
 
     @property
     def smoothed_loss(self) -> float | None:
-        """The losses' newest running mean."""
+        """The newest running mean of the losses; None without losses."""
         return self.curve["smoothed"][-1].as_py() if self.losses else None
 
     @cached_property
     def diverged(self) -> str:
-        """Sentences on why its learning rate was too high; empty if it wasn't.
+        """Sentences on why the learning rate was too high; "" if it wasn't.
 
         A run that merely learns nothing stays near the loss that guessing gives.
         """
@@ -159,7 +157,7 @@ class Run(Progress):
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run as it is now; if there is none, `why_none` says why."""
+    """The run as it is now; if it is None, `why_none` says why."""
     try:
         job = engine().job(job_id) if job_id else None
     except StoreError:
@@ -168,7 +166,6 @@ def run(job_id: str | None) -> Run | None:
 
 
 def why_none(job_id: str) -> str:
-    """A sentence on why there is no run with this id."""
     try:
         engine().job(job_id)
     except StoreError as error:
@@ -178,23 +175,21 @@ def why_none(job_id: str) -> str:
 
 @lru_cache(maxsize=256)  # so that everybody who watches a run shares its curve
 def view(job: Job) -> Run:
-    """A training job with its progress: the same object while nothing is new."""
+    """The job with its progress: the same object while nothing is new."""
     return Run(job=job, **vars(job.progress))
 
 
 def forget() -> None:
-    """Clear everything that is cached about runs."""
     for cached in (view, _before, _numbers):
         cached.cache_clear()
 
 
 def going_on(owner: str | None = None) -> list[Job]:
-    """Waiting and running runs of one visitor or of all, in order."""
     return [job for job in engine().jobs(RUN, owner) if not job.ended]
 
 
 def newest(owner: str, task: str | None = None) -> str | None:
-    """The run that this visitor started last, on a task or any; None without one."""
+    """The id of the run that this visitor started last; None without one."""
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
@@ -216,7 +211,7 @@ def on_show() -> Run | None:
 def others() -> str | None:
     """Whose runs a visitor without runs sees: everybody's (None) in a class, else "".
 
-    The latter are the server's own runs with the default settings, since a stranger's
+    "" stands for the server's own runs with the default settings, since a stranger's
     experiments make a bad first impression.
     """
     return None if room().may_see(visitor()) else ""
@@ -239,7 +234,7 @@ def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
 
 
 def number(run_id: str, owner: str) -> int:
-    """Its number among its owner's runs, from 1, for its lasting name and color."""
+    """A run's number among its owner's runs, from 1, for its lasting name and color."""
     numbers = _numbers(owner)
     if run_id not in numbers:
         rows = stored_runs(owner, limit=None, hidden=True) if owner else []
@@ -257,7 +252,7 @@ def _numbers(_owner: str) -> dict[str, int]:
 def earlier(than: Run, most: int) -> list[Run]:
     """Runs with losses that the same visitor started before this one, oldest first.
 
-    They have the same task and criterion, since other losses are not comparable.
+    These have the same task and criterion, since other losses are not comparable.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -280,7 +275,7 @@ def earlier(than: Run, most: int) -> list[Run]:
 
 @lru_cache(maxsize=512)  # pages look at a run often
 def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
-    """Their ids, the newest first. Raises StoreError."""
+    """The ids of such runs, the newest first. Raises StoreError."""
     like: dict[str, Any] = {"task": task, "criterion": criterion, "before": before}
     rows = store().runs.find(owner, address=RUN, limit=LOOKED_BACK, **like)
     return tuple(row.id for row in rows)
@@ -328,7 +323,7 @@ def finished() -> list[RunSummary]:
 def stored_runs(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
-    """Runs in the database, the newest first; none if it can't be read."""
+    """Runs in the database, the newest first; [] if it can't be read."""
     try:
         return store().runs.find(visitor, address=RUN, limit=limit, **equal)
     except StoreError:
@@ -336,7 +331,6 @@ def stored_runs(
 
 
 def why_not(run_id: str) -> str:
-    """A sentence on why `finished` doesn't have a run."""
     wanted = run(run_id)
     if wanted is None:
         return why_none(run_id)
@@ -347,7 +341,6 @@ def why_not(run_id: str) -> str:
 
 
 def start(config: RunConfig) -> str:
-    """Queue a run for this visitor; returns its id."""
     return engine().submit(RUN, config, owner=visitor())
 
 
@@ -361,7 +354,7 @@ def differences(shown: Sequence[Run]) -> list[str]:
 
 
 def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """Some runs' curves, with the given names or else the runs' own."""
+    """The curves of some runs, with the given names or else the runs' own."""
     names = names or [run.name for run in shown]
     curves = [
         run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))

@@ -35,7 +35,7 @@ _tabs_lock = threading.Lock()
 def store() -> Store:
     """The database; app.py opens it before the engine and closes it after.
 
-    If it can't be used, the app continues with one in memory, whose `problem` says why.
+    Without a database, the app continues with one in memory, whose `problem` says why.
     """
     try:
         return Store()
@@ -46,7 +46,6 @@ def store() -> Store:
 
 @cache
 def room() -> Room:
-    """The open class, if there is one."""
     return Room(store().classes)
 
 
@@ -73,7 +72,6 @@ def engine() -> Engine:
 def ask(
     address: str, *arguments: Any, seconds: float = 30.0, lane: str = "question"
 ) -> Any:
-    """Engine.ask for this visitor."""
     return engine().ask(
         address, *arguments, seconds=seconds, owner=visitor(), lane=lane
     )
@@ -118,7 +116,7 @@ class KeptAnswer(Generic[Answer]):
         self._asking: Future[Answer] | None = None
 
     def __call__(self) -> Answer:
-        """The answer; if there is none, raises what the question raises."""
+        """The answer; without an answer, raises what the question raises."""
         with self._lock:
             newest, asking = self.newest, self._asking
             stale = time.monotonic() > self._came + self._seconds
@@ -157,10 +155,7 @@ def explained(title: str) -> Iterator[None]:
 
 @contextmanager
 def noticed(outcome: str = "") -> Iterator[None]:
-    """If something goes wrong in a button's callback, tell_notice will show it.
-
-    The `outcome` comes before the reason.
-    """
+    """Keep an error of a button's callback for `tell_notice`, after `outcome`."""
     try:
         yield
     except (ExplainedError, ValueError) as error:
@@ -191,7 +186,7 @@ def served() -> str:
 
 
 def visitor_of_cookie() -> str:
-    """The id in the browser's cookie; "" without one."""
+    """The id in the browser's cookie; "" without a cookie."""
     return read(st.context.cookies.get(COOKIE, ""))
 
 
@@ -202,7 +197,6 @@ def here() -> dict[str, str]:
 
 
 def count_tabs(visitor: str, more: int) -> None:
-    """Count that a visitor has more tabs, or fewer."""
     with _tabs_lock:
         _tabs[visitor] += more
         if not _tabs[visitor]:
@@ -221,7 +215,7 @@ def _come() -> str:
 
 
 def come(page: str) -> None:
-    """Count the tab in which the visitor opened the page with that title."""
+    """Count the tab in which the visitor opened the page with this title."""
     who = _come()
     with _tabs_lock:
         if who in _tabs:

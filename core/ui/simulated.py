@@ -22,9 +22,9 @@ words = Words(__file__)
 def outline(
     key: str, explained: bool = False, device: str = SIMULATED, badged: bool = True
 ) -> Iterator[None]:
-    """Draw the block in the outline, if it is about the simulated `device`.
+    """Draw the block in the outline, if the block is about the simulated `device`.
 
-    If the page doesn't `tell`, one outline is `explained`. Without `badged`, the block
+    On a page without `tell`, one outline is `explained`. Without `badged`, the block
     draws the badge itself.
     """
     if device != SIMULATED:
@@ -52,7 +52,7 @@ def badge(explained: bool = False) -> None:
 
 
 def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
-    """What the outline means, or why a machine without an accelerator has none."""
+    """Say what the outline means, or why a machine without an accelerator has none."""
     if machine.simulates:
         st.markdown(words("simulated.explained"), width=width)
     elif machine.why_not and machine.devices[0].backend == "CPU":

@@ -22,7 +22,7 @@ ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
 @cache
 def source(address: str) -> str:
-    """The text of a function, class or method; LookupError if there is none."""
+    """The text of a function, class or method. Raises LookupError if there is none."""
     module, _, name = address.partition(":")
     text = read(module)
     inside: list[ast.stmt] = ast.parse(text).body
@@ -40,7 +40,7 @@ def source(address: str) -> str:
 
 @cache
 def body(address: str) -> str:
-    """A function's lines without its signature and docstring."""
+    """The lines of a function without its signature and docstring."""
     text = source(address)
     (function,) = ast.parse(text).body
     assert isinstance(function, ast.FunctionDef)
@@ -49,7 +49,6 @@ def body(address: str) -> str:
 
 
 def changes(before: str, after: str) -> str:
-    """The lines in which two texts differ."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), n=2, lineterm=""
     )
@@ -65,7 +64,6 @@ def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
 
 
 def lines_with(address: str, part: str) -> str:
-    """The lines at an address that contain `part`."""
     lines = source(address).splitlines()
     return "\n".join(line.strip() for line in lines if part in line)
 

@@ -78,7 +78,6 @@ def show(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> None:
-    """Draw a montage."""
     show_png(png(montage(images, palette(), zoom, columns)), alt, width)
 
 
@@ -105,10 +104,7 @@ _wall = st.components.v2.component(
 
 @cache
 def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The wall's images, uint8 (50, 28, 28), and their true classes.
-
-    Raises ExplainedError.
-    """
+    """The wall's images, uint8 (50, 28, 28), and their true classes; ExplainedError."""
     return ask("core.lessons.evaluate.evaluation:images", task, tuple(range(WALL)))
 
 
@@ -124,7 +120,7 @@ def sprite(task: str, dark: bool) -> bytes:
 
 
 async def send_sprite(request: Request) -> Response:
-    """The browser keeps it, because the content at this address never changes."""
+    """Browsers keep the file, because the content at its address never changes."""
     task, theme = request.path_params["task"], request.path_params["theme"]
     if task not in IMAGE_TASKS:
         return Response(status_code=404)
@@ -142,9 +138,9 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """Which images the run got wrong so many epochs back; None before the first.
+    """Which images the run got wrong `back` epochs ago; the newest epoch is 1.
 
-    The newest epoch is one epoch back.
+    None if there were no answers yet.
     """
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:

@@ -52,7 +52,7 @@ failures = Failures()
 
 
 def tell(page: str) -> None:
-    """On the page with that title, show the outcome of the form that led there."""
+    """On the page with this title, show the outcome of the form that led there."""
     if sentence := forms.said(visitor_of_cookie()):
         st.session_state["said"] = page, sentence
     where, sentence = st.session_state.get("said", ("", None))
@@ -64,7 +64,6 @@ def tell(page: str) -> None:
 
 
 def draw() -> None:
-    """The visitor's code and files, and a way to delete everything."""
     st.subheader("Your data")
     who = visitor_of_cookie()
     if not who:
@@ -95,7 +94,7 @@ def _runs(who: str) -> list[RunSummary]:
 
 
 def _row(who: str) -> Visitor:
-    """The visitor's row, made if necessary; ExplainedError if that fails."""
+    """The visitor's row, made if necessary. Raises ExplainedError if that fails."""
     visitors = store().visitors
     if visitors.get(who) is None:
         visitors.touch(who)
