@@ -67,7 +67,7 @@ def live(draw: Callable[[Standings], None]) -> None:
 
 
 def leader(standings: Standings, named: bool = True) -> str:
-    """A sentence on who leads or has won; empty until somebody has a place."""
+    """A sentence on who leads or has won; "" until somebody has a place."""
     if not standings.order:
         return ""
     first, shown = standings.order[0], standings.opened
@@ -87,7 +87,7 @@ def headline(standings: Standings) -> str:
 
 
 def chart(standings: Standings, on_wall: bool = False) -> None:
-    """A point for each person's best run; empty axes until somebody has one."""
+    """A point for each person's best run; empty axes until somebody has a run."""
     rules: Rules = standings.opened.rules
     machine, me, best = engine().machine(), visitor(), standings.best
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
@@ -165,8 +165,6 @@ def _quest(standings: Standings, me: str) -> None:
 
 
 def place(standings: Standings, me: str) -> str:
-    """The visitor's place in a sentence."""
-
     def mine(runs: list[Best]) -> Best | None:
         own = (run for run in runs if run.visitor == me)
         return next((run for run in own if run.task == standings.task), None)
@@ -193,7 +191,7 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """Lines of Markdown: the jobs that run, then the first ones that wait.
+    """Lines of Markdown: the jobs that run, then the first that wait.
 
     On the wall, the lines have no icons, and no "You".
     """

@@ -32,15 +32,12 @@ Measured = tuple[tuple, str] | None
 
 @dataclass(frozen=True)
 class Guess:
-    """Something to guess before it is measured."""
-
     key: str  # identifies the stored answers
     title: str
     address: str  # the job that measures it
     read: Callable[[Any], Measured]  # from the job's result
 
     def measured(self) -> Measured:
-        """This machine's newest measurement."""
         job = measured.newest(self.address)
         return None if job is None or job.value is None else self.read(job.value)
 
@@ -142,7 +139,6 @@ def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Gue
 
 
 def finding(answers: Counter[Any], right: Measured) -> str:
-    """A sentence on the most frequent guess and the measured answer."""
     if not answers:
         return "Nobody in this class has guessed yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"

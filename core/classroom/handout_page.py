@@ -34,8 +34,6 @@ LEFT, RIGHT, TOP, BOTTOM = 38, 346, 8, 166  # pixels of the chart in handout.htm
 
 
 class Point(NamedTuple):
-    """A person's best run."""
-
     name: str  # empty: hidden
     what: str  # "CNN, batch 128"
     accuracy: float  # 0 to 1
@@ -89,7 +87,7 @@ def draw(chosen: Class) -> None:
 
 
 def file_name(chosen: Class, content: str, kind: str) -> str:
-    """The class, today's date, and the content: "Room 2 2026-11-24 runs.csv"."""
+    """Text such as "Room 2 2026-11-24 runs.csv"."""
     return f"{chosen.name.rstrip('.')} {date.today()} {content}.{kind}"
 
 
@@ -120,7 +118,7 @@ def answers_table(chosen: Class) -> str:
 
 
 def handout(chosen: Class) -> dict[str, Any]:
-    """The fields of handout.html, except those that `page` works out."""
+    """The fields of handout.html, except those that `page` computes."""
     people = names_of(store().classes.members(chosen.id))
     machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
     return {
@@ -158,7 +156,9 @@ def _points(
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Question, guesses with their counts, measured answer; most answered first."""
+    """Question, guesses with their counts, and measured answer of each; most answered
+    first.
+    """
     given = store().answers.of_class(chosen.id, guesses.KEYS)
     answers = {g: guesses.counts(given[g.key].values()) for g in guesses.GUESSES}
     rows = []
@@ -189,7 +189,7 @@ def page(points: Sequence[Point], target: float, **fields: Any) -> str:
 
 
 def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
-    """Where the points, the target, and the labeled ticks are drawn, in pixels."""
+    """The pixels at which the points, the target, and the labeled ticks are drawn."""
     seconds = [max(point.seconds, 1e-3) for point in points]
     across = axes.costs(seconds)
     up = axes.shares([target, *(point.accuracy for point in points)])

@@ -60,7 +60,6 @@ def draw() -> bool:
 
 
 def _ask_in(opened: Class | None) -> None:
-    """The button to join, with the address's code or a field for one."""
     code = st.query_params.get("code", "")
     fits = opened is not None and as_code(code) == opened.code
     if code and not fits:
@@ -105,7 +104,7 @@ def _rename() -> None:
 def address(page: str, query: str = "") -> str:
     """A page's address for other machines on the network.
 
-    It is this browser's own, unless that has a name that only this machine knows.
+    This is the browser's own address, unless only this machine knows its name.
     """
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
     url, ip = urlsplit(base), get_internal_ip()
@@ -117,12 +116,10 @@ def address(page: str, query: str = "") -> str:
 
 
 def link_to(opened: Class) -> str:
-    """The address that joins a class."""
     return address("Class", f"code={opened.code}")
 
 
 def draw_code(opened: Class) -> None:
-    """Draw the code for phones."""
     link = link_to(opened)
     # Dark on light in both themes, since some phones can't read light on dark.
     svg = segno.make(link, error="m").svg_inline(

@@ -27,7 +27,7 @@ MOST_MISTAKES, MISTAKE_PIXELS = 16, 100  # in a row; width of one
 
 
 def draw() -> None:
-    """Only for members and teachers, since it shows the code to join."""
+    """Only for members and teachers, since the page shows the code to join."""
     st.set_page_config(
         page_title="Class · to(device)",
         page_icon=LOGO,
@@ -44,7 +44,6 @@ def draw() -> None:
 
 
 def _part(part: str, **fields: Any) -> None:
-    """Draw a part of wall.html, which shows all texts literally."""
     template = paper.template(Path(__file__).with_name("wall.html"))
     st.html(str(getattr(template.module, part)(**fields)))
 

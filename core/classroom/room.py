@@ -91,7 +91,7 @@ class Room(Gate):
         return own
 
     def member(self, visitor: str) -> Member | None:
-        """The visitor as a member of the open class; None if they aren't one."""
+        """The visitor as a member of the open class; None if they aren't a member."""
         return self._members.get(visitor) if self._open else None
 
     def is_teacher(self, visitor: str) -> bool:
@@ -108,15 +108,15 @@ class Room(Gate):
 
     @property
     def on_board(self) -> Class | None:
-        """The open class, or the one that was open last, for its final board."""
+        """The open class, or the class that was open last, for its final board."""
         return self._open or self._ended
 
     def board_for(self, visitor: str) -> Class | None:
-        """The class on the board, for its members and teachers."""
+        """None if the visitor is neither a member of the class on the board nor a
+        teacher.
+        """
         is_in = visitor in self._members or visitor in self._teachers
         return self.on_board if is_in else None
-
-    # What students do
 
     def join(self, code: str, visitor: str) -> Member:
         """Join the class with this code, under a friendly name.
@@ -146,7 +146,7 @@ class Room(Gate):
         return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
-        """Change a member's name. Raises ExplainedError, see `names.chosen`."""
+        """Raises ExplainedError, see `names.chosen`."""
         with self._lock:
             if (member := self.member(visitor)) is None:
                 raise ExplainedError(words("room.not_in"))
@@ -154,7 +154,7 @@ class Room(Gate):
             return self._change_member(member, name=names.chosen(name, others))
 
     def forget(self, visitor: str) -> None:
-        """The visitor's data is deleted; the seat in the class stays taken."""
+        """Forget a visitor whose data is deleted; the seat in the class stays taken."""
         with self._lock:
             self._members.pop(visitor, None)
 
@@ -214,11 +214,10 @@ class Room(Gate):
         self._teachers.add(teacher.visitor)
 
     def dismiss(self, teacher: Teacher) -> None:
-        """Apply the rules to this visitor again."""
         self._teachers.discard(teacher.visitor)
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
-        """A new class, still closed. ExplainedError for an invalid name or size."""
+        """A new class, still closed. Raises ExplainedError for a bad name or size."""
         if not 1 <= size <= 500:
             raise ExplainedError(words("room.size"))
         name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
@@ -227,7 +226,7 @@ class Room(Gate):
         return made
 
     def start(self, teacher: Teacher, class_id: str) -> None:
-        """Open a class, and close the one that was open."""
+        """Open a class, and close the class that was open."""
         with self._lock:
             chosen = self._get(class_id)
             if not chosen.is_open:
@@ -236,7 +235,6 @@ class Room(Gate):
                 self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:
-        """Close a class and resume the queue."""
         with self._lock:
             self._change(class_id, is_open=False, is_paused=False)
             self._leave(class_id)
@@ -257,7 +255,7 @@ class Room(Gate):
         self.note(teacher, told, class_id)
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
-        """Change a member's name; ExplainedError if the name can't be used."""
+        """Raises ExplainedError if the name can't be used."""
         with self._lock:
             # Somebody who has just joined may not be in the database yet.
             shown, members = self.on_board, self.members()
@@ -280,21 +278,19 @@ class Room(Gate):
         self.note(teacher, f"removed {member.name}", member.class_id)
 
     def reveal(self, teacher: Teacher, key: str, title: str) -> None:
-        """Show a guess's tally on the wall; an empty key takes it off."""
+        """Show the tally of a guess on the wall; "" takes it off."""
         self.revealed = key
         self.note(teacher, f"{'showed' if key else 'hid'} the guesses on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
-        """Log what a teacher did in that class, or else in the open class."""
+        """Log what a teacher did in this class, or else in the open class."""
         open_id = self._open.id if self._open else None
         self._classes.write_down(teacher.name, act, class_id or open_id)
 
     def delete(self, teacher: Teacher, class_id: str, forget: Forget) -> None:
-        """Delete a class with its members and their runs in it."""
         self._delete(self._get(class_id), forget, teacher.name)
 
     def delete_expired(self, forget: Forget) -> None:
-        """Delete the classes that have expired."""
         for each in self._classes.all():
             if each.ends is not None and each.ends < time.time():
                 self._delete(each, forget, "The app")

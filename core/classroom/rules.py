@@ -61,7 +61,7 @@ class Rules:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Values of the fixed settings; ValueError for an invalid one."""
+        """The values of fixed settings. Raises ValueError for an invalid value."""
         return {name: parse(name, text) for name, text in self.fixed.items()}
 
     @property
@@ -75,7 +75,7 @@ class Rules:
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
 
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
-        """A sentence on why a setting can't have this value; empty if it can."""
+        """A sentence on why a setting can't have this value; "" if it can."""
         if setting == "epochs" and self.epochs and value > self.epochs:
             most = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
             return words("rules.epochs", most=most, epochs=value)
@@ -95,7 +95,6 @@ class Rules:
         return not self.refusal(setting, value, with_fixed=with_fixed)
 
     def for_member(self, seed: int) -> Self:
-        """The rules for a member with this seed."""
         if not self.own_seeds or "seed" in self.fixed:
             return self
         return replace(self, fixed=self.fixed | {"seed": str(seed)})
@@ -133,7 +132,7 @@ def _parts(arguments: Any) -> Iterator[Any]:
 
 
 def _spelled(value: Any) -> str:
-    """As people write it: CPU, ANN, 64, on."""
+    """The value as people write it: CPU, ANN, 64, on."""
     if isinstance(value, bool):
         return "on" if value else "off"
     short = isinstance(value, str) and value in (*DEVICES[1:], "ann", "cnn")

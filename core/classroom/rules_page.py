@@ -107,7 +107,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
 
 
 def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
-    """The hidden and fixed settings, and the link with the preset ones."""
+    """The hidden and fixed settings, and the link with the preset settings."""
     st.markdown("**What they see on Train, Compare, and Speed**")
     hidden = st.multiselect(
         "Hidden controls",
@@ -137,7 +137,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
 
 
 def _value(suffix: str, name: str, rules: Rules) -> str:
-    """A setting's value, as in an address."""
+    """Draw a control for a setting; returns the value as in an address."""
     value = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
     label, key = LABEL[name], f"value_{name}_{suffix}"
     if isinstance(value, str):

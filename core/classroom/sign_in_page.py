@@ -54,7 +54,7 @@ _one_at_a_time = threading.Lock()  # a digest takes 16 MiB and a core for 0.05 s
 
 @cache
 def password() -> tuple[bytes, bytes] | None:
-    """Salt and digest; None without a password. ExplainedError for a bad length."""
+    """Salt and digest; None if unset. Raises ExplainedError for a bad length."""
     text = os.environ.get(PASSWORD, "")
     if not text:
         return None
@@ -113,7 +113,7 @@ def button(
 
 
 def act(do: Callable[..., object], *arguments: object) -> None:
-    """Do something as the signed-in teacher: the callback of teachers' widgets."""
+    """The callback of teachers' widgets: do something as the signed-in teacher."""
     with noticed():
         who = teacher()
         if who is None:

@@ -32,7 +32,7 @@ def costs(values: Iterable[float]) -> Ticks:
 
 
 def shares(values: Sequence[float]) -> Ticks:
-    """An axis's ticks: round accuracies that enclose `values`, at most MOST_TICKS."""
+    """The ticks of an axis: round accuracies around `values`, at most MOST_TICKS."""
     for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2):
         first, last = floor(min(values) / step), ceil(max(values) / step)
         if last - first < MOST_TICKS:
@@ -42,7 +42,7 @@ def shares(values: Sequence[float]) -> Ticks:
 
 
 def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
-    """A value's place on an axis with these ticks, drawn from begin to end."""
+    """The place of a value on an axis with these ticks, drawn from begin to end."""
     return float(np.interp(value, (ticks[0], ticks[-1]), (begin, end)))
 
 

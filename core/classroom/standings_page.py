@@ -22,8 +22,6 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Best:
-    """A person's best run on a task."""
-
     visitor: str
     name: str
     run_id: str
@@ -46,7 +44,7 @@ class Best:
         return reached, self.accuracy if by_accuracy else -cost, -self.number
 
     def score(self, rules: Rules) -> str:
-        """88.1% in 590 steps, or in 2.4 s."""
+        """Text such as "88.1% in 590 steps" or "88.1% in 2.4 s"."""
         steps = format.counted(self.steps, "step")
         cost = steps if rules.cost == "steps" else f"{self.seconds:.1f} s"
         return f"{self.accuracy:.1%} in {cost}"
@@ -94,7 +92,7 @@ def bests(
 def luck(runs: Iterable[RunSummary], task: str) -> str:
     """A sentence on how far apart runs are that differ only in their seeds.
 
-    It is about the settings with the most seeds; empty with fewer than three.
+    The settings with the most seeds count; "" with fewer than three seeds.
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
@@ -153,7 +151,7 @@ def queue() -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """What a job does: "ANN on Sprites", "Compare"."""
+    """The subject of a job: "ANN on Sprites", "Compare"."""
     if job.address == runs.RUN:
         config = job.arguments[0]
         return f"{format.NAMES[config.model]} on {format.NAMES[config.task]}"
@@ -192,7 +190,7 @@ clear = _newest.clear
 
 
 def newest() -> Standings:
-    """Raises ExplainedError if they can't be read, or no class is on the board."""
+    """Raises ExplainedError if no class is on the board, or the database is away."""
     shown, standings = room().on_board, _newest()
     if shown and (shown.id, shown.is_open) != (
         standings.opened.id,

@@ -111,7 +111,6 @@ def _how_to_join(chosen: Class) -> None:
 
 @st.dialog("Are you sure?")
 def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -> None:
-    """Ask before an act that can't be undone."""
     st.markdown(text)
     with st.container(horizontal=True):
         done = button(label, "sure", "", do, *arguments, type="primary")
@@ -160,7 +159,6 @@ def students(chosen: Class) -> None:
 
 
 def _person(members: Sequence[Member]) -> None:
-    """Rename or remove a member."""
     by_id = {member.visitor: member for member in members}
     with st.expander("Rename or remove somebody", icon=":material/person:"):
         who = st.selectbox(
@@ -183,7 +181,6 @@ def _rename(teacher: Teacher, member: Member) -> None:
 
 
 def _headline(members: int, why: Mapping[Member, str]) -> None:
-    """Who is stuck, grouped by the reason."""
     if not members:
         st.markdown(words("teacher.nobody"))
     elif not why:

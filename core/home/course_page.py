@@ -41,8 +41,6 @@ SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is amon
 
 @dataclass(frozen=True)
 class Records:
-    """The best of the runs on this machine."""
-
     today: int = 0  # training runs since midnight, of all people
     best: RunSummary | None = None  # the most accurate
     fastest: RunSummary | None = None
@@ -51,7 +49,7 @@ class Records:
 
 @st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
 def records(machine: Machine) -> Records:
-    """Read from the database; empty where it can't be read."""
+    """The records in the database; empty if it can't be read."""
     try:
         all_runs = store().runs.find(address=runs.RUN, hidden=True)
     except StoreError:
@@ -132,7 +130,7 @@ def _of_ranks(result: Cost) -> str:
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
-    """A card per lesson; `by_title` has a figure for some of their titles."""
+    """A card per lesson; `by_title` has a figure for some lessons' titles."""
     given = answers.given()
     first = next((each for each in LESSONS if not each.is_done(given)), None)
     begun = any(each.solved(given) for each in LESSONS)
@@ -158,7 +156,6 @@ def draw_lessons(by_title: dict[str, str]) -> None:
 
 
 def draw_records(reached: Records) -> None:
-    """A row of the figures that there are."""
     values, notes = {}, {}
     if reached.fastest and reached.samples_per_second:
         values["Fastest run, samples/s"] = f"{reached.samples_per_second:,.0f}"

@@ -43,7 +43,7 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """The upper half of the page; it lives while somebody trains."""
+    """The upper half of the page; it is redrawn while somebody trains."""
     first = runs.on_show()
     if first is not None and not first.job.ended:
         progress.first_look(first.id)
@@ -71,14 +71,14 @@ def _state(shown: Run | None) -> tuple[str, bool] | None:
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
-    """The run that Train now starts: a seed of its own after so many runs."""
+    """The run that "Train now" starts: its seed is the number of runs before."""
     task = dataset.default_task(machine)
     given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
 
 
 def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
-    """The runs of a race by their names; each trains when the one before has ended."""
+    """The runs of a race by name; each trains when the one before has ended."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
     if machine.devices[0].backend != "CPU":
@@ -87,15 +87,14 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
 
 
 def races() -> bool:
-    """The first click starts a race, unless a class shares the machine."""
+    """Whether Train now starts a race: a first click does, unless a class is open."""
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
     return is_free and RACE not in answers.given()
 
 
 def start() -> None:
-    """Train now: queue the quick run, unless one of this visitor goes on.
-
-    In a race, the others after it.
+    """Queue the quick run, or all runs of a race, unless this visitor has a job
+    already.
     """
     own, machine = engine().jobs(runs.RUN, visitor()), engine().machine()
     if any(not job.ended for job in own):
@@ -111,7 +110,7 @@ def start() -> None:
 
 
 def cancel() -> None:
-    """End all runs of this visitor: of a race, those too that wait."""
+    """End all runs of this visitor, waiting runs of a race too."""
     for job in runs.going_on(visitor()):
         engine().cancel(job.id)
 
@@ -123,9 +122,6 @@ def race(shown: Run) -> dict[str, Run]:
         return {}
     found = {name: run(run_id) for run_id, name in entered.items()}
     return {name: one for name, one in found.items() if one is not None}
-
-
-# On the left: the title, the button, and the run
 
 
 def _invitation(shown: Run | None) -> None:
@@ -196,7 +192,6 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
 
 
 def _verdict(entered: Mapping[str, Run]) -> None:
-    """Who won the race, and what the guess was worth."""
     ended = list(entered.values())
     names = [name[:1].lower() + name[1:] for name in entered]
     text = comparison.finding(ended, names)
@@ -207,7 +202,6 @@ def _verdict(entered: Mapping[str, Run]) -> None:
 
 
 def _onward(shown: Run) -> None:
-    """The way into the course, and to all of this run."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button(
             words("next"),
@@ -224,7 +218,7 @@ def _onward(shown: Run) -> None:
 
 
 def _buttons(own: Job | None) -> None:
-    """Train now, or Cancel while a run of one's own goes on, and the way to Train."""
+    """ "Train now", or "Cancel" while the visitor's run goes on, and a link to Train."""
     going_on = runs.going_on(visitor())
     with st.container(horizontal=True, vertical_alignment="center"):
         if own is not None and not own.ended:

@@ -20,7 +20,7 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """The download, once there is something to take along."""
+    """Draw the download, once there is something to take along."""
     if not (runs.newest(visitor()) or answers.given()):
         return
     st.subheader("Take it along", anchor="take-it-along")
@@ -54,7 +54,9 @@ def page(who: str, given: Mapping[str, Any]) -> str:
 
 
 def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
-    """What a lab found for the visitor, who measured it or guessed; and the guess."""
+    """A lab's finding for a visitor who measured or guessed it, and the guess; else
+    None.
+    """
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
     if job is None or machine is None or lesson is None:

@@ -32,7 +32,7 @@ def level(runs: Sequence[Run]) -> float | None:
 
 
 def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
-    """Seconds of training until an epoch ended at that test accuracy or above."""
+    """Seconds of training until an epoch ended at this test accuracy or above."""
     seconds = 0.0
     for epoch in history:
         seconds += epoch.seconds
@@ -44,8 +44,8 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
     """Finished runs with their seconds to `level`, else in all; the quickest first.
 
-    Without those that diverged, and those on the simulated accelerator, whose times are
-    no figures.
+    Runs that diverged are left out, and so are runs on the simulated accelerator, which
+    isn't timed.
     """
     finished = [
         (run.result, run)
@@ -63,8 +63,8 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
 def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     """The fastest run, the next one with other settings, and how far apart they are.
 
-    Each may be the faster one if the speed-up has no winner. None where there are no
-    two finished runs that a seed alone doesn't tell apart.
+    If the speedup has no winner, either may be the faster one. None unless two finished
+    runs differ in more than the seed.
     """
     ranked = ranking(runs)
     for seconds, run in ranked[1:]:
@@ -76,14 +76,14 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
 
 
 def same_work(run: Run, other: Run) -> bool:
-    """Nothing but the seed differs, so neither is slower by its settings."""
+    """Whether only the seed differs, so that neither is slower by its settings."""
     devices = {r.started and r.started.environment.device_name for r in (run, other)}
     settings = {(replace(r.config, seed=0), tuple(r.changes)) for r in (run, other)}
     return len(devices) == len(settings) == 1
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """Of guesses at the fastest, one for each run, and at none: those that fit."""
+    """The guesses at the fastest run that fit: of `answers`, one per run, and `same`."""
     named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
         return (same,)
@@ -92,7 +92,7 @@ def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
 
 
 def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
-    """Name the fastest of these runs and the best; empty where none has finished."""
+    """Name the fastest of these runs and the best; "" if none has finished."""
     called = {run.id: name for run, name in zip(runs, names, strict=True)}
     ranked, lost = ranking(runs), [called[run.id] for run in runs if run.diverged]
     if not ranked and lost:
@@ -161,7 +161,7 @@ def _samples(run: Run) -> int:
 
 
 def _noise(best: Run, other: Run) -> float:
-    """The largest difference that chance explains, or 0 if these differ by more."""
+    """The largest difference that chance explains; 0 if these runs differ by more."""
     p, q = _quality(best), _quality(other)
     if not best.config.has_images:
         return 0.0
@@ -173,7 +173,7 @@ def _noise(best: Run, other: Run) -> float:
 
 
 def differing(runs: Sequence[RunSummary]) -> list[str]:
-    """The settings in which runs differ; "auto" is the device that it was."""
+    """The settings in which runs differ; "auto" counts as the device that it was."""
     began = all(run.device_name for run in runs)
 
     def values(field: str) -> set[object]:
@@ -184,7 +184,7 @@ def differing(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
-    """Their names with as few settings as tell them apart, those that part most."""
+    """Names of runs with the fewest settings that tell them apart."""
 
     def parts(fields: Sequence[str]) -> int:
         said = (tuple(listing.setting(run, field) for field in fields) for run in runs)
@@ -207,7 +207,7 @@ def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
 
 
 def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """Rows of a table: the settings in which they differ, then figures; a run a column.
+    """Rows of a table with a column for each run: settings that differ, then figures.
 
     The first column names the row.
     """
@@ -237,7 +237,6 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
 
 
 def _value(run: RunSummary, field: str) -> str:
-    """A setting's value by itself."""
     if field == "device":
         return run.device_name or listing.device(run)
     return format.plain(getattr(run, field))

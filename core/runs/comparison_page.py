@@ -25,7 +25,7 @@ OTHER_MACHINE = "Another machine"  # with a device that this machine doesn't hav
 
 
 def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
-    """The selected runs compared, beside all that the table lists."""
+    """Compare the selected runs, beside all that the table lists."""
 
     def going_on() -> set[str]:
         return {job.id for job in runs.going_on(server.visitor())}
@@ -207,11 +207,11 @@ def _frontier_table(
 def frontier_chart(
     colors: Palette, backends: tuple[str, ...], percent: bool, wide: bool
 ) -> Chart:
-    """Runs by their seconds and quality, and the line of those that none beats in both.
+    """Runs by seconds and quality, and the line of runs that no other beats in both.
 
-    `wide`: the seconds differ so much that their axis is logarithmic. For data with the
-    columns id, run, seconds, quality, backend, when, best (true on the line)
-    and ring, the color of a run that is selected, else empty. A click selects `dot`.
+    `wide`: the seconds differ so much that their axis is logarithmic. Columns: id, run,
+    seconds, quality, backend, when, best (true on the line), and ring, the color of a
+    selected run, else "". A click selects `dot`.
     """
     title = "Test accuracy" if percent else "Test R²"
     scale = (

@@ -1,8 +1,8 @@
 """A run to take home: a standalone script, the same as a notebook, a command line.
 
-The script is core.runs.export_template, with a DataLoader export_textbook, without
-the branches that the run doesn't take, with the source of all it uses of core. No
-torch here.
+The script is core.runs.export_template, or core.runs.export_textbook for a run with a
+DataLoader. Branches that the run doesn't take are removed, and the source of everything
+from core is inserted. Nothing here imports torch.
 """
 
 import ast
@@ -63,7 +63,7 @@ def heart(result: RunResult) -> str:
 
 
 def notebook(result: RunResult) -> str:
-    """The same as a Jupyter notebook, format 4.5: a text and a code cell a section."""
+    """The script as a Jupyter notebook, format 4.5: a text and a code cell each."""
     parts = [("markdown", f"# {_introduction(result)}")]
     steps = sections(result)
     if result.config.task == "sprites":  # a notebook is one file
@@ -86,7 +86,7 @@ def notebook(result: RunResult) -> str:
 
 
 def _without_sprites(code: str) -> str:
-    """With the drawing itself in the place of its import."""
+    """The code with the drawing itself in place of its import."""
     return code.replace("import sprites\n", "").replace("sprites.draw", "draw")
 
 
@@ -124,7 +124,7 @@ def _is_textbook(config: RunConfig) -> bool:
 
 
 def sections(result: RunResult) -> list[Section]:
-    """The program, in the order in which it is read and runs."""
+    """The program in the order in which it is read and runs."""
     changes = tuple((each.step, each.learning_rate) for each in result.changes)
     text = inlined(result.config, result.environment.threads, changes)
     section = re.compile(r"^# %% (.+)\n((?:#.*\n)*)((?:(?!# %%).*\n)*)", re.MULTILINE)
@@ -134,9 +134,6 @@ def sections(result: RunResult) -> list[Section]:
     ]
 
 
-# From the template to the script
-
-
 @lru_cache(32)  # a page that shows a run asks for it several times
 def inlined(
     config: RunConfig,
@@ -144,10 +141,11 @@ def inlined(
     changes: tuple[tuple[int, float], ...] = (),
     shuffle: bool = False,
 ) -> str:
-    """The template with these settings, and with the source of all it uses of core.
+    """The template with these settings, and the source of everything from core
+    inserted.
 
-    `changes` are learning rates set by hand, after so many steps. With `shuffle`, a
-    DataLoader draws an order of its own, not that of the run.
+    `changes` are learning rates set by hand, by the number of steps before. With
+    `shuffle`, a DataLoader draws its own order, not that of the run.
     """
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}
@@ -185,7 +183,7 @@ def inlined(
 
 
 def _decide(text: str, constants: Mapping[str, Any]) -> str:
-    """Each "if" about settings is replaced by the branch that is taken."""
+    """Replace each "if" about settings by the branch that is taken."""
     lines = text.splitlines(keepends=True)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.If) and names_in(node.test) <= constants.keys():
@@ -201,7 +199,7 @@ def _decide(text: str, constants: Mapping[str, Any]) -> str:
 
 
 def definitions(source: str, wanted: set[str]) -> str:
-    """The definitions of these names in a module, and those they need."""
+    """The definitions of these names in a module, and of the names they need."""
     lines, body = source.splitlines(keepends=True), ast.parse(source).body
     starts = [0, *(node.end_lineno or 0 for node in body)]
     parts = list(zip(body, starts, strict=False))
@@ -214,7 +212,7 @@ def definitions(source: str, wanted: set[str]) -> str:
 
 
 def _defined(node: ast.stmt) -> set[str]:
-    """The name of a function or a class, or those of constants."""
+    """The name of a function or a class, or the names of constants."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     return names_in(node, ast.Store)

@@ -21,7 +21,7 @@ words = Words(__file__)
 def choose() -> tuple[Run | None, DeltaGenerator]:
     """The chosen run, the same on all pages that ask, and the row of its selector.
 
-    None where no run has finished.
+    The run is None if none has finished.
     """
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}
@@ -60,7 +60,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
 
 
 def _label(run: RunSummary) -> str:
-    """A finished run on images in a line; it begins with its name, which is unique."""
+    """A finished run on images in a line; it begins with the run's unique name."""
     owner = run.visitor or ""
     name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():
@@ -75,14 +75,13 @@ def _label(run: RunSummary) -> str:
 
 
 def nothing_yet() -> None:
-    """Notice above the example that stands in the place of a finished run."""
+    """A notice above the example that is shown without a finished run."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train a model", icon=":material/play_arrow:")
 
 
 def take_home(run: Run) -> None:
-    """Script, notebook and command line of a finished run."""
     result = run.result
     assert result is not None
     accuracy, task = result.test_accuracy, result.config.task

@@ -22,19 +22,19 @@ def has_figures(run: RunSummary) -> bool:
 
 
 def figure(run: RunSummary) -> str:
-    """87.60% accuracy, R² 0.946, or a dash."""
+    """Text such as "87.60% accuracy" or "R² 0.946", or a dash."""
     if run.accuracy is not None:
         return f"{run.accuracy:.2%} accuracy"
     return "–" if run.r2 is None else f"R² {run.r2:.3f}"
 
 
 def setting(run: RunSummary, field: str) -> str:
-    """One setting in a word or two: "batch 64", "CNN", "on CPU"."""
+    """A setting in a word or two: "batch 64", "CNN", "on CPU"."""
     return f"on {device(run)}" if field == "device" else format.setting(run, field)
 
 
 def device(run: RunSummary) -> str:
-    """The kind that was asked for; for "auto", the name of the one it ran on."""
+    """The kind of device that was asked for; for "auto", the device's own name."""
     asked = run.device or "auto"
     return format.NAMES[asked] if asked != "auto" else run.device_name or "Auto"
 
@@ -61,7 +61,7 @@ def label(run: RunSummary) -> str:
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
-    """The given name of each run, else its number among its owner's; all differ."""
+    """Each run's given name, or else its number among its owner's runs; all differ."""
     called = [run.name or f"Run {numbers[run.id]}" for run in runs]
     often = Counter(called)
     return [
@@ -90,13 +90,13 @@ def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
 
 
 def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
-    """The newest run that has figures, and those like it."""
+    """The ids of the newest run that has figures, and of runs like it."""
     measured = [run for run in runs if has_figures(run)] or list(runs)
     return [run.id for run in alike(measured, measured[0])[:most]]
 
 
 def beside(runs: Sequence[RunSummary], run: RunSummary, most: int) -> list[str]:
-    """A run, and earlier ones that it can be compared with, the newest first."""
+    """A run's id, and those of earlier runs to compare it with, the newest first."""
     earlier = alike(runs[runs.index(run) + 1 :], run)
     return [run.id, *(other.id for other in earlier if has_figures(other))][:most]
 

@@ -48,11 +48,8 @@ def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
-# Without a run of one's own
-
-
 def draw_empty() -> None:
-    """The way to a first run, and the newest of this server, if there is one."""
+    """The way to a first run, and the newest run of this server, if there is one."""
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
@@ -76,9 +73,6 @@ def draw_empty() -> None:
         charts.losses(((name, 0),), over, height=charts.HEIGHT, legend=True),
         alt="Training loss of the newest run on this server",
     )
-
-
-# The table
 
 
 def filters(listed: list[RunSummary]) -> list[RunSummary]:
@@ -127,7 +121,6 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
 
 
 def draw_no_match() -> None:
-    """In the place of the table where no run passes the filters."""
     text = st.session_state.get("runs_search", "").strip()
     with st.container(horizontal=True, vertical_alignment="center"):
         matches = f"No run matches {quoted(text)}." if text else "No run matches."
@@ -221,7 +214,6 @@ def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
 
 
 def _pages(run: RunSummary) -> list[Lesson]:
-    """The pages that can show this run."""
     images = run.status == "finished" and run.accuracy is not None
     titles = ("Train", "Evaluate", "Checkpoints") if images else ("Train",)
     return [page(title) for title in titles]
@@ -273,13 +265,9 @@ def remember() -> None:
 
 
 def choose(ids: list[str]) -> None:
-    """Select these runs, and no others."""
     state = st.session_state
     state.runs_selected = ids
     state.runs_version = state.get("runs_version", 0) + 1
-
-
-# The buttons under the table
 
 
 def draw_actions(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:

@@ -15,7 +15,7 @@ Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for 
 
 
 def hue(colors: Palette, number: int) -> str:
-    """The color of a run, for life; the numbers near it have others."""
+    """The color of a run, for life; runs with nearby numbers have other colors."""
     return colors.runs[number % len(colors.runs)]
 
 
@@ -36,7 +36,7 @@ def _colors(looks: Looks, colors: Palette) -> alt.Color:
 
 
 def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
-    """Solid lines; of runs with the same color, the next ones are dashed."""
+    """Solid lines; if several runs have one color, all but the first are dashed."""
     hues = [hue(colors, number) for _, number in looks]
     turns = (hues[:place].count(color) for place, color in enumerate(hues))
     dashes = [DASHES[turn % len(DASHES)] for turn in turns]
@@ -45,7 +45,7 @@ def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
 
 
 def _loss(column: str, top: float | None) -> alt.Y:
-    """The axis of a loss, whose figures stay short even where a run diverges."""
+    """The axis of a loss, with short figures even if a run diverges."""
     short = "datum.value < 10000 ? format(datum.value, '~g') : "
     axis = alt.Axis(labelExpr=f"{short}format(datum.value, '.1~e')")
     scale = alt.Scale(domain=[0, top], nice=False) if top else alt.Scale(zero=True)
@@ -64,8 +64,8 @@ def losses(
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean, for `loss_table`.
 
-    `x` is a key of AXES; `most` and `top` are where that axis and the losses end, None:
-    with the data. Without a `legend` a table is the legend, and the last of several
+    `x` is a key of AXES; `most` and `top` are where that axis and the losses end (None:
+    with the data). Without a `legend`, a table is the legend, and the last of several
     runs has the strongest line.
     """
     color = _colors(looks, colors)
