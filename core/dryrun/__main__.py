@@ -26,7 +26,7 @@ SECONDS_MORE = 30  # to start, and to write the report
 
 
 def size(text: str) -> int:
-    """Bytes: "8GB", "64 MiB", "1500000"."""
+    """Bytes of a text such as "8GB", "64 MiB" or "1500000"."""
     match = re.fullmatch(r"([\d.]+)\s*([KMG]?)(i?)B?", text.strip(), re.IGNORECASE)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 8GB")
@@ -52,7 +52,6 @@ def options() -> tuple[argparse.Namespace, list[str]]:
 
 
 def dry_run(request: Request) -> dict:
-    """The report, read from JSON."""
     command = [sys.executable, "-m", "core.dryrun.child"]
     path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     text = json.dumps(dataclasses.asdict(request)) + "\n"

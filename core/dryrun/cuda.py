@@ -50,7 +50,7 @@ KIND = Kind("cuda")
 
 
 def to_simulated(value: Any) -> Any:
-    """A device of CUDA, or its name, as the simulated one; anything else as it is."""
+    """Replace a device of CUDA, or its name, by the simulated device."""
     global asked
     index: Any
     if isinstance(value, torch.device) and type_of(value) == "cuda":
@@ -68,7 +68,7 @@ def to_simulated(value: Any) -> Any:
 
 
 def worded(said: Any) -> Any:
-    """A part of an error, in CUDA's words."""
+    """Put a part of an error into CUDA's words."""
     return in_cuda_words(said) if isinstance(said, str) else said
 
 
@@ -102,7 +102,9 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class Legacy(type):
-    """torch.cuda.FloatTensor and the like, which scripts call, and move tensors to."""
+    """torch.cuda.FloatTensor and similar types, which scripts call, and move tensors
+    to.
+    """
 
     dtype: torch.dtype
 
@@ -123,14 +125,14 @@ LEGACY = {
 
 
 def legacy_type(kind: Any) -> Legacy | None:
-    """The type with such a name, "torch.cuda.FloatTensor"; None for anything else."""
+    """The type with a name such as "torch.cuda.FloatTensor"; None for anything else."""
     if isinstance(kind, str) and kind.startswith("torch.cuda."):
         return LEGACY.get(kind.rpartition(".")[2])
     return kind if isinstance(kind, Legacy) else None
 
 
 def set_default_type(kind: Any) -> None:
-    """torch.set_default_tensor_type, in CUDA's place."""
+    """Replaces torch.set_default_tensor_type."""
     if ours := legacy_type(kind):
         torch.set_default_dtype(ours.dtype)
         torch.set_default_device(SIMULATED)
@@ -144,7 +146,8 @@ _set_default_type = torch.set_default_tensor_type
 def install(mode: Callable[[], TorchFunctionMode]) -> None:
     """Install CUDA's names for good, once in a process with the simulated device.
 
-    `mode` calls torch's functions through `call`. Each of the script's threads has one.
+    `mode` makes the mode that calls torch's functions through `call`. Each of the
+    script's threads needs its own mode.
     """
     _name_the_device()
     for name, function in (frontend.FUNCTIONS | ANSWERS | LEGACY).items():
@@ -230,7 +233,7 @@ def _refuse(what: str) -> Callable:
 
 
 def _left_out(model: Any = None, **_: Any) -> Any:
-    """torch.compile, which changes a model's speed but not what moves where."""
+    """Replaces torch.compile, which changes the speed but not what moves where."""
     global compiled
     compiled = True
     return (lambda function: function) if model is None else model
@@ -246,7 +249,7 @@ def _restore(storage: Any, location: str) -> Any:
 
 
 def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
-    """What nn.DataParallel does with one GPU: move its inputs."""
+    """Move the inputs, as nn.DataParallel does with one GPU."""
     inputs, kwargs = tree_map_only(
         Tensor, lambda tensor: tensor.to(SIMULATED), (inputs, kwargs)
     )
@@ -254,7 +257,7 @@ def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
 
 
 class Stream:
-    """A queue of work on the device, which is always done at once."""
+    """A queue of work on the device, whose work is always done at once."""
 
     device = 0
 

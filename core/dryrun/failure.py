@@ -42,7 +42,7 @@ def is_of_devices(error: BaseException) -> bool:
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
-    """Where a leaf was moved, so that its copy has no gradient."""
+    """The line that moved a leaf, so that the moved copy has no gradient."""
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(str(error))):
         return None
     line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
@@ -53,14 +53,13 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
 
 
 def what_is_missing(error: BaseException) -> str:
-    """What can't be simulated, "" for any other error."""
+    """A sentence on what can't be simulated; "" for any other error."""
     if isinstance(error, cuda.CannotSimulateError):
         return str(error)
     return str(error) if NOT_BUILT_IN.search(str(error)) else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:
-    """The error, its arguments and the line to change."""
     frames = list(frames_of(error, origins))
     line, frame = frames[-1] if frames else (None, None)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
@@ -121,7 +120,7 @@ def argument(tensor: Tensor, frame: FrameType | None, origins: Origins) -> Argum
 
 
 def name_in(frame: FrameType | None, tensor: Tensor) -> str:
-    """The variable, or the parameter of a module, that is this tensor."""
+    """The name of the variable, or of the module's parameter, that is this tensor."""
     variables: dict[str, Any] = {**frame.f_globals, **frame.f_locals} if frame else {}
     for name, value in variables.items():
         if value is tensor:
@@ -153,7 +152,7 @@ def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether no larger expression uses what is moved here."""
+    """Whether no larger expression uses the tensor that the line moves."""
     try:
         nodes = list(ast.walk(ast.parse(line.code)))
     except SyntaxError:  # a statement of several lines

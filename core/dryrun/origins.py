@@ -65,7 +65,7 @@ class Origins:
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:
-        """Notice parameters, which no torch function makes."""
+        """Note what a torch function mode doesn't see: parameters, loaders, swaps."""
         new: Any = nn.Parameter.__new__
 
         def noted(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +109,7 @@ class Origins:
         return noting
 
     def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
-        """Remember where the tensors in the result of a function were made."""
+        """Remember where the tensors in a function's result were made."""
         is_same = name in SAME or (name in PARTS and self._is_in_module())
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
@@ -122,7 +122,7 @@ class Origins:
             self.moved_leaves[line] = weakref.ref(copy)
 
     def _is_in_module(self) -> bool:
-        """Whether a model's method is running, or that of an autograd function."""
+        """Whether a method of a model, or of an autograd function, is running."""
         frame = next((frame for _, frame in self.stack()), None)
         names = frame.f_code.co_varnames[:1] if frame else ()
         firsts = [frame.f_locals.get(name) for name in names if frame]
@@ -145,7 +145,9 @@ class Origins:
         self._of[id(tensor)] = origin
 
     def _place(self, frame: FrameType | None) -> tuple[Line | None, Line | None, Any]:
-        """Where a tensor is made: a batch by the loop, a parameter by its model."""
+        """The line that makes a tensor: of a batch the loop, of a parameter the
+        model's.
+        """
         inner, module = 0, None  # the place in `lines`; in whose __init__
         lines: list[Line] = []
         model = -1

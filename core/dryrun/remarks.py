@@ -37,8 +37,6 @@ class Use:
 
 
 class Remarks:
-    """Remarks on the lines of a running script."""
-
     def __init__(self, origins: Origins) -> None:
         self.here = origins.here
         self._at: dict[tuple[Line, str], None] = {}
@@ -48,7 +46,7 @@ class Remarks:
         self._idle_steps: Counter[int] = Counter()
 
     def install(self) -> None:
-        """Look at models, optimizers and what is saved."""
+        """Watch models, optimizers and calls of torch.save."""
         modules = nn.modules.module
         modules.register_module_forward_pre_hook(self._enter)
         modules.register_module_forward_hook(self._leave, always_call=True)
@@ -68,7 +66,7 @@ class Remarks:
             self._at[line, slug] = None
 
     def note_loss(self, name: str, given: list[Tensor]) -> None:
-        """Look at what a cross entropy is given."""
+        """Look for a softmax before a cross entropy, by the logits' values."""
         if name != "cross_entropy" or len(given) < 2 or given[0].dim() < 2:
             return
         with torch._C.DisableTorchFunction(), torch.no_grad():
@@ -113,7 +111,7 @@ class Remarks:
         self._idle[id(optimizer)] = before if idle else None
 
     def remarks(self) -> list[Remark]:
-        """What there is to say, by line."""
+        """All remarks, in the order of their lines."""
         for optimizer, line in self._idle.items():
             if self._idle_steps[optimizer] > 1:
                 self._note(line, "idle_optimizer")

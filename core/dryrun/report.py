@@ -20,8 +20,6 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be run, and how."""
-
     name: str  # the file's: a script or a notebook
     text: str
     arguments: list[str] = field(default_factory=list)
@@ -49,7 +47,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor, or the parameters of a model, as a line of the script had it last."""
+    """The newest value at a line of the script: a tensor, or a model's parameters."""
 
     line: int
     name: str  # the variable's, or what the line says
@@ -71,8 +69,6 @@ class Argument:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error, and what led to it."""
-
     kind: str
     message: str  # in CUDA's words
     line: Line | None
@@ -92,7 +88,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Copy:
-    """What each step copies one way, and whether it is the same each time."""
+    """What each step copies in one direction, and whether it is the same each time."""
 
     line: Line
     way: str
@@ -124,8 +120,6 @@ class Memory:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a dry run finds."""
-
     status: int
     steps: int = 0  # how often the optimizer made one
     failure: Failure | None = None
@@ -157,7 +151,7 @@ def _plain(value: Any) -> Any:
 
 
 def fits(value: Any, kind: Any = Report) -> bool:
-    """Whether it has the shape of a plain report: a script may write one of its own."""
+    """Whether a value is shaped like a plain report: a script may write a fake one."""
     origin, kinds = typing.get_origin(kind), typing.get_args(kind)
     hints = {}
     if kind is Line:
@@ -179,7 +173,7 @@ def fits(value: Any, kind: Any = Report) -> bool:
 
 
 def told(report: dict[str, Any]) -> list[str]:
-    """The report, read from JSON, in lines for a terminal."""
+    """The lines of a report from JSON, for a terminal."""
     return list(_told(report))
 
 

@@ -72,8 +72,6 @@ def tensors(*values: Any) -> list[Tensor]:
 
 
 class Run:
-    """A script on the simulated device."""
-
     def __init__(self, request: Request) -> None:
         self.request = request
         self.script = Script(request.name, request.steps, lambda: self.steps.made)
@@ -89,7 +87,6 @@ class Run:
         return Mode(self.origins, self.steps, self.remarks)
 
     def report(self) -> Report:
-        """Run the script to its end."""
         if self.request.simulates:
             if not self.request.names:  # a request for names counts the whole run
                 self.script.install()
@@ -118,7 +115,7 @@ class Run:
         )
 
     def _tell(self, line: int, name: str, value: Any) -> Any:
-        """Remember a value of the script's that is on a device."""
+        """Remember a value of the script that is on a device."""
         if isinstance(value, Tensor):
             held, shape = [value], tuple(value.shape)
         elif isinstance(value, nn.Module):
@@ -138,7 +135,7 @@ class Run:
         return value
 
     def _run(self) -> BaseException | None:
-        """The error that ends the script."""
+        """Run the script; returns the error that ended it."""
         main: Any = types.ModuleType("__main__")
         main.__file__ = self.request.name
         sys.modules["__main__"] = main
@@ -210,7 +207,7 @@ class Run:
         )
 
     def _print(self, error: BaseException) -> None:
-        """Print its traceback, without the frames before the script's first one."""
+        """Print the traceback without the frames before the script's first."""
         told = traceback.TracebackException.from_exception(error)
         owned = [self.script.owns(frame.filename) for frame in told.stack]
         first = owned.index(True) if True in owned else len(owned)
@@ -235,7 +232,7 @@ class Run:
         return replace(taken, fits=False) if ran_out else taken
 
     def _on_cpu(self) -> Line | None:
-        """The line that made the model, if it was trained on the CPU."""
+        """The line that made the model, if the model was trained on the CPU."""
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
@@ -243,7 +240,7 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Prepare the process, once: it gets the simulated device, and sees no real one."""
+    """Call this once in a process, which gives up its real devices for good."""
     os.environ.update(NO_DEVICES)
     why_not = simulation.offer() if request.simulates else ""
     if why_not:

@@ -36,14 +36,12 @@ class Line(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The script, or a cell of a notebook."""
-
     name: str
     text: str
 
 
 def sources(name: str, text: str) -> list[Source]:
-    """The script itself, or the cells of a notebook. ValueError where it is neither."""
+    """The script, or a notebook's cells. Raises ValueError for a bad notebook."""
     if not name.endswith(".ipynb"):
         return [Source(name, text)]
     try:
@@ -58,7 +56,7 @@ def sources(name: str, text: str) -> list[Source]:
 
 
 class Script:
-    """Which files belong to the script, and when its loops end."""
+    """Knows which files belong to the script, and when its loops end."""
 
     def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
         """`count` tells how many steps optimizers have made."""
@@ -106,7 +104,9 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """The items until the optimizer has made enough steps, then a range's last."""
+        """The items until the optimizer has made enough steps, then a range's last
+        item.
+        """
         is_over = self._since_now(Line(file, number))
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
@@ -164,7 +164,7 @@ class Values(ast.NodeTransformer):
         return node
 
     def _names(self, at: ast.stmt | ast.expr, *targets: ast.expr) -> list[ast.stmt]:
-        """Statements that report the variables among these."""
+        """Statements that report the variables among the targets."""
         names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         stored = [n.id for n in names if isinstance(n.ctx, ast.Store)]
         return [

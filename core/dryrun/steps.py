@@ -46,7 +46,7 @@ MOST_NODES = 20_000  # a graph is counted up to here
 
 
 class Use(NamedTuple):
-    """A wait or a copy: where, and why or which way."""
+    """A wait and its cause, or a copy and its direction, at a line."""
 
     line: Line
     what: str
@@ -54,8 +54,6 @@ class Use(NamedTuple):
 
 @dataclass
 class Step:
-    """What happened between two steps of an optimizer."""
-
     waits: Counter[Use] = field(default_factory=Counter)
     copies: Counter[Use] = field(default_factory=Counter)
     copied: Counter[Use] = field(default_factory=Counter)  # bytes
@@ -91,8 +89,6 @@ class Peak:
 
 
 class Steps:
-    """The steps of a running script."""
-
     def __init__(self, most: int, origins: Origins, whole: bool = False) -> None:
         """Examine `most` steps after the first, or treat the whole run as one step."""
         self.most, self.here, self.stack = most, origins.here, origins.stack
@@ -111,7 +107,7 @@ class Steps:
         self._was_called = False  # whether the model was, in this step
 
     def install(self) -> None:
-        """Look at each optimizer, the device's memory, and its ledger."""
+        """Watch each optimizer, the device's memory, and its ledger."""
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
         nn.modules.module.register_module_forward_pre_hook(self._called)
@@ -136,7 +132,7 @@ class Steps:
 
     @contextmanager
     def calling(self, name: str) -> Iterator[None]:
-        """Inside, the script calls this function of torch."""
+        """Mark the block as a call of this function of torch."""
         outer = self.name
         self.name = outer or name
         try:
@@ -145,7 +141,7 @@ class Steps:
             self.name = outer
 
     def note(self, given: list[Tensor], result: Any) -> None:
-        """Remember what a copy to the device had in it."""
+        """Remember the content of a copy to the device."""
         if len(given) != 1 or not isinstance(result, Tensor) or not given[0].is_cpu:
             return
         line = self.here()
@@ -190,7 +186,7 @@ class Steps:
             self.batch = batch.shape[0]
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
-        """The gradients exist now; they may be gone after the step."""
+        """Mark gradients while they exist: they may be gone after the step."""
         self._in_step = True
         parameters = list(_parameters(optimizer))
         self.on_cpu = next(iter(parameters), None)
@@ -218,14 +214,12 @@ class Steps:
                 self._graphs.append(graphs(self.stack()))
 
     def waits(self) -> list[Wait]:
-        """What the host waits for in each step."""
         of_steps = [step.waits for step in self.measured()]
         return [
             Wait(use.line, use.what, times) for use, times in _in_each(of_steps).items()
         ]
 
     def copies(self) -> list[Copy]:
-        """What is copied between host and device in each step."""
         measured = self.measured()
         sizes = _in_each([step.copied for step in measured])
         return [
@@ -244,7 +238,7 @@ class Steps:
         )
 
     def measured(self) -> list[Step]:
-        """The steps after the first, in which optimizers make their state."""
+        """All steps but the first, in which optimizers make their state."""
         if self.whole:
             return [self.current]
         return self.done[1:] or self.done
@@ -303,13 +297,13 @@ def _mark(tensor: Any, kind: str) -> None:
 
 
 def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
-    """What is in all of them, with its smallest count."""
+    """The entries that all counters have, each with its smallest count."""
     common = set.intersection(*map(set, counters)) if counters else set()
     return {use: min(c[use] for c in counters) for use in sorted(common)}
 
 
 def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
-    """For each line that adds to a variable: how many graph nodes it keeps alive."""
+    """How many graph nodes each line that adds to a variable keeps alive."""
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
@@ -327,7 +321,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
 
 
 def nodes_of(ends: list[Any]) -> set[Any]:
-    """The nodes of autograd's graph from which these come."""
+    """The nodes of autograd's graph from which the ends come."""
     nodes: set[Any] = set()
     waiting = [end for end in ends if end is not None]
     while waiting and len(nodes) < MOST_NODES:
@@ -340,9 +334,9 @@ def nodes_of(ends: list[Any]) -> set[Any]:
 
 @cache
 def additions(file: str) -> list[tuple[int, CodeType]]:
-    """Statements that add to something, as line and what they add to.
+    """Statements that add to something, as their line and the code of what they add to.
 
-    `a += b`, `a = f(a, b)`, `a.append(b)`.
+    For example `a += b`, `a = f(a, b)`, `a.append(b)`.
     """
     found = []
     for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):

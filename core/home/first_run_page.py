@@ -218,7 +218,7 @@ def _onward(shown: Run) -> None:
 
 
 def _buttons(own: Job | None) -> None:
-    """ "Train now", or "Cancel" while the visitor's run goes on, and a link to Train."""
+    """Train now, or Cancel while the visitor's run goes on, and a link to Train."""
     going_on = runs.going_on(visitor())
     with st.container(horizontal=True, vertical_alignment="center"):
         if own is not None and not own.ended:

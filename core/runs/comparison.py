@@ -83,7 +83,7 @@ def same_work(run: Run, other: Run) -> bool:
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """The guesses at the fastest run that fit: of `answers`, one per run, and `same`."""
+    """Which of `answers`, one per run, fit as a guess at the fastest; else `same`."""
     named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
         return (same,)
