@@ -291,7 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="Start a scheduler and workers; end them when the input closes.",
+        description="Start a scheduler and workers. They end when the input closes.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
@@ -322,7 +322,7 @@ def _parser() -> argparse.ArgumentParser:
         "--name",
         type=machine_name,
         default=socket.gethostname(),
-        help="prefix of the workers' names (default: this machine's name)",
+        help="the first part of each worker's name (default: this machine's name)",
     )
     return parser
 

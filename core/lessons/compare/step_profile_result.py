@@ -38,7 +38,7 @@ class StepProfile:
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # a damaged record
-            raise ValueError(f"a step has the parts {', '.join(PARTS)}")
+            raise ValueError(f"a step consists of {', '.join(PARTS)}")
 
     def rows(self) -> list[Row]:
         """A row per part, and two for the whole step."""

@@ -131,8 +131,8 @@ def time(job: Job, move: Move) -> None:
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
         why = (
-            f": {rate:.2g} GB/s. Small tensors are slow to copy, because a copy takes "
-            "a few microseconds before its first byte moves."
+            f": {rate:.2g} GB/s. Small tensors are slow for their size, because "
+            "a copy takes a few microseconds before its first byte moves."
         )
     st.markdown(
         f"`model.to(device)` takes **{format.precise(seconds)}** "
