@@ -172,8 +172,7 @@ def time_to_accuracy(
 ) -> dict[str, Any]:
     """How soon each of WAYS reaches its target, and ratios to the first two ways.
 
-    The ways take turns. A ratio is None if the mean accuracy of either way misses the
-    target.
+    The ways take turns. A ratio is None if either way misses the target on average.
     """
     target = TARGETS[model]
     trained("recipe", "ann", device, seeds[0])  # warm-up
@@ -261,10 +260,7 @@ def pieces(
 def section(
     name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """What a lesson's function measures: results, their figures as rows, and jobs.
-
-    Pages don't have the `options`, so jobs leave them out.
-    """
+    """Results of a lesson's function, their figures as rows, and jobs for pages."""
     results: list[Any] = []
     jobs: list[Job] = []
     for call in calls:
@@ -299,9 +295,7 @@ def recorded(address: str, *jobs: Job) -> dict[str, Any]:
 
 
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
-    """Write what was measured to a file named after the device, for
-    core.jobs.measurements.
-    """
+    """Write what was measured to a file with the device's name."""
     environment = result.get("environment") or result["figures"][0]
     name = environment["device_name"].lower()
     words = "".join(c if c.isalnum() else " " for c in name).split()

@@ -193,9 +193,7 @@ class RunConfig:
 
 
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each value that a run can't have, beginning with the setting's
-    name.
-    """
+    """A sentence for each impossible value, beginning with the setting's name."""
     wrong: dict[str, str] = {}
     for name, wanted in _mistakes(settings):
         wrong.setdefault(name, wanted)

@@ -26,10 +26,7 @@ OWN_THREADS = torch.get_num_threads()  # torch's default
 
 
 def accelerator() -> torch.device | None:
-    """The accelerator that torch can use now: CUDA, ROCm (as "cuda"), XPU or MPS.
-
-    The simulated accelerator doesn't count, since it is no hardware.
-    """
+    """The real accelerator that torch can use: CUDA, ROCm (as "cuda"), XPU or MPS."""
     if not torch.accelerator.is_available():
         return None
     device = torch.accelerator.current_accelerator()
@@ -100,10 +97,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def usable(device: torch.device) -> bool:
-    """False after a failed assertion in a CUDA kernel, since then every call fails.
-
-    A device with full memory still counts as usable.
-    """
+    """False after a failed assertion in a CUDA kernel, since then every call fails."""
     try:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)
@@ -249,8 +243,8 @@ def identity() -> str:
     """A name that all workers of a machine agree on, and no two machines share.
 
     Measurements are stored under this name and shown only on the same machine, so it
-    covers the host and whatever a figure depends on: devices, cores, threads. A hash
-    reveals nothing about the host.
+    covers the host and whatever a figure depends on: devices, cores, threads. As a
+    hash, it reveals nothing about the host.
     """
     names = [name(torch.device(each)) for each in available()]
     parts = (platform.node(), _host_id(), *names, usable_cores(), training_threads())

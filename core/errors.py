@@ -44,8 +44,7 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
 def quoted(text: object, most: int = MOST_QUOTED) -> str:
     """A stranger's text as a Markdown code span: one line, at most `most` characters.
 
-    Backslashes are not enough: Streamlit removes them before it looks for links, icons,
-    and emoji.
+    Backslashes are not enough: Streamlit removes them before it looks for links.
     """
     whole = str(text)
     shown = "".join(

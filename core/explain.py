@@ -231,10 +231,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str]:
 
 
 def _length(parts: Sequence[str], text: str) -> int:
-    """How many of the wording's characters are in the text, in order; 0 if not all.
-
-    A text may also be a piece of the wording.
-    """
+    """How many characters of a wording the text has; 0 if a part is missing."""
     if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in parts):
         return len(text)
     at = 0
@@ -290,8 +287,7 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
 def _told(sentence: str) -> list[tuple[Cause | None, float]]:
     """The causes that people describe in such words, with a similarity from 0 to 1.
 
-    The two most similar sentences of a cause count. None stands for texts that aren't
-    about devices.
+    The two most similar sentences of a cause count. None means: not about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)

@@ -92,10 +92,7 @@ class StepProgress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch that ended, and how the model then did.
-
-    Tasks on images have an accuracy; the regression task has R² and RMSE.
-    """
+    """The end of an epoch; tasks on images have an accuracy, regression R² and RMSE."""
 
     epoch: int  # 1, 2, ...
     step: int  # made so far
@@ -127,9 +124,7 @@ class Progress:
     pause: Pause | None = None  # the newest; None: it has never paused
 
     def after(self, event: object) -> Self:
-        """The progress with this event; the same object if runs don't report such an
-        event.
-        """
+        """Add an event; returns the same object for an event that runs don't report."""
         match event:
             case StepProgress():
                 return replace(self, losses=self.losses + event.losses, latest=event)

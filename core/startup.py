@@ -57,10 +57,7 @@ def warm_up() -> None:
 
 
 def ask(here: Machine) -> None:
-    """Ask the workers for what pages open with.
-
-    Errors are ignored here: the visitor who asks again sees them.
-    """
+    """Ask the workers for what pages open with, and leave errors to visitors."""
     device = SIMULATED if here.simulates else here.devices[0].device
     task = dataset.default_task(here)
     questions: tuple[Callable[[], object], ...] = (
@@ -102,8 +99,7 @@ def measure(here: Machine) -> None:
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
     """Do each job on a "train" worker, in idle time: visitors' jobs go first.
 
-    Returns when all have ended. A job that had to give way is tried again; a job that
-    failed is not.
+    Returns when all have ended. Only a job that had to give way is tried again.
     """
     was_disturbed = True
     for address, arguments in jobs:

@@ -33,11 +33,7 @@ class Steering:
         return self.watch.wish() is not self.wish
 
     def fulfill(self, step: int) -> float:
-        """Pause, and change the rate, after this many steps; returns the seconds
-        waited.
-
-        Raises CancelledError.
-        """
+        """Pause, and change the rate; returns the seconds waited."""
         self.wish = self.watch.wish()  # a later one is due at the next step
         waited = self._pause()
         rate = self.watch.wish().learning_rate or self.rate

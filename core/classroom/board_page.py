@@ -191,10 +191,7 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """Lines of Markdown: the jobs that run, then the first that wait.
-
-    On the wall, the lines have no icons, and no "You".
-    """
+    """Jobs that run, then the first that wait; on the wall without icons and "You"."""
     me = "" if on_wall else visitor()
     anonymous = on_wall and standings.opened.rules.anonymous
 

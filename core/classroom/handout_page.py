@@ -156,9 +156,7 @@ def _points(
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Question, guesses with their counts, and measured answer of each; most answered
-    first.
-    """
+    """Question, guesses with counts, measured answer; the most answered first."""
     given = store().answers.of_class(chosen.id, guesses.KEYS)
     answers = {g: guesses.counts(given[g.key].values()) for g in guesses.GUESSES}
     rows = []

@@ -102,10 +102,7 @@ def _rename() -> None:
 
 
 def address(page: str, query: str = "") -> str:
-    """A page's address for other machines on the network.
-
-    This is the browser's own address, unless only this machine knows its name.
-    """
+    """A page's address for other machines, even if this browser uses localhost."""
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
     url, ip = urlsplit(base), get_internal_ip()
     is_local = st.get_option("server.address") in LOCAL

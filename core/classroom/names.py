@@ -29,8 +29,7 @@ def friendly(taken: Collection[str] = ()) -> str:
 def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
     """The tidied name. Raises ExplainedError if it is taken or can't be a name.
 
-    The characters of a name mean nothing in Markdown and don't change the writing
-    direction.
+    Names mean nothing in Markdown and don't change the writing direction.
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
     if not SHORTEST <= len(name) <= longest:

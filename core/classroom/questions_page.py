@@ -31,10 +31,7 @@ class Score:
 def scores(
     lessons: Iterable[Lesson], given: Mapping[str, Mapping[str, Any]]
 ) -> list[Score]:
-    """The scores of all answered questions, the hardest first.
-
-    `given` has the answers by question, then by visitor.
-    """
+    """All answered questions, the hardest first; `given` is by question and visitor."""
     all_scores = []
     for lesson in lessons:
         for question in lesson.questions:

@@ -112,9 +112,7 @@ class Room(Gate):
         return self._open or self._ended
 
     def board_for(self, visitor: str) -> Class | None:
-        """None if the visitor is neither a member of the class on the board nor a
-        teacher.
-        """
+        """The class on the board, if the visitor is a member or a teacher."""
         is_in = visitor in self._members or visitor in self._teachers
         return self.on_board if is_in else None
 

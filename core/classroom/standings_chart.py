@@ -51,8 +51,7 @@ def sides(
 ) -> list[str]:
     """Where each name has room beside its point: "right", "left", or "" for nowhere.
 
-    `points` are name, cost, and accuracy, the most important first; letters are
-    `pixels` high.
+    `points` are name, cost, and accuracy, the most important first.
     """
     logs = tuple(map(log, ticks[0]))
     width, height, half = 42 * pixels, 18 * pixels, 0.6 * pixels

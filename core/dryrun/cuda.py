@@ -102,9 +102,7 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class Legacy(type):
-    """torch.cuda.FloatTensor and similar types, which scripts call, and move tensors
-    to.
-    """
+    """Types such as torch.cuda.FloatTensor, which scripts call, and move tensors to."""
 
     dtype: torch.dtype
 

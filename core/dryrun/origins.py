@@ -145,9 +145,7 @@ class Origins:
         self._of[id(tensor)] = origin
 
     def _place(self, frame: FrameType | None) -> tuple[Line | None, Line | None, Any]:
-        """The line that makes a tensor: of a batch the loop, of a parameter the
-        model's.
-        """
+        """The line that makes a tensor, the line inside its module, and the module."""
         inner, module = 0, None  # the place in `lines`; in whose __init__
         lines: list[Line] = []
         model = -1

@@ -104,9 +104,7 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """The items until the optimizer has made enough steps, then a range's last
-        item.
-        """
+        """The items until enough steps are made, and then the last item of a range."""
         is_over = self._since_now(Line(file, number))
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:

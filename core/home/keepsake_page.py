@@ -54,9 +54,7 @@ def page(who: str, given: Mapping[str, Any]) -> str:
 
 
 def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
-    """A lab's finding for a visitor who measured or guessed it, and the guess; else
-    None.
-    """
+    """A lab's finding and the visitor's guess; None without either."""
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
     if job is None or machine is None or lesson is None:

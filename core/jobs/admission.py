@@ -159,10 +159,7 @@ def spoken(seconds: float) -> str:
 
 
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """The size of a call, from all arguments that affect how long it takes.
-
-    A training run's amount is its epochs.
-    """
+    """The size of a call, from all arguments that affect how long it takes."""
 
     def decisive(argument: Any) -> Any:
         if isinstance(argument, RunConfig):
@@ -180,10 +177,7 @@ def work(address: str, arguments: tuple[Any, ...]) -> Work:
 
 
 class Estimates:
-    """Estimates of how long jobs take, from similar jobs that this server ran.
-
-    Not safe to use from threads.
-    """
+    """How long jobs take, from similar jobs of this server; not thread-safe."""
 
     def __init__(self) -> None:
         # For each kind: amount, seconds, and whether it finished.
@@ -199,9 +193,7 @@ class Estimates:
             self._seen.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The median of similar jobs, scaled to the job's amount; None without similar
-        jobs.
-        """
+        """The median of similar jobs, in proportion to the amount; None without any."""
         amount = job.work.amount
         similar = [
             seconds * amount / seen
@@ -211,10 +203,7 @@ class Estimates:
         return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
-        """The estimate, or else a guess from other amounts or the job's size.
-
-        Used for admission only, never shown.
-        """
+        """The estimate, or else a guess, used only for admission and never shown."""
         expected = self.seconds(job)
         if expected is not None:
             return expected

@@ -166,9 +166,7 @@ def _tls(folder: str) -> Security:
 
 class Process:
     def __init__(self) -> None:
-        """Start the cluster and wait for its address. Raises ExplainedError if none
-        comes.
-        """
+        """Start the cluster. Raises ExplainedError if its address doesn't come."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.jobs.cluster"],
             cwd=ROOT,

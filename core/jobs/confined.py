@@ -130,9 +130,7 @@ class Confined:
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
 
     def _read(self, said: dict[str, bytes], deadline: float) -> str:
-        """Collect output until the process ends; returns the limit that it passed, or
-        "".
-        """
+        """Collect output until the process ends; returns the limit it hit, or ""."""
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
                 ready.register(pipe, selectors.EVENT_READ, name)

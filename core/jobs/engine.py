@@ -113,10 +113,7 @@ class Engine:
         return job_id
 
     def job(self, job_id: str) -> Job | None:
-        """The job as it stands now; None if it is unknown.
-
-        Raises StoreError if the database can't be read.
-        """
+        """The job as it stands now; None if it is unknown. Raises StoreError."""
         with self._lock:
             job = self._current(job_id)
         return job or self._history.job(job_id)
@@ -283,10 +280,7 @@ class Engine:
         return self.hosts.answering() if self._connection.is_up else None
 
     def machine(self) -> Machine | None:
-        """The newest description of this machine; None while the workers start.
-
-        An old description is updated in the background.
-        """
+        """The newest description of this machine; None while the workers start."""
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
                 self._machine_due = math.inf  # one question at a time

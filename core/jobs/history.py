@@ -40,10 +40,7 @@ class _Late(NamedTuple):
 
 
 class History:
-    """The rows of jobs; safe to use from threads.
-
-    Calls about one job must come in order.
-    """
+    """The rows of jobs, for any thread; calls about one job must come in order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -115,9 +112,7 @@ class History:
         return any(late.write.ended for late in list(self._late.values())[:1])
 
     def forget(self, owner: str, *job_ids: str) -> None:
-        """Drop all jobs of an owner whose rows are deleted, or only these jobs, from
-        memory.
-        """
+        """Drop an owner's jobs, or these jobs, from memory: their rows are deleted."""
         with self._lock:
             for job_id, late in list(self._late.items()):
                 if late.job.owner == owner:
@@ -142,10 +137,7 @@ class History:
         return waiting
 
     def job(self, job_id: str) -> Job | None:
-        """An ended job, the same object each time; None if it is unknown.
-
-        Raises StoreError if the database can't be read.
-        """
+        """An ended job, always the same object, or None. Raises StoreError."""
         with self._lock:
             if job_id in self._late:
                 return self._late[job_id].job

@@ -138,8 +138,7 @@ class Hosts:
     def speakers(self) -> dict[str, str]:
         """Names and addresses of reporting workers that see all devices.
 
-        The lab of a machine sees them all; without a lab, the training workers do
-        together.
+        These are a machine's lab, or without a lab all its training workers.
         """
         heard = {k: each for k, each in self._workers.items() if each.answers}
         labs = {each.machine for each in heard.values() if each.takes["lab"]}

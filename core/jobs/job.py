@@ -143,9 +143,7 @@ class Job:
 
     @property
     def seconds(self) -> float | None:
-        """The time on its worker; None before the job's end, or if no worker had the
-        job.
-        """
+        """The time on its worker; None before the end, or if no worker had the job."""
         if self.started is None or self.stopped is None:
             return None
         return self.stopped - self.started
@@ -192,10 +190,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory: all that wait or run, and the newest that have ended.
-
-    Callers hold a lock, except for `receive`.
-    """
+    """The jobs in memory; callers hold a lock, except for `receive`."""
 
     def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
         """`on_event` gets each event, and its job with the event in it."""

@@ -103,9 +103,7 @@ class Child:
         its_end.close()  # so that the end of the child is the end of the pipe
 
     def receive(self) -> Any:
-        """The next thing it sends. Raises ChildDiedError if the process has died
-        instead.
-        """
+        """The process's next report. Raises ChildDiedError if it has died instead."""
         try:
             return self.pipe.recv()
         except EOFError:
@@ -167,10 +165,9 @@ def _work(
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end this group when the parent ends, however busy the group is.
+    """Have the kernel kill this group when the parent ends, however busy it is.
 
-    The parent holds one end of a pipe until it ends; the group gets a signal for what
-    happens at the other end.
+    The parent holds one end of a pipe; when that end closes, the group gets a signal.
     """
     import fcntl
 

@@ -130,9 +130,7 @@ def attempt(outside: str) -> None:
 
 
 def main() -> None:
-    """Confine this process, then go on as if Python had been started with the
-    arguments.
-    """
+    """Confine this process, then run what the arguments say, as Python would."""
     _, memory, how, what, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()

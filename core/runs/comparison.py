@@ -44,8 +44,7 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
     """Finished runs with their seconds to `level`, else in all; the quickest first.
 
-    Runs that diverged are left out, and so are runs on the simulated accelerator, which
-    isn't timed.
+    Runs that diverged, or that are simulated and so not timed, are left out.
     """
     finished = [
         (run.result, run)
@@ -207,10 +206,7 @@ def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
 
 
 def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """Rows of a table with a column for each run: settings that differ, then figures.
-
-    The first column names the row.
-    """
+    """Rows of a table: a name, then each run's setting or figure."""
     summaries = [summary(run) for run in runs]
     rows = [
         (LABELS[field], *(_value(run, field) for run in summaries))

@@ -141,8 +141,7 @@ def inlined(
     changes: tuple[tuple[int, float], ...] = (),
     shuffle: bool = False,
 ) -> str:
-    """The template with these settings, and the source of everything from core
-    inserted.
+    """The template with these settings and with the source from core that it uses.
 
     `changes` are learning rates set by hand, by the number of steps before. With
     `shuffle`, a DataLoader draws its own order, not that of the run.

@@ -19,10 +19,7 @@ words = Words(__file__)
 
 
 def choose() -> tuple[Run | None, DeltaGenerator]:
-    """The chosen run, the same on all pages that ask, and the row of its selector.
-
-    The run is None if none has finished.
-    """
+    """The chosen run, the same on all pages, or None; and the row of its selector."""
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}
     newest = next(iter(finished), None)

@@ -47,9 +47,7 @@ _thread = threading.local()
 
 
 def apply() -> None:
-    """Apply all patches, without the one named for a measurement, while the server
-    listens.
-    """
+    """Apply all patches but the one in WITHOUT_PATCH, once the server listens."""
     for patch in PATCHES:
         if patch.__name__ != os.environ.get("WITHOUT_PATCH"):
             patch()
@@ -126,8 +124,7 @@ def watch_no_files() -> None:
 
 
 def finish_scripts() -> None:
-    """Start a fragment's script only after the session's last script has sent
-    everything.
+    """Start a fragment's script once the session's last script has sent everything.
 
     Otherwise, a new thread runs the script at once, and the old thread's messages are
     dropped: the rest of the page, or a whole fragment that was due at the same time.

@@ -155,10 +155,7 @@ def retire(visitor: str) -> None:
 
 
 class VisitorCookie:
-    """ASGI middleware: a page sets a cookie if there is none, or renews an old one.
-
-    So does a page that the browser has kept (304).
-    """
+    """ASGI middleware: a page, also a cached one (304), sets or renews the cookie."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -38,10 +38,9 @@ def install() -> None:
 
 
 def keeping_parameters(apply: Any) -> Any:
-    """Wrap Module._apply, by which a module moves, so that its parameters stay objects.
+    """Wrap Module._apply, by which a module moves: its parameters stay objects.
 
-    As on CUDA: with new parameters, an optimizer that was made before would train
-    nothing.
+    As on CUDA: new parameters would not be trained by an optimizer made before.
     """
 
     def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
@@ -76,9 +75,7 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 
 
 class Event(torch.Event):
-    """A torch.Event that notes its time when it is recorded: the device never lags
-    behind.
-    """
+    """A torch.Event that notes when it is recorded; all work is done by then."""
 
     def record(self, _: Any = None) -> None:
         self.recorded = time.perf_counter()

@@ -128,11 +128,7 @@ def as_view(base: Tensor, host: Tensor) -> Tensor:
 
 
 def describe(op: Any, *args: Any) -> Any:
-    """Run a kernel of the CPU on tensors of the device, without converting them.
-
-    This is for kernels that change only a tensor's shape, strides or storage and never
-    touch its memory.
-    """
+    """Run a CPU kernel that never touches memory on the device's tensors."""
     return op._op_dk(torch._C.DispatchKey.CPU, *args)
 
 

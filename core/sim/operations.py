@@ -71,7 +71,7 @@ _cpu_threads = 1  # the last caller's setting
 
 
 class Hosts:
-    """The CPU tensors of an operation, and the device tensors with the same memory."""
+    """The CPU tensors of an operation, and the device tensors that they stand for."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Tensor, Tensor]] = []  # (of the device, of the CPU)
@@ -93,9 +93,7 @@ class Hosts:
         return value
 
     def back(self, result: Any) -> Any:
-        """The kernel's result on the device: one of the arguments, a view of one, or
-        new.
-        """
+        """The kernel's result on the device: an argument, a view of one, or new."""
         if isinstance(result, Tensor):
             for device, host in self.pairs:
                 if host is result:
@@ -188,9 +186,7 @@ def to_copy(
     memory_format: Any = None,
     **options: Any,
 ) -> Tensor:
-    """The copy that `.to` makes; a non-blocking one to the host goes into pinned
-    memory.
-    """
+    """The copy that `.to` makes; non-blocking to the host, into pinned memory."""
     with torch._C.DisableTorchFunction(), torch.no_grad():
         memory_format = memory_format or torch.preserve_format
         options = {name: options.get(name) for name in ("dtype", "device")}
@@ -287,8 +283,7 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
 def taken_whole() -> Iterator[Any]:
     """Operations that PyTorch would build from others for a spare device.
 
-    CUDA has a kernel for each, so this device does too: counts, and names in messages,
-    are as on CUDA.
+    CUDA has a kernel for each, so counts and messages are as on CUDA.
     """
     registered = torch._C._dispatch_get_registrations_for_dispatch_key
     names = registered("CompositeExplicitAutogradNonFunctional")

@@ -47,8 +47,7 @@ def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
 
 
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
-    """Raise RuntimeError if one of `strangers`, tensors on the CPU, may not be an
-    argument.
+    """Raise RuntimeError if one of `strangers`, on the CPU, may not be an argument.
 
     A CPU tensor without dimensions is a number, which elementwise operations take.
     """
@@ -97,8 +96,8 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
 def check_indices(
     tensor: Tensor, indices: list[Tensor | None], values: Tensor | None = None
 ) -> None:
-    """Raise RuntimeError if a tensor on the CPU is indexed by one on the device, or if
-    `values` are on another device than the tensor.
+    """Raise RuntimeError for an index on the device of a tensor on the CPU, or for
+    `values` on another device than the tensor.
     """
     if tensor.is_cpu and any(not i.is_cpu for i in indices if i is not None):
         raise RuntimeError(
@@ -119,9 +118,7 @@ def check_mask(tensor: Tensor, mask: Tensor) -> None:
 
 
 def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Raise RuntimeError if a convolution's parameters and its input are on two
-    devices.
-    """
+    """Raise RuntimeError unless a convolution's parameters are where its input is."""
     for name, parameter in (("weight", weight), ("bias", bias)):
         if parameter is not None and parameter.device != images.device:
             raise RuntimeError(

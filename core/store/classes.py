@@ -86,9 +86,7 @@ class Classes(Rows):
         self.writer.now(lambda session: session.execute(this), erases=True)
 
     def join(self, member: Member, joined: int) -> Write:
-        """Add a member, without waiting; `joined` is how many have joined the class so
-        far.
-        """
+        """Add a member, without waiting; `joined` counts all who have joined so far."""
         this = update(Class).where(Class.id == member.class_id).values(joined=joined)
 
         def work(session: Session) -> None:

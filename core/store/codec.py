@@ -34,9 +34,7 @@ class DamagedError(StoreError):
 
 
 def dumps(value: Any) -> str:
-    """The value as text. Raises TypeError for values that are no plain data, as a
-    tensor.
-    """
+    """The value as text. Raises TypeError if it is no plain data, such as a tensor."""
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
@@ -90,9 +88,7 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """cattrs, imported late: `core.bench` writes texts on machines that have only
-    torch.
-    """
+    """Imports cattrs late: `core.bench` writes texts on machines with only torch."""
     from cattrs import Converter
 
     return Converter(detailed_validation=False)

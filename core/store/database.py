@@ -177,9 +177,7 @@ class Database:
         return connection
 
     def check(self) -> None:
-        """Raise GoneError if the file was moved: SQLite would go on writing to the
-        moved file.
-        """
+        """Raise GoneError if the file was moved: SQLite would still write to it."""
         if self._inode:
             try:
                 inode = self.path.stat().st_ino

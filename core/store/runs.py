@@ -98,9 +98,7 @@ class Runs(Rows):
         return self.writer.put(work, len(text))
 
     def begin(self, run_id: str) -> None:
-        """Note that a worker has begun, so that the job does not run again after a
-        restart.
-        """
+        """Note that a worker has begun: after a restart the job does not run again."""
         self._report(run_id, dict(status="running", started=time.time()), of=["queued"])
 
     def started(self, run_id: str, event: Started) -> None:
@@ -185,8 +183,7 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """At a start, mark running jobs as interrupted; returns waiting ones in their
-        order.
+        """At a start, mark running jobs as interrupted; returns the waiting, in order.
 
         A waiting row that this version can't read fails. Raises StoreError.
         """
@@ -238,10 +235,7 @@ class Runs(Rows):
         return self.read(query)
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
-        """The whole run; None if no run has that id.
-
-        Raises StoreError, or DamagedError if the run can't be read.
-        """
+        """The whole run; None if there is none. Raises StoreError or DamagedError."""
         what, here = "This run", clean(run_id)
         large = (getattr(RunSummary, name) for name in ("start", "value", "fit"))
         loaded = [undefer(RunSummary.arguments), *map(undefer, large)]

@@ -169,9 +169,7 @@ class RunSummary(Row, kw_only=True):
 
     @property
     def is_simulated(self) -> bool:
-        """Whether the run trained on the simulated accelerator, whose times mean
-        nothing.
-        """
+        """Whether the run was on the simulated accelerator, which is never timed."""
         return self.device == SIMULATED
 
 

@@ -30,10 +30,7 @@ def row() -> DeltaGenerator:
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """A choice between options, by the names that people know.
-
-    A class may allow fewer options for a `setting`, or hide the control.
-    """
+    """A choice between options; a class may allow fewer for a `setting`, or hide it."""
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
         default = options[more.pop("index", 0)]
@@ -70,10 +67,7 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 def number(
     label: str, key: str, value: int, step: int, setting: str = "", **more: Any
 ) -> int:
-    """A whole number without limits: whoever uses the number checks it.
-
-    A class may fix a `setting`, or hide the control.
-    """
+    """A number field without limits; a class may fix a `setting`, or hide the field."""
     value = st.session_state.get(key, class_rules.at_most(setting, value))
     if (fixed := class_rules.shared(setting)) is not None:
         value = st.session_state[key] = fixed

@@ -43,10 +43,7 @@ def table(
     alt: str = "",
     **more: Any,
 ) -> None:
-    """A table that is as high as its rows; `alt` says what it shows.
-
-    Without `columns`, each row is a dictionary from column to value.
-    """
+    """A table as high as its rows, which are dictionaries if there are no `columns`."""
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
     st.dataframe(frame, hide_index=True, alt=alt, **{"height": "content"} | more)
@@ -67,10 +64,7 @@ def metrics(
 
 
 def caption(text: str, result: Any) -> None:
-    """How and when a result's figures were measured.
-
-    The caption says where only if it was not where every page's sidebar shows.
-    """
+    """How and when a result's figures were measured, and where if not here."""
     where = getattr(result, "environments", None) or [result.environment]
     where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()

@@ -104,8 +104,7 @@ def sections(
 ) -> None:
     """Tabs by name, with functions that draw them; the address has the open tab.
 
-    Tabs in `always` are drawn even if they are closed, since an upload's file is lost
-    with its field.
+    Tabs in `always` are drawn even if closed: uploads are lost with their field.
     """
     tabs = st.tabs(list(drawn), key="tab", bind="query-params")
     for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):

@@ -26,7 +26,7 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True)
 class JobPanel:
-    """Starts, follows, and shows the visitor's jobs, which call the function at
+    """Starts, follows, and shows the visitor's jobs that call the function at
     `address`.
 
     With `about`, the panel shows only jobs whose arguments `about` accepts.
@@ -194,10 +194,7 @@ def slot(text: str, share: float = 0.0) -> None:
 
 
 def place_in_queue(job: Job) -> str:
-    """The job's place, and about how long it will wait if similar jobs have run here.
-
-    If the job waits for something else, the text says what for.
-    """
+    """The job's place and estimated wait, or what else the job waits for."""
     if job.message:
         return job.message.rstrip(".")
     others = job.place - 1

@@ -103,9 +103,7 @@ class Lab:
         self.job = JobPanel(self.address, key=self.key, **fields)
 
     def settings(self, machine: Machine) -> tuple:
-        """Draw the settings; returns the job's arguments. Raises ValueError to say why
-        not.
-        """
+        """Draw the settings; returns the job's arguments. May raise ValueError."""
         return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:

@@ -138,10 +138,7 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """Which images the run got wrong `back` epochs ago; the newest epoch is 1.
-
-    None if there were no answers yet.
-    """
+    """The images that the run got wrong in `history[-back]`; None without answers."""
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
         return None
