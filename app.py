@@ -33,7 +33,7 @@ from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
 from core.ui import wall, your_data
 from core.ui.course import PAGES
-from core.ui.server import engine, room, served, store
+from core.ui.server import engine, room, store, visitor_drawn
 
 try:
     cluster.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))
@@ -44,7 +44,7 @@ except ExplainedError as problem:
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Start the workers before the first visitor comes; end them with the server."""
-    log.set_up(served)
+    log.set_up(visitor_drawn)
     signer()
     store()
     engine()  # its processes start while this one continues
@@ -54,7 +54,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
     streamlit_patches.apply()
     startup.load()
-    log.set_up(served)  # again, for the modules imported since
+    log.set_up(visitor_drawn)  # again, for the modules imported since
     in_background(startup.warm_up)
     watching = [
         asyncio.create_task(watch)

@@ -193,11 +193,11 @@ def explain(text: str) -> Answer:
     is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages:
-        (first, best), (_, second), *_ = told = _told(sentence)
+        (first, best), (_, second), *_ = scored = _by_similarity(sentence)
         if first and best >= LEAST_LIKELY:
             is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
             least = best - MARGIN
-            causes = [cause for cause, x in told if cause and x >= least]
+            causes = [cause for cause, x in scored if cause and x >= least]
             kind = "sure" if is_sure else "likely"
             return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
@@ -284,7 +284,7 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
     return {ENDING.sub("", each) for each in found}
 
 
-def _told(sentence: str) -> list[tuple[Cause | None, float]]:
+def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     """The causes that people describe in such words, with a similarity from 0 to 1.
 
     The two most similar sentences of a cause count. None means: not about devices.
@@ -352,7 +352,7 @@ def of_cause(cause: Cause) -> Answer:
     return _answer("sure", [cause], "", "", "")
 
 
-def told(answer: Answer) -> Iterator[str]:
+def paragraphs(answer: Answer) -> Iterator[str]:
     """The answer for a terminal, a paragraph at a time."""
     cause = answer.cause
     if cause is None:
@@ -393,7 +393,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(answer.as_found(), indent=2))
     else:
-        print("\n\n".join(told(answer)))
+        print("\n\n".join(paragraphs(answer)))
     return int(answer.cause is None)
 
 

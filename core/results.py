@@ -27,14 +27,14 @@ class Started:
 class Fit:
     """A regression model's outputs at one step."""
 
-    step: int  # made so far
+    step: int  # steps made so far
     outputs: tuple[float, ...]  # at core.data.curve.POSITIONS
     noise: float | None  # the criterion's learned scale, if it has one
 
 
 class LossPoint(NamedTuple):
     step: int  # from 1
-    seconds: float  # training time up to it, evaluation not counted
+    seconds: float  # training time up to this step, without evaluation
     loss: float
 
 
@@ -42,7 +42,7 @@ class LossPoint(NamedTuple):
 class Change:
     """A change of the learning rate by the run's owner."""
 
-    step: int  # made before; the next step has the new rate
+    step: int  # steps made before; the next step has the new rate
     learning_rate: float  # with one-cycle, the peak
 
 
@@ -63,7 +63,7 @@ class Crossing:
 
     file: str  # from the project's folder: "core/loops.py"
     line: int
-    code: str  # that line
+    code: str  # the text of the line
     to_device: int  # bytes
     to_host: int  # bytes
     waits: int  # how often the host waited for the device
@@ -83,8 +83,8 @@ class Traffic:
 
 @dataclass(frozen=True)
 class StepProgress:
-    step: int  # made so far, in the whole run
-    losses: tuple[LossPoint, ...]  # only of steps that the chart shows
+    step: int  # steps made so far in the whole run
+    losses: tuple[LossPoint, ...]  # only those that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
     traffic: Traffic | None = None  # on the simulated accelerator, which counts it
@@ -95,9 +95,9 @@ class Epoch:
     """The end of an epoch; tasks on images have an accuracy, regression R² and RMSE."""
 
     epoch: int  # 1, 2, ...
-    step: int  # made so far
+    step: int  # steps made so far
     loss: float  # mean over this epoch's samples, while training on them
-    train_loss: float  # of the model now, on the first training images
+    train_loss: float  # with the model as it is now, on the first images
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float

@@ -73,7 +73,7 @@ class Training:
         )
         self.steps = len(self.feed) * config.epochs if steps is None else steps
         self.scheduler = make_scheduler(self.optimizer, config, self.steps)
-        self.epoch = 0  # the number trained so far
+        self.epoch = 0  # epochs trained so far
 
     def train_epoch(self, feed: loops.Batches | None = None) -> Iterator[Tensor]:
         """One pass over the batches, or over `feed`; yields each step's loss."""

@@ -51,7 +51,7 @@ class Room(Gate):
         self._lock = threading.RLock()  # guards the attributes below
         self._open: Class | None = None
         self._ended: Class | None = None  # the last one, for its final board
-        # Members of the open class, or else of the ended one, in the order they joined
+        # Members of the open or else the ended class, in the order they joined
         self._members: dict[str, Member] = {}  # by visitor
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
         self.revealed = ""  # key of the guess whose tally is on the wall; empty: none

@@ -12,7 +12,7 @@ from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import SETTINGS, Class, Member, RunSummary
 from core.ui import course, dataset, format, runs
-from core.ui.server import KeptAnswer, engine, here, room, store
+from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
@@ -173,7 +173,7 @@ def _gather() -> Standings:
     return Standings(
         shown,
         names,
-        here=frozenset(here().keys() & names.keys()),
+        here=frozenset(open_pages().keys() & names.keys()),
         task=task,
         best=best,
         order=[run for run in best if run.task == task and run.reached(rules)],

@@ -18,7 +18,7 @@ from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
 from core.ui import figures, format, runs
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.server import engine, here, room, store
+from core.ui.server import engine, open_pages, room, store
 from core.words import Words
 
 words = Words(__file__)
@@ -203,7 +203,7 @@ def _table(
     count = Counter(run.visitor for run in class_runs)
     best = bests(class_runs, names_of(members), chosen.rules)
     by_visitor = {run.visitor: run for run in sorted(best, key=lambda b: b.accuracy)}
-    rows, pages = [], here()
+    rows, pages = [], open_pages()
     for member in sorted(members, key=lambda member: member not in why):
         top = by_visitor.get(member.visitor)
         cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")

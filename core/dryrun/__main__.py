@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from core.dryrun.report import NOT_SIMULATED, Report, Request, told
+from core.dryrun.report import NOT_SIMULATED, Report, Request, terminal_lines
 from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -88,7 +88,7 @@ def main() -> None:
     if given.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=left))
         report["memory"] = unlimited["memory"]  # how much it would have taken
-    print(json.dumps(report) if given.json else "\n".join(told(report)))
+    print(json.dumps(report) if given.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 
 

@@ -22,7 +22,7 @@ from core.sim import frontend, memory
 from core.sim.simulation import in_cuda_words
 
 asked = False  # whether the script has asked for CUDA
-compiled = False  # whether it has asked for torch.compile, which is left out
+compiled = False  # whether it has asked for torch.compile
 
 type_of: Any = torch.device.__dict__["type"].__get__  # the original
 IMMUTABLE, FLAGS_AT = 1 << 8, 168  # a bit; its place in a PyTypeObject, in bytes

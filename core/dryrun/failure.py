@@ -83,9 +83,9 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif "out of memory" in message:
         why = "the memory was full at this point"
     elif hosts and len(hosts) < len(tensors) and line:
-        culprit, why = forgotten(hosts[0], line, origins)
+        culprit, why = line_to_change(hosts[0], line, origins)
     elif "for generator" in message:
-        culprit = shuffled(error, origins) or line
+        culprit = line_of_loader(error, origins) or line
         why = "the generator is on another device"
     elif "CPU int64 tensor" in message and (at := origins.of(tensors[-1])):
         culprit, why = at.line, "the lengths have to stay on the CPU"
@@ -103,7 +103,7 @@ def frames_of(
             yield Line(frame.f_code.co_filename, number), frame
 
 
-def shuffled(error: BaseException, origins: Origins) -> Line | None:
+def line_of_loader(error: BaseException, origins: Origins) -> Line | None:
     """The line that made the loader whose sampler failed."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         for each, line in origins.loaders:
@@ -136,7 +136,7 @@ def name_in(frame: FrameType | None, tensor: Tensor) -> str:
     return ""
 
 
-def forgotten(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
+def line_to_change(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:

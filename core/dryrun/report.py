@@ -20,7 +20,7 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class Request:
-    name: str  # the file's: a script or a notebook
+    name: str  # file name of a script or a notebook
     text: str
     arguments: list[str] = field(default_factory=list)
     steps: int = 3
@@ -32,7 +32,7 @@ class Request:
     traceback: bool = True  # print the traceback of the script's error
     names: bool = False  # tell each value, and count over the run, not by steps
     before: str = ""  # code that runs first in the same module, unobserved
-    after: str = ""  # that sets `facts`
+    after: str = ""  # code that sets `facts`
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Remark:
     line: Line
     say: str  # Markdown
     slug: str  # names the mistake in mistakes.toml; "": it is not in there
-    sure: bool  # else something else may make up for it
+    sure: bool  # otherwise, other code may make up for it
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Value:
     kind: str  # its class
     shape: tuple[int, ...] | None  # None for a model
     dtype: str
-    device: str  # several, for a model that is not in one place
+    device: str  # several if the model is in several places
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Growth:
     """Memory that is not given back."""
 
     bytes_a_step: int
-    line: Line | None  # that made it, or that keeps it
+    line: Line | None  # the line that made or keeps it
     keeps_graph: bool
 
 
@@ -121,13 +121,13 @@ class Memory:
 @dataclass(frozen=True)
 class Report:
     status: int
-    steps: int = 0  # how often the optimizer made one
+    steps: int = 0  # made by the optimizer
     failure: Failure | None = None
     waits: list[Wait] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     memory: Memory | None = None
     growth: Growth | None = None
-    on_cpu: Line | None = None  # that made the model, which was never moved
+    on_cpu: Line | None = None  # the line that made the model
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # what Request.after sets
     remarks: list[Remark] = field(default_factory=list)
@@ -172,12 +172,8 @@ def fits(value: Any, kind: Any = Report) -> bool:
     return kind is Any or (isinstance(value, kind) and not is_large)
 
 
-def told(report: dict[str, Any]) -> list[str]:
+def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     """The lines of a report from JSON, for a terminal."""
-    return list(_told(report))
-
-
-def _told(report: dict[str, Any]) -> Iterator[str]:
     verdict = VERDICTS[report["status"]]
     yield f"{verdict} Optimizer steps: {report['steps']}."
     if failure := report["failure"]:

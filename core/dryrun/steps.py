@@ -67,7 +67,7 @@ class Piece:
 
     size: int
     line: Line | None
-    step: int  # during which it was taken
+    step: int  # the step in which it was taken
     kind: str = ""
 
 
@@ -102,9 +102,9 @@ class Steps:
         self._graphs: list[Counter[Line]] = []  # after each step
         self.name = ""  # the function of torch that is being called
         self._live: dict[int, Piece] = {}
-        self.on_cpu: Tensor | None = None  # a parameter, if all that train are there
-        self._optimizer: Any = None  # the one whose steps count
-        self._was_called = False  # whether the model was, in this step
+        self.on_cpu: Tensor | None = None  # a parameter, if all of them are on the CPU
+        self._optimizer: Any = None  # its steps count
+        self._was_called = False  # whether this step called the model
 
     def install(self) -> None:
         """Watch each optimizer, the device's memory, and its ledger."""

@@ -32,7 +32,7 @@ from core.ui import (
     runs,
 )
 from core.ui.course import LESSONS, link
-from core.ui.server import here, store
+from core.ui.server import open_pages, store
 
 FRESH_SECONDS = 10.0
 STYLE = Path(__file__).with_name("course.css")
@@ -169,7 +169,7 @@ def draw_records(reached: Records) -> None:
         notes["Accelerator versus CPU"] = last_measurement.sentence(job)
     if reached.today:
         values["Runs today"] = f"{reached.today:,}"
-    if (people := len(here())) > 1:
+    if (people := len(open_pages())) > 1:
         values["People here now"] = f"{people:,}"
     if values:
         st.subheader("On this machine so far")

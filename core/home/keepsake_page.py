@@ -25,7 +25,7 @@ def draw() -> None:
         return
     st.subheader("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
-    # The thread that calls it has no visitor.
+    # The download's own thread has no visitor.
     made = partial(page, visitor(), answers.given())
     icon = ":material/print:"
     controls.download("My page (HTML)", made, "to-device.html", "keepsake", icon=icon)

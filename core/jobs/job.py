@@ -20,7 +20,7 @@ ENDED = ("finished", "failed", "cancelled", "interrupted")
 
 
 # Ended jobs of one function in memory; older ones come from the database.
-MOST_OF_ONE = 10  # person
+MOST_OF_ONE = 10  # of one person
 MOST_OF_ALL = 100
 
 

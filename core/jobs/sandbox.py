@@ -129,8 +129,8 @@ def _context() -> BaseContext:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # distributed, since each child looks up its parent's main module, the cluster.
-    # torch._dynamo, which torch imports by itself in the first step of an optimizer.
+    # Each child imports its parent's main module, the cluster, and so distributed. The
+    # first step of an optimizer imports torch._dynamo.
     context.set_forkserver_preload(
         ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
     )

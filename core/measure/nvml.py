@@ -20,7 +20,7 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # of the last moment, how long a kernel ran
+    busy_percent: int | None  # of the last moment, while a kernel ran
     celsius: int | None
 
 

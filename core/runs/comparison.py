@@ -15,8 +15,8 @@ from core.words import capitalized
 
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
-# Compare takes turns; runs that somebody starts one after the other can't.
 UNTIMED = "Runs on the simulated accelerator are not timed."
+# Compare takes turns; runs that somebody starts one after the other can't.
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
@@ -166,9 +166,6 @@ def _noise(best: Run, other: Run) -> float:
         return 0.0
     noise = Z * sqrt(p * (1 - p) / _samples(best) + q * (1 - q) / _samples(other))
     return noise if p - q <= noise else 0.0
-
-
-# The settings in which runs differ
 
 
 def differing(runs: Sequence[RunSummary]) -> list[str]:

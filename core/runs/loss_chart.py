@@ -113,7 +113,7 @@ def per_epoch(
     """Loss, accuracy or r2 of `epoch_table`: test is a thick line, train a thin one."""
     percent = y == "accuracy"
     last = max(2, epochs)
-    ticks = base.ticks(base.whole(last), format="d")
+    ticks = base.ticks(base.whole_numbers(last), format="d")
     room = 16 if references else 0  # pixels, for the names on the lines
     figure = alt.Y(f"{y}:Q").scale(zero=False, padding=room)
     figure = figure.axis(format=base.PERCENT if percent else "~r")

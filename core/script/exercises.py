@@ -140,7 +140,10 @@ def _missing(
     mine = facts(exercise, report)
     for name, sentence in exercise.say.items():
         if not same(mine[name], right[name]):
-            values = {"mine": told(mine[name]), "right": told(right[name])}
+            values = {
+                "mine": in_words(mine[name]),
+                "right": in_words(right[name]),
+            }
             yield sentence.format(**values)
 
 
@@ -153,7 +156,7 @@ def same(mine: Any, right: Any) -> bool:
     return bool(mine == right)
 
 
-def told(fact: Any) -> str:
+def in_words(fact: Any) -> str:
     if isinstance(fact, list):
-        return ", ".join(map(told, fact)) or "nothing"
+        return ", ".join(map(in_words, fact)) or "nothing"
     return f"{fact:.4g}" if isinstance(fact, float | int) else quoted(fact)

@@ -148,7 +148,6 @@ class RunSummary(Row, kw_only=True):
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid it
     withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid it
-    # Read by Runs.get
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
     value: Mapped[str | None] = large()  # the function's return value

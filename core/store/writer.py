@@ -152,7 +152,7 @@ class Writer:
                 "%d changes were not saved: %s", len(self._waiting), self._cause
             )
 
-    # In the thread
+    # The writer's thread calls the methods below.
 
     def _run(self) -> None:
         single = 0  # writes to make one at a time after a failed batch

@@ -205,7 +205,7 @@ def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
     return alt.Axis(values=values, tickCount=len(values), **axis)
 
 
-def whole(last: int) -> list[int]:
+def whole_numbers(last: int) -> list[int]:
     """Ticks of an axis of whole numbers from 1: both ends, and some between."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
     step = next(each for each in steps if last - 1 <= each * (MOST_TICKS - 1))

@@ -55,7 +55,7 @@ class Run(Progress):
     """A training job and its progress."""
 
     job: Job = field(kw_only=True)
-    # As a job: the same object while nothing is new.
+    # Like a job, a run is the same object while nothing is new.
     __eq__, __hash__ = object.__eq__, object.__hash__
 
     @property

@@ -179,7 +179,7 @@ def visitor() -> str:
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())
 
 
-def served() -> str:
+def visitor_drawn() -> str:
     """The visitor whose page this thread draws, for the log; "" without a page."""
     drawing = get_script_run_ctx(suppress_warning=True) is not None
     return visitor_of_cookie() if drawing else ""
@@ -190,7 +190,7 @@ def visitor_of_cookie() -> str:
     return read(st.context.cookies.get(COOKIE, ""))
 
 
-def here() -> dict[str, str]:
+def open_pages() -> dict[str, str]:
     """The page that each visitor with an open tab opened last."""
     with _tabs_lock:
         return {who: _pages.get(who, "") for who in _tabs}

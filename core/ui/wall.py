@@ -86,8 +86,6 @@ def show_png(file: bytes, alt: str, width: Width = "stretch") -> None:
     st.image(file, alt=alt, width=width, output_format="PNG")
 
 
-# The wall
-
 _wall = st.components.v2.component(
     "wall",
     html=Path(__file__)

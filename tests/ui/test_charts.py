@@ -184,7 +184,7 @@ def test_texts_of_charts_are_legible_and_devices_and_runs_are_seen(colors):
 
 @pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
 def test_an_axis_of_whole_numbers_ends_where_they_do(last):
-    found = base.whole(last)
+    found = base.whole_numbers(last)
     assert (found[0], found[-1]) == (1, last)
     assert len(found) == len(set(found)) <= base.MOST_TICKS
     assert found == sorted(found)

@@ -158,7 +158,7 @@ def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
     y = alt.Y("milliseconds:Q").title("Milliseconds, logarithmic")
     shape = alt.Shape("way:N").scale(domain=list(misleads), range=list(shapes))
     chart = alt.Chart(frame).encode(
-        x=x.axis(charts.ticks(charts.whole(calls), format="d")),
+        x=x.axis(charts.ticks(charts.whole_numbers(calls), format="d")),
         y=y.scale(type="log", domain=[low, high], nice=False).axis(
             charts.ticks(charts.decades(low, high), format="~g")
         ),
