@@ -34,11 +34,10 @@ FRAME = re.compile(
     r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*'
     r"|.* in (?:[\w.]+|<[^>]*>)\(.*\))$"
 )
-CLUE = re.compile(r"Assertion `|\(exitcode: -")
 # What a launcher or a loader says when one of its processes has failed.
 PASSED_ON = re.compile(
     r"ChildFailedError|Process(?:Exited|Raised)Exception|CalledProcessError"
-    r"|exited unexpectedly"
+    r"|exited unexpectedly|failed \(exitcode"
 )
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
 # Ranks, logs, drawn frames, and pytest begin their lines with one of these.
@@ -48,7 +47,7 @@ PREFIX = re.compile(
 PATH = re.compile(r"(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 LIBRARY = re.compile(
     r"site-packages|dist-packages|(?:^|[/\\])(?:torch|core[/\\]sim)[/\\]"
-    r"|lib[/\\](?:python|multiprocessing)|<frozen"
+    r"|lib[/\\](?:python|multiprocessing)|<frozen|[/\\](?:bin|Scripts)[/\\]"
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
@@ -174,13 +173,14 @@ def explain(text: str) -> Answer:
     if not text:
         return Answer("unknown", known().none["empty"])
     lines, line, where = _without_frames(text)
-    starts = [i for i, each in enumerate(lines) if NAMED.match(each)]
+    begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
+    starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
-    # A kernel's assertion, or a rank's end, is printed earlier and says more.
-    clues = [each for each in lines if CLUE.search(each)][-1:]
-    messages = ["\n".join([*lines[a:b], *clues]) for a, b in parts]
+    # What a kernel asserts is printed before the exception and says more.
+    asserted = [each for each in lines if "Assertion `" in each][-1:]
+    messages = ["\n".join([*lines[a:b], *asserted]) for a, b in parts]
     own = [each for each in messages if not PASSED_ON.search(each)]
-    messages = own or messages
+    messages = own or ["\n".join(messages)] * bool(messages)
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         found, strange = _worded(message, line or text)

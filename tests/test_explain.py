@@ -165,6 +165,25 @@ def test_the_last_exception_of_a_chain_counts_an_earlier_one_is_a_guess():
     assert (guess.kind, slug(guess)) == ("likely", "out_of_memory")
 
 
+def test_the_error_of_a_rank_counts_more_than_what_its_launcher_says():
+    launcher = (
+        "E1125 13:00:06.000000 100 torch/distributed/elastic/api.py:869] failed "
+        "(exitcode: {0}) local_rank: 1 (pid: 124) of binary: /usr/bin/python3\n"
+        'Traceback (most recent call last):\n  File "/usr/bin/torchrun", line 8, in x\n'
+        "    sys.exit(main())\ntorch.errors.ChildFailedError:\ntrain.py FAILED\n"
+        "Root Cause (first observed failure):\n  exitcode  : {0} (pid: 124)"
+    )
+    frame = '[rank1]:   File "train.py", line 3, in f\n[rank1]:     out = model(x)\n'
+    error = "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n"
+    answer = explain(frame + error + launcher.format(1))
+    assert (answer.kind, slug(answer)) == ("sure", "out_of_memory")
+    assert answer.line == "out = model(x)"
+    missing = "ModuleNotFoundError: No module named 'wandb'\n"
+    assert explain(missing + launcher.format(1)).kind == "unrelated"
+    assert slug(explain(launcher.format(1))) == "rank_died"
+    assert slug(explain(launcher.format(-9))) == "host_memory"
+
+
 def test_the_hint_at_fragmentation_counts_where_the_figures_agree():
     assert slug(explain(OOM.format("11.20 MiB"))) == "out_of_memory"
 
