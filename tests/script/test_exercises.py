@@ -128,7 +128,7 @@ STILL_WRONG = {
         (SOLUTION["Compare"].split("\n", 2)[2], "Half right"),
     ],
     "Speed": [
-        (CODE["Speed"].replace("loss.item()", "loss"), "keeps the graph"),
+        (CODE["Speed"].replace("loss.item()", "loss"), "keeps each step's graph"),
         (CODE["Speed"].replace("    total += loss.item()\n", ""), "Add the loss"),
     ],
     "Scale": [
