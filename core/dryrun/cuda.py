@@ -159,7 +159,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
     torch.set_default_tensor_type = set_default_type
-    tensor_class: Any = Tensor  # whose own parser knows CUDA's streams alone
+    tensor_class: Any = Tensor  # its own parser knows only CUDA streams
     tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")

@@ -103,7 +103,7 @@ class Steps:
         self.name = ""  # the function of torch that is being called
         self._live: dict[int, Piece] = {}
         self.on_cpu: Tensor | None = None  # a parameter, if all of them are on the CPU
-        self._optimizer: Any = None  # its steps count
+        self._optimizer: Any = None  # the one whose steps are counted
         self._was_called = False  # whether this step called the model
 
     def install(self) -> None:

@@ -271,7 +271,7 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
     for name, function in OWN.items():
         ours.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
-        ours.impl(name, OWN[name], f"Autograd{KEY}")  # they have gradients already
+        ours.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's is intended
         ours.impl("_pin_memory", pin, "CPU")
