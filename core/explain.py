@@ -55,9 +55,9 @@ ABOUT = re.compile(
     r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers"
     r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation"
     r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
-    r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b"
+    r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b|inference"
     r"|parallel|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing"
-    r"|\bhidden|\btarget\b|\bgtx|tpu|jetson"
+    r"|\bhidden|\btarget\b|\bgtx|tpu|jetson|accurac|neural|\bcnn\b|\beval\b|\branks?\b"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
