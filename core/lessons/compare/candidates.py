@@ -17,17 +17,15 @@ class Candidate:
 
 
 def cpu(threads: int) -> Candidate:
-    """The CPU with so many threads."""
     return Candidate(
         "cpu", "CPU", f"CPU ({threads} thread{'s' * (threads != 1)})", threads
     )
 
 
 def candidates(machine: Machine) -> list[Candidate]:
-    """Who can race on a machine that core.devices.describe has described.
+    """The accelerators, then the CPU with all usable cores, all but one, and fewer.
 
-    The accelerators, then the CPU with all usable cores, all but one, and the powers of
-    two below.
+    The smaller numbers of threads are powers of two.
     """
     cores = machine.usable_cores
     found = [
@@ -45,10 +43,10 @@ def spare(cores: int) -> int:
 
 
 def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
-    """CPU and accelerator where there is one, else one CPU thread and all of them.
+    """CPU and accelerator if there is one, else one CPU thread and all of them.
 
-    The CPU races an accelerator with as many threads as the app trains with: beating
-    one that was held back would say nothing.
+    The CPU races an accelerator with as many threads as the app trains with: beating a
+    CPU that was held back would say nothing.
     """
     best = next((each for each in found if each.backend != "CPU"), found[0])
     cpus = [each for each in found if each.backend == "CPU"]
@@ -58,7 +56,7 @@ def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
 
 
 def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:
-    """The pair; a candidate that races itself gets a second name."""
+    """The pair; the second gets another name if both are the same."""
     if first == second:
         second = replace(second, name=f"{second.name}, again")
     return first, second

@@ -37,10 +37,10 @@ def measure(
     widths: tuple[int, ...] = WIDTHS,
     batch_sizes: tuple[int, ...] = BATCH_SIZES,
 ) -> Crossover:
-    """As many cells as fit into the budget; reports each as soon as it is known.
+    """Measure as many cells as fit into the budget; report each as soon as it is known.
 
-    A size that does not fit into memory leaves out all that are larger in both ways. A
-    cell that is cut off by the end of the time is left out too.
+    A cell that does not fit into memory leaves out all cells that are at least as large
+    in both ways. A cell that the end of the time cuts off is left out too.
     """
     deadline = time.perf_counter() + budget_seconds
     environments: list[Environment] = []
@@ -84,9 +84,9 @@ def measure(
 def coarse_to_fine(
     widths: tuple[int, ...], batch_sizes: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """All (width, batch size): every fourth of each first, then every second, then all.
+    """All (width, batch size): every fourth of each, then every second, then all.
 
-    Within a level the cheap ones come first.
+    Within a level, the cheap ones come first.
     """
     plan: dict[tuple[int, int], None] = {}
     for stride in (4, 2, 1):
@@ -98,7 +98,7 @@ def coarse_to_fine(
 
 
 def thin(values: tuple[int, ...], stride: int) -> list[int]:
-    """Every value that many apart, and the last one."""
+    """Every `stride`-th value, and the last one."""
     return sorted({*values[::stride], values[-1]})
 
 
@@ -109,7 +109,7 @@ def measure_cell(
     deadline: float,
     watch: Watch,
 ) -> Cell | None:
-    """REPEATS readings of both in turn; None if the time is over before the last."""
+    """REPEATS readings of both candidates in turn; None if the time is over sooner."""
     steps = [training_step(width, batch_size, each) for each in candidates]
     counts = [1, 1]
     seconds: list[list[float]] = [[], []]

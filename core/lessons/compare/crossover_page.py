@@ -62,7 +62,6 @@ class CrossoverLab(Lab):
         return job.value or Crossover(pair, (), cells, PLANNED, budget, "", date="")
 
     def finding(self, crossover: Crossover) -> Finding | None:
-        """Who is faster in the corner that was asked for."""
         names = [candidate.name for candidate in crossover.candidates]
         for cell in crossover.cells:
             if (cell.width, cell.batch_size) == (WIDTHS[0], BATCH_SIZES[0]):
@@ -87,7 +86,6 @@ class CrossoverLab(Lab):
         )
 
     def lines(self, crossover: Crossover) -> None:
-        """Who wins how many cells, and how to read the map."""
         pair, cells = crossover.candidates, crossover.cells
         first, second = (candidate.name for candidate in pair)
         st.markdown(in_words(cells, pair) if cells else self.words["nothing"])
@@ -161,7 +159,7 @@ def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
 
 
 def in_words(cells: Sequence[Cell], pair: Pair) -> str:
-    """How many cells each wins, and when to choose the CPU, or else the first one."""
+    """How many cells each wins, and up to which size the CPU (or the first) wins."""
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (
@@ -187,10 +185,9 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
 def map_chart(colors: Palette, pair: Pair) -> Chart:
     """Speed-up of the second contender over batch size and width, as a heat map.
 
-    For data with the columns kind, batch, width, left, right, bottom and top (all as
-    powers of two), log2, label, joined, and what tooltips tell. Of the kinds, a "cell"
-    is measured, a "blank" has the shade of the nearest that is, but pale, a "tie" is a
-    line of a hatching, and "equal" a place where both are equally fast.
+    Draws `rows`; positions and sides are powers of two. A "cell" is measured, a "blank"
+    has the pale shade of the nearest cell, a "tie" is a line of a hatching, and "equal"
+    is a place where both are equally fast.
     """
     first, second = (
         charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)

@@ -16,8 +16,6 @@ BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
 
 @dataclass(frozen=True)
 class Cell:
-    """A training step of one width at one batch size, timed on both candidates."""
-
     width: int  # hidden units
     batch_size: int
     first: tuple[float, ...]  # seconds of a step, one for each repeat
@@ -25,14 +23,12 @@ class Cell:
 
     @property
     def speedup(self) -> Speedup:
-        """Of the second candidate over the first."""
+        """Speed-up of the second candidate over the first."""
         return paired(self.first, self.second)
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """Who is faster at which size."""
-
     candidates: tuple[Candidate, Candidate]
     environments: tuple[Environment, ...]  # one per candidate; empty while measuring
     cells: tuple[Cell, ...]
@@ -60,10 +56,10 @@ class Crossover:
 
 
 def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
-    """The crossover: where both are equally fast, as powers of 2 (batch size, width).
+    """Where both are equally fast, as powers of 2 (batch size, width).
 
-    The logarithm of the ratio is taken as linear in the logarithm of the batch size
-    between two neighbours in a row, and in that of the width between two in a column.
+    Between two neighboring cells, the logarithm of the ratio is taken as linear in the
+    logarithm of the batch size in a row, and of the width in a column.
     """
     points = []
     by_place = {

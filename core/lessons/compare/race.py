@@ -1,8 +1,8 @@
 """The race: one configuration, two candidates, trial after trial on an idle machine.
 
-Both train and evaluate with the loops of core.loops. They take turns, A B A B, so that
-a drift of the machine hits both. The first trial of each is the warm-up: it also shows
-how many steps the slower one can make in a bearable time, and both then make as many.
+The candidates take turns, A B A B, so that a drift of the machine affects both. The
+first trial of each is the warm-up. It also shows how many steps the slower candidate
+can make in a bearable time, and both then make as many.
 """
 
 import math
@@ -42,7 +42,7 @@ def race(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> Race:
-    """`repeats` counted trials of `steps` training steps each, fewer if they are slow.
+    """Run `repeats` counted trials of `steps` training steps, fewer if they are slow.
 
     A candidate that fails is out, with its reason; the other one goes on alone.
     Reports TrialProgress, Trial and CandidateFailure. A race that takes longer than
@@ -130,7 +130,7 @@ def trial(
 def first(
     source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """So many batches, epoch after epoch; fewer where they take longer than that."""
+    """`steps` batches, epoch after epoch; fewer if they take longer than the limit."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:

@@ -44,7 +44,7 @@ LONGEST = "1,000,000 images/s"  # longest text at the end of a bar
 
 @dataclass(frozen=True)
 class RaceSoFar(Race):
-    """A race that goes on, and the losses of the heat that is run."""
+    """`progress` has the losses of the trial that is running."""
 
     progress: tuple[TrialProgress, ...] = ()
 
@@ -136,7 +136,6 @@ class RaceLab(Lab):
         return RaceSoFar(*settings, trials, failures, "", progress)
 
     def chart(self, race: Race) -> None:
-        """Every heat, then the losses of the first one that counts."""
         for failure in race.failures:
             st.error(
                 failure.message,
@@ -192,7 +191,6 @@ class RaceLab(Lab):
         return Finding(verdict(race), right, say=str, among=options)
 
     def lines(self, race: Race) -> None:
-        """How many times as fast the winner is in each loop, and why losses agree."""
         names = [candidate.name for candidate in race.candidates]
         rows = []
         for loop in LOOPS:
@@ -234,7 +232,7 @@ class RaceLab(Lab):
 
 
 def choose_pair(machine: Machine) -> Pair:
-    """Draw the choice of two contenders, which race and map have in common."""
+    """Draw the choice of two contenders, which race and map share."""
     found = candidates(machine)
     for label, default in zip(("First", "Second"), default_pair(found), strict=True):
         controls.choice(
@@ -254,7 +252,7 @@ def chosen_pair() -> Pair:
 
 
 def heats(race: Race, loop: str) -> list[Heat]:
-    """The rows of `heat_chart`; a warm-up may have had more steps than the others."""
+    """The rows of `heat_chart`, training seconds scaled to the race's steps."""
     rows: list[Heat] = []
     for index, candidate in enumerate(race.candidates):
         name = candidate.name
@@ -273,14 +271,13 @@ def heats(race: Race, loop: str) -> list[Heat]:
 
 
 def pair_hues(pair: Pair, colors: Palette) -> list[str]:
-    """A color for each of two contenders; the second of one kind has another."""
+    """A color for each contender; two of the same backend get different colors."""
     first, second = (colors.of(candidate.backend) for candidate in pair)
     return [first, colors.further[1] if second == first else second]
 
 
 @charts.live
 def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
-    """The loss of both contenders; the first lies broad under the second."""
     names = [candidate.name for candidate in pair]
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True, nice=False),
@@ -303,10 +300,8 @@ def heat_chart(
 ) -> Chart:
     """The seconds of each heat as dots, hollow for the warm-up, over their median.
 
-    The axis ends at `most`; None: with the data.
-
-    For data with the columns contender, kind ("median", "heat", "warm-up" or "end"),
-    seconds, and text, which stands right of all dots.
+    Draws the columns contender, kind ("median", "heat", "warm-up" or "end"), seconds,
+    and text, which stands right of all dots. The axis ends at `most`, or with the data.
     """
     names = [candidate.name for candidate in pair]
     axis = alt.Axis(labelLimit=200, labelColor=colors.text)

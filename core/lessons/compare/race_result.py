@@ -20,8 +20,6 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Some steps of a trial were made."""
-
     passes: ClassVar[bool] = True  # the next one replaces it, unless it has losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
@@ -32,8 +30,6 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Trial:
-    """One training and one evaluation of one candidate."""
-
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     steps: int  # training steps
@@ -51,8 +47,6 @@ class Trial:
 
 @dataclass(frozen=True)
 class CandidateFailure:
-    """A candidate that did not come to the end."""
-
     candidate: int
     message: str
 
@@ -63,7 +57,7 @@ LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 @dataclass(frozen=True)
 class Race:
-    """Two candidates over the same steps, as far as it has come."""
+    """Two candidates over the same steps. A running race has fewer trials."""
 
     candidates: tuple[Candidate, Candidate]
     environments: tuple[Environment | None, Environment | None]  # None: it never began
@@ -79,12 +73,12 @@ class Race:
         return [h for h in self.trials if h.candidate == candidate and h.repeat]
 
     def seconds(self, candidate: int, loop: str) -> list[float]:
-        """Of each counted trial, for one of LOOPS."""
+        """Seconds of each counted trial; `loop` is one of LOOPS."""
         name = f"{LOOPS[loop]}seconds"
         return [getattr(trial, name) for trial in self.counted(candidate)]
 
     def speedup(self, loop: str = "both") -> Speedup | None:
-        """Of the second candidate over the first."""
+        """Speed-up of the second candidate over the first."""
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
 
     def rows(self) -> list[Row]:
@@ -118,7 +112,6 @@ class Race:
 
 
 def verdict(race: Race) -> str:
-    """Who wins, by how much and why, in words."""
     for failure in race.failures:
         name = race.candidates[failure.candidate].name
         return f"There is no winner: {name} did not finish."
@@ -135,7 +128,7 @@ SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
 
 
 def why(race: Race, winner: int | None) -> str:
-    """Why the winner may be faster, judging by the time of a step."""
+    """Why the winner may be faster, judged by the time of a step."""
     assert winner is not None
     won, lost = race.candidates[winner], race.candidates[1 - winner]
     step = median(race.seconds(winner, "training")) / race.steps * 1e3
@@ -159,7 +152,7 @@ AGREE = 0.01  # relative difference of the losses; more is seen on the chart
 
 
 def agreement(race: Race) -> str:
-    """Whether the loss curves agree, in words, and if not, why not."""
+    """Whether the loss curves agree, and if not, why not."""
     curves = [next((h.losses for h in race.counted(c)), ()) for c in (0, 1)]
     pairs = list(zip(*curves, strict=False))
     if not pairs:
@@ -178,7 +171,7 @@ def agreement(race: Race) -> str:
 
 
 def tf32(race: Race) -> str:
-    """What rounds too where a convolution runs on an NVIDIA GPU, within a sentence."""
+    """Words about TF32 in convolutions on an NVIDIA GPU; "" if there are none."""
     on_cuda = any(each.backend == "CUDA" for each in race.candidates)
     if race.config.model != "cnn" or not on_cuda:
         return ""

@@ -1,9 +1,9 @@
 """Where the time of a training step goes, by torch.profiler's ranges.
 
 The step is that of core.loops.train_epoch, with a range around each part. A device
-works through a queue, so each range waits for it at its end: that costs what overlaps,
-and is the only way to say which part the time belongs to. Where there is such a device,
-a second look waits only when the step is over, and shows both side by side.
+works through a queue, so each range waits at its end until the queue is empty. Only
+then is it clear which part the time belongs to, but nothing overlaps. On such a device,
+a second record waits only at the end of the step, and shows the overlap.
 """
 
 import gzip
@@ -45,7 +45,7 @@ Wait = Callable[[torch.device], None]  # waits until the device has finished its
 def measure(
     config: RunConfig, pairs: tuple[tuple[str, str], ...], watch: Watch = UNWATCHED
 ) -> tuple[StepProfile, ...]:
-    """The breakdown of `config` for each (feed, device); reports each when known."""
+    """Take `config` apart for each (feed, device); reports each StepProfile."""
     found = []
     for feed, device_name in watch.each(pairs):
         found.append(take_apart(config, feed, device_name))
@@ -54,7 +54,7 @@ def measure(
 
 
 def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
-    """STEPS training steps with this feed on this device, part by part."""
+    """Time each part of STEPS training steps with this feed on this device."""
     steady = replace(config, feed=feed, device=device_name, schedule="constant")
     split = datasets.load(config.task).train
     training = Training(steady, split.first((WARM_UP + STEPS) * config.batch_size))
@@ -91,7 +91,7 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
 
 
 def record(training: Training, wait: Wait) -> profile:
-    """What the profiler sees of WARM_UP + STEPS steps, each range ended by `wait`."""
+    """Profile WARM_UP + STEPS steps; `wait` ends each range."""
     activities = [ProfilerActivity.CPU]
     if training.device.type in ("cuda", "xpu"):
         activities.append(getattr(ProfilerActivity, training.device.type.upper()))
@@ -104,7 +104,7 @@ def record(training: Training, wait: Wait) -> profile:
 
 
 def timeline(events: Iterable[Any]) -> tuple[Span, ...]:
-    """Of the profiler's events, those of the step whose time is the median."""
+    """The spans of the step with the median time."""
     ranges = [
         (
             HOST if event.device_type == DeviceType.CPU else DEVICE,

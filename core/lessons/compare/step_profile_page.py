@@ -54,7 +54,7 @@ class StepProfileLab(Lab):
         return f"Profiling: {done} of {setups} done", done / setups
 
     def gather(self, job: Job) -> Profiles:
-        """The traces, which are large, are left out until the job has ended."""
+        """Traces are large, so they are left out until the job has ended."""
         profiles = job.value or tuple(reported(job, StepProfile))
         if not job.ended:
             return tuple(replace(profile, trace=None) for profile in profiles)
@@ -85,7 +85,7 @@ class StepProfileLab(Lab):
             st.markdown(self.words["one_lane"])
 
     def _draw_lanes(self, setups: dict[str, Sequence[Span]]) -> None:
-        """A lane for the host of each, and one for its device where that is another."""
+        """A lane for each host, and one for its device if it has a queue."""
         rows, clocks = [], []
         for name, spans in setups.items():
             lanes = list(dict.fromkeys(span.lane for span in spans))
@@ -163,10 +163,10 @@ def feed_name(feed: str) -> str:
 
 
 def lane_chart(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:
-    """When each part of a step went on, a lane each for what asks and what works.
+    """When each part of a step ran, with lanes for the host and the device.
 
-    `frame` has the columns lane, part, start, end, in milliseconds; `clocks` lane, at,
-    text and early: a stopwatch that is stopped there, and whether that is too early.
+    `frame` has the columns lane, part, start and end in milliseconds. `clocks` has
+    lane, at, text and early: where a stopwatch stops, and whether that is too early.
     """
     colors = charts.palette()
     names = list(dict.fromkeys(frame["lane"]))

@@ -14,7 +14,7 @@ HOST, DEVICE = "host", "device"
 
 @dataclass(frozen=True)
 class Span:
-    """When one of PARTS went on in a step that waits for nothing, and where."""
+    """The time of one of PARTS in a step that is synchronized only at its end."""
 
     lane: str  # HOST, which asks for work, or DEVICE, which does it
     part: str
@@ -24,8 +24,6 @@ class Span:
 
 @dataclass(frozen=True)
 class StepProfile:
-    """Where the time of training steps goes, for one feed and one device."""
-
     feed: str
     parts: dict[str, tuple[float, ...]]  # PARTS to the seconds in each step
     step: tuple[float, ...]  # seconds of each whole step, profiled as the parts are
@@ -51,8 +49,8 @@ class StepProfile:
     def typical(self, part: str) -> float:
         """Seconds of a part, or of the whole "step", in a typical step.
 
-        The mean over the middle half of the steps, by how long each took in all. The
-        parts of the same steps add up, as their medians would not.
+        The mean over the middle half of the steps, sorted by total time. The parts of
+        these steps add up, but their medians would not.
         """
         order = sorted(range(len(self.step)), key=self.step.__getitem__)
         quarter = len(order) // 4
@@ -62,14 +60,14 @@ class StepProfile:
 
     @property
     def overlaps(self) -> bool:
-        """Whether a device works through a queue of its own while the host goes on."""
+        """Whether a device works through a queue while the host goes on."""
         return any(span.lane == DEVICE for span in self.timeline)
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The timeline where two lanes overlap, else the typical parts in a row.
+        """The timeline if two lanes overlap, else the typical parts in a row.
 
-        What is drawn, and what is said of it, come from these alone.
+        The drawing and its words both come from these spans.
         """
         if self.overlaps:
             return self.timeline
@@ -80,13 +78,13 @@ class StepProfile:
         )
 
     def stopwatch(self, lane: str) -> float:
-        """What a clock reads that is stopped when that lane has nothing more to do."""
+        """Seconds until the lane, or the host, has nothing more to do."""
         ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
         return max(ends)
 
     @property
     def seconds(self) -> float:
-        """Of the step, until neither lane has anything left to do."""
+        """Seconds until neither lane has anything left to do."""
         return self.stopwatch(DEVICE)
 
     @property
@@ -100,5 +98,5 @@ class StepProfile:
 
     @property
     def share(self) -> float:
-        """Of the step, what the largest part takes."""
+        """The largest part's share of the step."""
         return (self._longest.end - self._longest.start) / self.seconds

@@ -1,6 +1,6 @@
 """Why is your timing wrong? The same operation, timed in three ways.
 
-Each way has a process of its own, so that the first call really is the first one: the
+Each way has a process of its own, so that its first call really is the first one: the
 GPU's context, the libraries and the thread pool are set up in it, as in a fresh script.
 """
 
@@ -62,7 +62,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
 def in_a_new_process(
     way: str, device_name: str, size: int, threads: int
 ) -> list[float]:
-    """Seconds of each call that `way` counts; without a way, ratios of `queueing`."""
+    """Seconds of each call timed in this way; if `way` is "", ratios of `queueing`."""
     torch.set_num_threads(threads)
     device = devices.resolve_timed(device_name)
     matrix = torch.rand(size, size).to(device)
@@ -78,9 +78,9 @@ def queueing(
     device: torch.device,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[float]:
-    """Of each of PAIRS pairs: a median call, synchronized over naive, in turn.
+    """Ratios of a median synchronized call to a median naive call, for PAIRS pairs.
 
-    Readings of two processes, one after the other, could not be compared so.
+    The two take turns in one process, so that the readings can be compared.
     """
     ratios = []
     for _ in range(PAIRS):
@@ -115,7 +115,7 @@ def time_it(
 
 
 def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
-    """A small and a large multiplication with one CPU thread and with all, in turn."""
+    """Time a small and a large product with one CPU thread and with all, in turn."""
     device = torch.device("cpu")
     readings = []
     for size in THREAD_SIZES:

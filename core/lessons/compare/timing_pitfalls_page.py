@@ -76,7 +76,6 @@ class TimingPitfalls(Lab):
         )
 
     def lines(self, lab: TimingLab) -> None:
-        """The figure that each way would report, and what it is worth here."""
         misleads = misleading(lab)
         figures.table(
             [
@@ -105,7 +104,6 @@ class TimingPitfalls(Lab):
             st.markdown(self.words["full_queue"])
 
     def below(self, lab: TimingLab) -> None:
-        """The same product on the CPU with one thread, and with all of them."""
         st.markdown("**The CPU's own trap: threads**")
         chart, words = st.columns(SIDES, gap="medium")
         rows = []
@@ -136,7 +134,7 @@ class TimingPitfalls(Lab):
 
 
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
-    """Milliseconds of each call, logarithmic; a line a way of timing.
+    """Milliseconds of each call, logarithmic, with a line for each way of timing.
 
     `frame` has the columns way, call, milliseconds; `misleads` has the names of the
     ways in order, the truth last.

@@ -10,8 +10,6 @@ from core.measure.speedup import CLOSE, MOMENTS, Speedup, agree
 
 @dataclass(frozen=True)
 class Reading:
-    """One way of timing an operation."""
-
     way: str  # one of WAYS
     seconds: tuple[float, ...]  # each call, in order, the first one included
 
@@ -21,8 +19,6 @@ WAYS = ("naive", "synchronize", "synchronize and warm-up")
 
 @dataclass(frozen=True)
 class ThreadReading:
-    """An operation with one number of threads."""
-
     size: int  # rows of the square matrices
     threads: int
     seconds: tuple[float, ...]
@@ -30,8 +26,6 @@ class ThreadReading:
 
 @dataclass(frozen=True)
 class TimingLab:
-    """The same multiplication of two square matrices, timed in each way."""
-
     device: str
     size: int
     readings: tuple[Reading, ...]
@@ -43,7 +37,7 @@ class TimingLab:
 
     @property
     def first_call(self) -> Speedup:
-        """Times a later call that the first call took, both synchronized.
+        """The first call's time over a later call's time, both synchronized.
 
         The interval is from the slowest of the later calls to their faster half.
         """
@@ -56,11 +50,11 @@ class TimingLab:
 
     @property
     def stands_out(self) -> bool:
-        """The first call took longer than any later one, to speak of."""
+        """Whether the first call took clearly longer than any later one."""
         return self.first_call.interval[0] > CLOSE
 
     def rows(self) -> list[Row]:
-        """Two rows per way, the first call apart; a row per size and threads."""
+        """Two rows per way, one for the first call; a row per size and threads."""
         about = pick(self, "environment date size")
         calls = [
             row(what, seconds, way=each.way, **about)
@@ -82,8 +76,8 @@ class TimingLab:
 def misleading(lab: TimingLab) -> dict[str, bool]:
     """By way: whether the mean of all its calls is off by a quarter or more.
 
-    The truth is the median of what was both synchronized and warmed up. On the CPU
-    nothing but a first call that stands out can mislead.
+    The truth is the median of the calls that were synchronized and warmed up. On the
+    CPU, only a first call that stands out can mislead.
     """
     truth = median(next(r.seconds for r in lab.readings if r.way == WAYS[-1]))
     can = lab.environment.backend != "CPU" or lab.stands_out

@@ -1,7 +1,7 @@
-"""The work that a browser's GPU does, as torch does it: its answers, and its times.
+"""The work that a browser's GPU does, done by torch for its answers and times.
 
 The browser draws the same matrices from the same formula, so only images, weights and
-answers travel there.
+answers are sent to it.
 """
 
 import base64
@@ -35,7 +35,7 @@ def random(rows: int, columns: int, seed: int) -> Tensor:
 
 @cache
 def products() -> dict[str, dict[str, str]]:
-    """Of each size three rows of the product, and all rows' sums with random signs."""
+    """Three rows of each size's product, and sums of all rows with random signs."""
     answers = {}
     for n in SIZES:
         product = random(n, n, seed=1) @ random(n, n, seed=2)
@@ -46,12 +46,12 @@ def products() -> dict[str, dict[str, str]]:
 
 
 def packed(tensor: Tensor) -> str:
-    """The bytes of a tensor; browsers unpack zlib's format themselves."""
+    """The tensor's bytes, compressed in zlib's format, which browsers can unpack."""
     return base64.b64encode(zlib.compress(tensor.numpy().tobytes())).decode()
 
 
 def new_model() -> nn.Module:
-    """An ANN with weights from the formula, as far from 0 as nn.Linear's."""
+    """An ANN with weights from the formula, in the range of nn.Linear's."""
     model = models.ANN()
     with torch.no_grad():
         for seed, parameter in enumerate(model.parameters(), start=10):
@@ -78,7 +78,7 @@ def training_step(model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
-    """What the browser is sent. Without a checkpoint, the model is a new one."""
+    """The data for the browser; without a checkpoint, the model is a new one."""
     dataset = datasets.load(task)
     training = dataset.train.first(BATCHES * BATCH_SIZE)
     model = new_model()
@@ -118,7 +118,7 @@ def work(kind: str, size: int) -> Callable[[], object]:
 
 
 def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]:
-    """One round on this machine's CPU: the seconds of each (kind, size)."""
+    """Seconds of each (kind, size) in one round on this machine's CPU."""
     cpu, seconds = torch.device("cpu"), []
     with devices.cpu_threads(spare(devices.usable_cores())):
         for kind, size in works:

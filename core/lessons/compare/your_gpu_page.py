@@ -50,7 +50,7 @@ def show_shader() -> None:
 
 
 def ignore() -> None:
-    """The page is drawn anew whatever the component says."""
+    """Do nothing, since the page is redrawn after any message of the component."""
 
 
 class YourGpu(Lab):
@@ -116,7 +116,7 @@ class YourGpu(Lab):
         state.your_gpu_rounds, state.your_gpu_answer = [], {}
 
     def _mount(self, said: dict[str, Any]) -> None:
-        """Draw the component; what it asked for is sent with its data."""
+        """Draw the component, and send it the data it asked for."""
         go = st.session_state.get("your_gpu_go")
         work = go["work"] if go and said.get("have") != go["id"] else None
         data = {"words": self.words["status"], "wgsl": SHADER, "work": work}
@@ -136,7 +136,7 @@ class YourGpu(Lab):
         )
 
     def _round(self, asked: Any, run: str) -> dict[str, str]:
-        """This machine's CPU does what the GPU has just done in this run, once."""
+        """Repeat on this machine's CPU what the GPU has just done, once per round."""
         state = st.session_state
         is_new = asked and asked["round"] != state.your_gpu_answer.get("round")
         if is_new and asked["round"].startswith(run):
@@ -153,7 +153,7 @@ class YourGpu(Lab):
         return state.your_gpu_answer
 
     def _take(self, said: dict[str, Any]) -> BrowserGpu | None:
-        """What a run that has just ended has measured; kept with the answers."""
+        """The figures of a run that has just ended, or None; kept with the answers."""
         state = st.session_state
         go, result = state.get("your_gpu_go"), said.get("result") or {}
         if go and (said.get("problem") or {}).get("id") == go["id"]:
@@ -174,7 +174,6 @@ class YourGpu(Lab):
         return found
 
     def finding(self, gpu: BrowserGpu) -> Finding:
-        """From which size on the GPU wins, and by how much at the largest."""
         if gpu.kind == "software":
             return Finding(self.words["software"].format(name=quoted(gpu.name)))
         compared = gpu.compared("product")
@@ -190,7 +189,6 @@ class YourGpu(Lab):
         draw_times(gpu, "product", "Rows of the square matrices")
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
-        """What was checked, too close, or left out."""
         compared = gpu.compared(*WORKS)
         tied = [work for work in compared if work.speedup.winner is None]
         found = [self.words["checked"]]
@@ -227,7 +225,7 @@ class YourGpu(Lab):
 
 
 def newest_ann() -> Any:
-    """The visitor's own newest finished run of the ANN; None without one."""
+    """The visitor's newest finished run of the ANN, or None."""
     mine = (run for run in runs.finished() if run.visitor == visitor())
     return next((run for run in mine if run.model == "ann"), None)
 
@@ -238,7 +236,6 @@ def label(kind: str, size: int) -> str:
 
 
 def opponent(gpu: BrowserGpu) -> str:
-    """What the GPU was compared with."""
     if gpu.environment is None:
         return "one thread in your browser"
     threads = format.counted(gpu.environment.threads, "thread")
@@ -246,7 +243,6 @@ def opponent(gpu: BrowserGpu) -> str:
 
 
 def versus(gpu: BrowserGpu, work: Work) -> str:
-    """Who is faster at a piece of work, and how many times."""
     sentence = work.speedup.sentence(opponent(gpu), "your GPU", "pairs of rounds")
     return f"{capitalized(label(work.kind, work.size))}: {sentence}"
 
@@ -283,7 +279,6 @@ def hues(gpu: BrowserGpu) -> alt.Color:
 
 
 def draw_training(gpu: BrowserGpu) -> None:
-    """The loss of each training step on the GPU, and how long a step takes."""
     if not gpu.losses:
         return
     apart = max(abs(a - b) for a, b in zip(gpu.losses, gpu.expected, strict=True))
@@ -305,7 +300,7 @@ def draw_training(gpu: BrowserGpu) -> None:
 
 
 def lessons(gpu: BrowserGpu) -> dict[str, dict[str, str]]:
-    """The figures of each lesson that was measured, by its name in the words."""
+    """The figures of each measured lesson, by the lesson's name in the words."""
     forward = gpu.of("forward")
     if not (forward and gpu.unwaited and gpu.waited and gpu.there and gpu.back):
         return {}
@@ -329,7 +324,7 @@ def lessons(gpu: BrowserGpu) -> dict[str, dict[str, str]]:
 
 
 def share(words: Any, gpu: BrowserGpu | None) -> None:
-    """With one click the figures join those of the class."""
+    """A button that adds the figures to those of the class."""
     opened = room().open
     if opened is None or not room().may_see(visitor()):
         return
@@ -347,7 +342,6 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
 
 
 def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
-    """A dot for each GPU of the class, the fastest first."""
     rows = []
     ranked = sorted(shared, key=lambda each: each["speed"], reverse=True)
     for place, each in enumerate(ranked, 1):

@@ -25,7 +25,7 @@ NAMES = {"torch": "PyTorch, CPU", "browser": "Browser, one thread"}
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of work, done in turn by the GPU and by what it is compared with."""
+    """A piece of work, done in turn by the GPU and by its opponent."""
 
     kind: str  # one of WORKS
     size: int
@@ -34,13 +34,13 @@ class Work:
 
     @property
     def speedup(self) -> Speedup:
-        """How many times as fast the GPU is, where it was compared."""
+        """How many times as fast the GPU is."""
         return paired(self.cpu, self.gpu)
 
 
 @dataclass(frozen=True)
 class BrowserGpu:
-    """What the browser claims. Raises ValueError for what no GPU can have done."""
+    """What the browser claims. Raises ValueError for impossible figures."""
 
     name: str
     kind: str  # one of KINDS
@@ -87,7 +87,7 @@ class BrowserGpu:
 
     @property
     def crossover(self) -> int | None:
-        """The smallest product from which on the GPU wins all that were compared."""
+        """The smallest product from which on the GPU wins every comparison."""
         first = None
         for work in reversed(self.compared("product")):
             if work.speedup.winner != 1:
@@ -97,7 +97,7 @@ class BrowserGpu:
 
     @property
     def speed(self) -> float:
-        """The most floating-point operations a second in a product."""
+        """The highest number of floating-point operations a second in a product."""
         speeds = (2 * work.size**3 / median(work.gpu) for work in self.of("product"))
         return max(speeds, default=0.0)
 
@@ -127,10 +127,10 @@ def read(
     rounds: Sequence[tuple[Sequence[tuple[str, int]], Sequence[float]]],
     **known: Any,
 ) -> BrowserGpu:
-    """What the browser said, with what is `known` here. Raises ValueError.
+    """Combine the browser's message with what is `known` here. Raises ValueError.
 
-    `rounds` has the CPU's works and seconds, the warm-up first; without rounds it was
-    the browser that timed its thread.
+    `rounds` has the CPU's works and seconds, the warm-up first; it is empty if the
+    browser timed its own thread.
     """
     from cattrs import Converter
 

@@ -22,10 +22,7 @@ _FIELD = st.components.v2.component(
 
 
 def searched() -> Answer | None:
-    """What is known of the text that was pasted, or of the cause in the address.
-
-    The text itself is not kept.
-    """
+    """The answer to the pasted text, which isn't kept, or to the address's cause."""
     label = words("search.label")
     st.markdown(f"**{label}**")
     field = _FIELD(
@@ -60,21 +57,20 @@ def searched() -> Answer | None:
 
 
 def ask(here: bool = True) -> Answer | None:
-    """The field, and the answer beneath it; its mistake is `here` or linked to."""
+    """Draw the field and the answer; unless `here`, its mistake is on another page."""
     if answer := searched():
         draw(answer, here)
     return answer
 
 
 def to_see(answer: Answer | None) -> Mistake | None:
-    """The mistake that shows it."""
+    """The mistake that shows the answer's cause."""
     if answer is None or answer.cause is None:
         return None
     return BY_SLUG.get(answer.cause.see.removeprefix("mistake:"))
 
 
 def draw(answer: Answer, here: bool) -> None:
-    """Cause, check and the line to write; then where to see it, and to read on."""
     cause = answer.cause
     if cause is None:
         icon = "help" if answer.kind == "unknown" else "search_off"

@@ -1,8 +1,7 @@
-"""What the mistakes are called, why they are mistakes, and what running one tells.
+"""Names and explanations of the mistakes, and the results of running one.
 
-That is written in mistakes.toml, which a teacher can edit; the mistakes themselves are
-in examples. Nothing here imports torch, so that the web server can read
-all of it.
+The texts are in mistakes.toml, which a teacher can edit; the code is in examples.
+Nothing here imports torch, so that the web server can read all of it.
 """
 
 import tomllib
@@ -51,7 +50,7 @@ class Mistake:
         return self.figure is None
 
     def address(self, half: str = "") -> str:
-        """Where it is in the code, or its "broken" or "fixed" half."""
+        """The address of the mistake's function, or of its "broken" or "fixed" half."""
         name = f"{half}_{self.slug}".removeprefix("_")
         return f"core.lessons.mistakes.examples.{self.module}:{name}"
 
@@ -95,8 +94,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class MistakeRun:
-    """How both halves of a mistake ended."""
-
     slug: str
     broken: Outcome
     fixed: tuple[Outcome, ...]  # one; earlier versions kept one for each device

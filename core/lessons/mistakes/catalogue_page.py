@@ -71,7 +71,6 @@ PANEL = JobPanel(
 
 
 def link_to(slug: str, label: str = "", **more: Any) -> None:
-    """A link from anywhere to the card of a mistake."""
     query, title = {"mistake": slug}, BY_SLUG[slug].title
     course.link(course.page("Mistakes"), label or title, query_params=query, **more)
 
@@ -80,9 +79,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def learn_messages() -> str:
-    """Have the lab run all loud mistakes once for this server; the id of that job.
+    """Have the lab run all loud mistakes once for this server; return the job's id.
 
-    It also starts the server of the child processes ahead of the first run.
+    This also starts the server of the child processes before the first run.
     """
     for latest in engine().jobs(FAILURES)[-1:]:
         fresh = time.time() - latest.submitted < RETRY_SECONDS
@@ -92,10 +91,7 @@ def learn_messages() -> str:
 
 
 def opened(found: Mistake | None, answered: bool) -> Mistake | None:
-    """The mistake of the address, else the one that was found.
-
-    Without a search the first; none where the answer to a search has none.
-    """
+    """The mistake in the address, else the one found; without a search, the first."""
     wanted = st.query_params.get("mistake")
     if wanted in BY_SLUG:
         return BY_SLUG[wanted]
@@ -105,7 +101,6 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
 
 
 def listed(chosen: Mistake | None) -> None:
-    """The loud or the silent mistakes, to open one."""
     now = chosen.slug if chosen else ""
     kinds = {True: "Loud", False: "Silent"}
     # What is chosen changes elsewhere too, so both are made anew for it.
@@ -132,7 +127,7 @@ def listed(chosen: Mistake | None) -> None:
 
 
 def _open(key: str, before: str) -> None:
-    """Open another one; a browser that repeats the choice it was given opens none."""
+    """Open another mistake; a browser may repeat the choice that it was given."""
     if st.session_state[key] not in (None, before):
         st.query_params["mistake"] = st.session_state[key]
 
@@ -146,10 +141,7 @@ def _slugs(loud: bool) -> list[str]:
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """One mistake: its message, what is wrong, and then the cause and the fix.
-
-    A loud one asks for its line first, unless it is `opened` to be read.
-    """
+    """A loud mistake asks for its line first, unless it is `opened` to be read."""
     slug = mistake.slug
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
@@ -195,7 +187,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
 
 
 def _message(mistake: Mistake, run: MistakeRun | None) -> None:
-    """What it raises here, as all were run once; of a silent one, what it costs."""
+    """The error of a loud mistake on this machine; of a silent one, what it costs."""
     if run is None and (failure := _raised(mistake)) is not None:
         _failure(failure, fixed=False)
     elif mistake.figure is not None:
@@ -224,7 +216,6 @@ def _raised(mistake: Mistake) -> Failure | None:
 
 
 def _curves(figure: Figure, run: MistakeRun) -> None:
-    """Both halves of a silent mistake, in a sentence and step by step."""
     halves = {BROKEN: run.broken, FIXED: run.fixed[0]}
     figures = [
         f"{figure.format.format(half.figure)} {name.lower()}"
@@ -247,7 +238,7 @@ def _curves(figure: Figure, run: MistakeRun) -> None:
 
 
 def _wait_a_moment(job: Job | None) -> None:
-    """For a mistake that is about to end, rather than for the next look."""
+    """Wait up to SOON_SECONDS for a mistake that is about to end."""
     while job is not None and not job.ended and not job.place:
         if time.time() - job.submitted > SOON_SECONDS:
             return
@@ -256,7 +247,6 @@ def _wait_a_moment(job: Job | None) -> None:
 
 
 def _ran(mistake: Mistake, job: Job) -> None:
-    """How a mistake ended, once it has."""
     if not job.ended:
         st.info(words("card.running"))
     run = job.value
@@ -266,10 +256,7 @@ def _ran(mistake: Mistake, job: Job) -> None:
 
 
 def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None:
-    """Both functions side by side, and under each how it ended where it was run.
-
-    Before the cause is told, the broken one alone.
-    """
+    """Both functions and how they ended; before the cause is told, only the broken."""
     outcomes = {BROKEN: (run.broken,), FIXED: run.fixed} if run else {}
     halves = (BROKEN, FIXED) if told else (BROKEN,)
     for column, half in zip(st.columns(len(halves)), halves, strict=True):
@@ -330,7 +317,6 @@ def _failure(failure: Failure, fixed: bool) -> None:
 
 
 def _remarks(mistake: Mistake, run: MistakeRun) -> None:
-    """What to know of this machine, and where the figures come from."""
     remarks = [mistake.note]
     if run.broken.device in ("cpu", SIMULATED):
         remarks.append(mistake.without_accelerator)
@@ -357,7 +343,7 @@ def _statements(code: str) -> list[range]:
 
 
 def _statement(code: str, line: int) -> range:
-    """The lines of the statement that this one begins, or is in."""
+    """The lines of the statement that contains this line."""
     around = (lines for lines in _statements(code) if line in lines)
     return next(around, range(line, line + 1))
 
@@ -370,7 +356,7 @@ def arrowed(code: str, failure: Failure | None) -> str:
 
 
 def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
-    """The code of a half, with a sign at what raised, or at what is of it alone."""
+    """The code of a half, with signs at the failing statement or at its own lines."""
     if half == BROKEN and mistake.loud:
         return arrowed(body(mistake.address("broken")), failure)
     _, *lines = lines_of(source(mistake.address()), half.lower())
@@ -379,7 +365,7 @@ def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
 
 
 def _ask_line(mistake: Mistake, told: bool) -> int | None:
-    """The line that the learner expects to raise it; asked until the cause is told."""
+    """The line that the learner expects to raise the error; asked until `told`."""
     key = f"line_{mistake.slug}"
     if told:
         return guess.made(key)
@@ -391,7 +377,7 @@ def _ask_line(mistake: Mistake, told: bool) -> int | None:
 
 
 def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None:
-    """The line that did, beside the guess; nothing where either is not known."""
+    """Say which line raised the error, if that line and a guess are known."""
     if guessed is None or failure.line is None:
         return
     right = _statement(body(mistake.address("broken")), failure.line).start
@@ -401,10 +387,7 @@ def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
-    """Both halves of a silent mistake, step by step; `x` and `y` are titles.
-
-    `frame` has the columns half, step, value.
-    """
+    """`frame` has the columns half, step and value; `x` and `y` are titles."""
     colors = charts.palette()
     names = (BROKEN, FIXED)
     dash = alt.StrokeDash("half:N").legend(alt.Legend(title=None, orient="top"))
@@ -420,7 +403,6 @@ def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
 
 
 def code() -> None:
-    """The code behind the page."""
     code_tabs(
         (
             "Running",

@@ -41,7 +41,6 @@ ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])
 
 
 def run(slug: str) -> MistakeRun:
-    """Both halves of a mistake; for the lab worker."""
     mistake = BY_SLUG[slug]
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
@@ -61,7 +60,6 @@ def failures() -> dict[str, Failure]:
 
 
 def possible(mistake: Mistake) -> bool:
-    """Whether this system has what the mistake needs."""
     return sys.platform == "linux" or not mistake.linux_only
 
 
@@ -155,7 +153,7 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
 
 
 def guilty_line(error: Exception, function: Callable) -> int | None:
-    """The last line of the function's body, from 1, that the error came by."""
+    """The last line of the function's body, from 1, that the error passed through."""
     file = function.__code__.co_filename
     frames = traceback.walk_tb(error.__traceback__)
     own = [line for frame, line in frames if frame.f_code.co_filename == file]
@@ -163,7 +161,6 @@ def guilty_line(error: Exception, function: Callable) -> int | None:
 
 
 def limit_device_memory(device: torch.device, memory_bytes: int) -> None:
-    """Let this process take no more of the accelerator's memory than that."""
     if device.type == SIMULATED:
         memory.capacity = memory_bytes
     module = getattr(torch, device.type)

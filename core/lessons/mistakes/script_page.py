@@ -1,4 +1,4 @@
-"""Check my script: one is pasted, read and run, and lines are pointed at."""
+"""Check my script: a pasted script is read and run, and findings point at its lines."""
 
 import re
 from itertools import groupby
@@ -27,7 +27,6 @@ SURENESS: dict[str, tuple[str, str]] = {
 
 @st.fragment
 def draw() -> None:
-    """The place to paste a script, and what was found in it."""
     state = st.session_state
     how = mode(engine().ask)
     left, right = st.columns([6, 5], gap="medium")
@@ -62,7 +61,6 @@ def draw() -> None:
 
 
 def _found(text: str, checked: Checked) -> None:
-    """What was found, or that nothing was, which proves little."""
     count = len(RULES)
     if checked.why_not and not checked.unreadable:
         st.warning(words("script.not_run", why=checked.why_not), icon=":material/info:")
@@ -87,7 +85,6 @@ def _found(text: str, checked: Checked) -> None:
 
 
 def _say(finding: Finding) -> None:
-    """How sure it is, what to do, and the mistake to make on purpose."""
     word, color = SURENESS[finding.sureness]
     st.markdown(f":{color}-badge[{word}] {finding.say}")
     if finding.slug:

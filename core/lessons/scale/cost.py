@@ -34,7 +34,7 @@ class Way:
     def __init__(
         self, size: int, threads: int, model_name: str, batch: datasets.Split
     ) -> None:
-        """Every rank has to call this, with or without a part in the way."""
+        """Every rank has to call this, even one without a share."""
         self.threads, self.device = threads, ranks.device()
         self.group: Any = dist.new_group(list(range(size)))
         self.joins = dist.get_rank() < size
@@ -117,7 +117,7 @@ def ways(cores: int) -> list[tuple[int, int]]:
 
 
 def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """Places of ways that take turns, and whether silent: several ranks are both."""
+    """(place, silent) of each way; several ranks are timed with and without silence."""
     return [
         (place, silent)
         for place, (size, _) in enumerate(chosen)
@@ -126,7 +126,7 @@ def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
 
 
 def _steps_of_a_repeat(alone: Way) -> int:
-    """As many as one rank does in REPEAT_SECONDS; all ranks get the number."""
+    """The steps that one rank makes in REPEAT_SECONDS, broadcast to all ranks."""
     steps = torch.zeros(1, dtype=torch.int64, device=alone.device)
     if alone.joins:
         alone.seconds(2)

@@ -52,7 +52,6 @@ class CostLab(Lab):
         return f"Round {at.done} of {at.of}", at.done / at.of
 
     def chart(self, cost: Cost) -> None:
-        """A bar for each way, its end outlined where gradients are exchanged."""
         rows = []
         for step in cost.steps:
             middle = median(step.seconds)
@@ -80,13 +79,11 @@ class CostLab(Lab):
         st.markdown(self.words["bars"])
 
     def finding(self, cost: Cost) -> Finding:
-        """How fast two ranks are."""
         speedup = cost.speedup(two(cost))
         right = spanned(GUESSES, (1.1, 1.7), *speedup.interval)
         return Finding(speedup.sentence("one rank", "two ranks"), right)
 
     def lines(self, cost: Cost) -> list[str]:
-        """What each number of ranks brings and loses, and whether that pays."""
         lines = []
         for step in cost.steps:
             if step.ranks == 1:
@@ -118,7 +115,7 @@ class CostLab(Lab):
 
 
 def name(step: Step) -> str:
-    """2 ranks (1 thread each)."""
+    """ "2 ranks (1 thread each)"."""
     threads = format.counted(step.threads, "thread")
     each = " each" if step.ranks > 1 else ""
     return f"{format.counted(step.ranks, 'rank')} ({threads}{each})"

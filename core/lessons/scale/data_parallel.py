@@ -109,7 +109,7 @@ class Meter:
         test: datasets.Split,
         device: torch.device,
     ) -> RankEnd:
-        """The whole training of this rank, fed so many `images`; rank 0 also tests."""
+        """The result of this rank after `images` training images; rank 0 also tests."""
         seconds, correct = time.perf_counter() - self._began, None
         if self.rank == 0:
             feed = batches.in_order(test, device)
@@ -140,8 +140,8 @@ def run(
 ) -> ParallelRun:
     """Train on `count` ranks of this machine, each reporting its losses.
 
-    Few ranks use the backend of many, so that their runs can be compared. Raises
-    ExplainedError where a rank dies.
+    All counts in SIZES have the same backend, so that runs can be compared. Raises
+    ExplainedError if a rank dies.
     """
     backend = ranks.backend_for(max(count, *SIZES))
     what = (task, model_name, batch_size, epochs, dies)

@@ -55,7 +55,6 @@ class DataParallelLab(Lab):
         return count, task, MODEL, BATCH_SIZE, EPOCHS, killed
 
     def before(self, arguments: tuple | None) -> None:
-        """The first batch as the ranks share it, in one row of pictures."""
         if arguments is None:
             return
         count, task, *_ = arguments
@@ -108,7 +107,6 @@ class DataParallelLab(Lab):
         )
 
     def lines(self, run: ParallelRun) -> list[str]:
-        """Which images the ranks saw, which model they hold, and how good it is."""
         first, count = run.ends[0], len(run.ends)
         lines = []
         if count > 1:
@@ -147,7 +145,7 @@ class DataParallelLab(Lab):
 
 
 def why_on_cpu(machine: Machine) -> str:
-    """A sentence for a machine with an accelerator, empty for others.
+    """A sentence for a machine with an accelerator; "" for others.
 
     A worker sees one NVIDIA GPU, see core.jobs.cluster, but all GPUs of AMD.
     """

@@ -35,7 +35,7 @@ class GradientsLab(Lab):
         return "Starting the ranks"
 
     def gather(self, job: Job) -> tuple[Gradients, str] | None:
-        """The result, and the model that it is about."""
+        """The result and the name of its model."""
         return None if job.value is None else (job.value, job.arguments[2])
 
     def chart(self, result: tuple[Gradients, str]) -> None:
@@ -52,7 +52,6 @@ class GradientsLab(Lab):
         )
 
     def lines(self, result: tuple[Gradients, str]) -> list[str]:
-        """Whether the parts make up the whole, and what is not equal about it."""
         gradients, model = result
         whole, first = len(gradients.shares) * gradients.images, gradients.shares[0]
         gap = (
@@ -92,7 +91,7 @@ class GradientsLab(Lab):
 
 
 def dots(frame: pd.DataFrame) -> charts.Chart:
-    """Gradients of the ranks by class, their mean, and the whole batch in a ring."""
+    """Dots for the ranks' gradients, a tick for the average, a ring for all at once."""
     colors = charts.palette()
     names = list(dict.fromkeys(frame["rank"]))
     tooltip = charts.tips(label="Class", rank="Rank") + charts.tips(

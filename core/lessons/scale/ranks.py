@@ -42,10 +42,10 @@ def run(
     backend: str,
     watch: Watch = UNWATCHED,
 ) -> tuple[Any, ...]:
-    """Call the function at `address` on each rank; returns their values in order.
+    """Call the function at `address` on each rank; return the values in order.
 
-    Their reports are passed on to `watch`. Raises ExplainedError where a rank fails or
-    dies, and CancelledError; no rank is left then.
+    Their reports are passed on to `watch`. Raises ExplainedError if a rank fails or
+    dies, and CancelledError; all ranks have ended then.
     """
     with ExitStack() as left:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -106,21 +106,20 @@ def backend_for(count: int) -> str:
 
 
 def means(backend: str) -> tuple[str, Environment]:
-    """The backend, and where ranks compute with it."""
+    """The backend, and the environment of a rank that computes with it."""
     kind = "cuda" if backend == "nccl" else "cpu"
     here = devices.environment(torch.device(kind))
     return backend, replace(here, threads=1)  # each rank has one thread
 
 
 def device() -> torch.device:
-    """The device of this rank."""
     if dist.get_backend() == "nccl":
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
 def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
-    """The children's values; ExplainedError as soon as one fails."""
+    """The children's values in order; raises ExplainedError if a child fails."""
     outcomes: dict[int, Outcome] = {}
     dead: dict[int, str] = {}
     deadline: float | None = None  # the other ranks' limit, once one has failed

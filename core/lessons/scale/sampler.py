@@ -33,7 +33,7 @@ def both(images: int) -> Orders:
 
 
 def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:
-    """By rank, its images of the first batch of a training: uint8 (n, 28, 28)."""
+    """Each rank's images of the first batch of a training: uint8 (n, 28, 28)."""
     train = datasets.load(task).train
     dataset = TensorDataset(train.labels)
     samplers: list[DistributedSampler] = [

@@ -19,7 +19,6 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """The guess, both orders, and what is not equal about them."""
     st.markdown(words("sampler.text"), width=PROSE)
     guessed = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
     if guess.missing(guessed):
@@ -72,7 +71,7 @@ def panels(orders: Orders) -> charts.Chart:
 
 
 def in_words(orders: Orders) -> str:
-    """That nothing warns of it, and why an image comes twice."""
+    """That nothing warns of a missing set_epoch, and why an image comes twice."""
     fed = [image for share in orders.told[0] for image in share]
     twice = sorted({image for image in fed if fed.count(image) > 1})
     if not twice:

@@ -12,7 +12,7 @@ SIZES = (1, 2, 4)  # the numbers of ranks that are compared
 
 @dataclass(frozen=True)
 class RankLoss:
-    """What a rank has seen of the loss since it last told."""
+    """A rank's mean loss since its last report."""
 
     rank: int
     step: int
@@ -21,8 +21,6 @@ class RankLoss:
 
 @dataclass(frozen=True)
 class RankEnd:
-    """A rank after its last step."""
-
     rank: int
     losses: tuple[RankLoss, ...]
     images: int  # training images fed to it, in all epochs
@@ -33,8 +31,6 @@ class RankEnd:
 
 @dataclass(frozen=True)
 class ParallelRun:
-    """A training on several ranks."""
-
     ends: tuple[RankEnd, ...]  # by rank
     train_images: int
     test_images: int
@@ -50,7 +46,7 @@ class ParallelRun:
 
 @dataclass(frozen=True)
 class Share:
-    """What a rank knows of one batch once the gradients are averaged."""
+    """One rank's gradients of a batch, its own and averaged."""
 
     own: tuple[float, ...]  # gradients of the last layer's bias (classes,), of its part
     averaged: tuple[float, ...]  # the same over the ranks
@@ -63,7 +59,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Gradients:
-    """What one batch says, computed in parts and at once."""
+    """The gradients of one batch, computed in parts and at once."""
 
     classes: tuple[str, ...]
     shares: tuple[Share, ...]  # by rank
@@ -80,16 +76,12 @@ class Gradients:
 
 @dataclass(frozen=True)
 class Repeat:
-    """How far the timing of steps is."""
-
     done: int
     of: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """A training step, timed on some ranks."""
-
     ranks: int
     threads: int  # per rank
     seconds: tuple[float, ...]  # one step of the slowest rank, once for each repeat
@@ -97,10 +89,7 @@ class Step:
 
     @property
     def exchange(self) -> float:
-        """What the exchange adds to a step, in seconds: the median, or 0.
-
-        Waiting for the slowest rank included.
-        """
+        """Median seconds of the exchange, with waiting for the slowest rank; or 0."""
         pairs = zip(self.seconds, self.silent, strict=False)
         found = [with_it - without for with_it, without in pairs]
         return max(0.0, median(found)) if found else 0.0
@@ -108,8 +97,6 @@ class Step:
 
 @dataclass(frozen=True)
 class Cost:
-    """The same batch on one rank and on several."""
-
     model: str
     batch_size: int  # all ranks together
     steps: tuple[Step, ...]  # first that of one rank with one thread
@@ -119,11 +106,10 @@ class Cost:
     date: str
 
     def speedup(self, step: Step) -> Speedup:
-        """How many times as fast as one rank with one thread."""
+        """Speed-up over one rank with one thread."""
         return paired(self.steps[0].seconds, step.seconds)
 
     def rows(self) -> list[rows.Row]:
-        """A row for each way."""
         return [
             rows.row(
                 f"step on {each.ranks} ranks",
@@ -141,8 +127,6 @@ class Cost:
 
 @dataclass(frozen=True)
 class Orders:
-    """Which images the ranks are fed, epoch by epoch."""
-
-    images: int  # there are
+    images: int  # in the dataset
     told: tuple[tuple[tuple[int, ...], ...], ...]  # by epoch, by rank; with set_epoch
     forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # without

@@ -1,7 +1,7 @@
 """Climb the ladder: train on one rung after the other and measure each.
 
 Every rung begins with the same weights, and its epochs are timed in turn with those of
-the rung that it changes; at the end those of the best in turn with the textbook's.
+the rung that it changes. At the end, the best rung and the textbook loop take turns.
 """
 
 import gc
@@ -89,9 +89,9 @@ def climb(
 
 
 def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
-    """Waits, copies and operations of each rung, by itself; reports each.
+    """Count waits, copies and operations of each rung by itself; report each.
 
-    A rung that fails is left out: it will say why when it is timed.
+    A rung that fails is left out: its timing will tell why.
     """
     device = torch.device(SIMULATED)
     split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)

@@ -1,8 +1,8 @@
 """The rungs of the ladder, and what a climb finds on them: plain data and its words.
 
 The gains of the rungs are measured at different moments, so their product says nothing:
-a neighbour that was busy in the middle of one pair of epochs is in it. The headline
-comes from the end of the climb, where textbook loop and best rung take turns.
+another program may have been busy during some of them. The headline comes from the end
+of the climb, where textbook loop and best rung take turns.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Rung:
     obstacles: dict[str, str] = field(default_factory=dict)  # by backends or models
 
     def obstacle(self, backend: str, model: str) -> str:
-        """Why it can't be measured there, in a sentence; empty where it can."""
+        """Why the rung can't be measured there, in a sentence; "" if it can."""
         reasons = (
             reason
             for names, reason in self.obstacles.items()
@@ -63,7 +63,7 @@ COUNTED_IMAGES = 1024  # in the epoch whose waits are counted
 
 @dataclass(frozen=True)
 class Climb:
-    """The settings of a climb. ValueError has a sentence for each impossible value."""
+    """Raises ValueError with a sentence for each impossible setting."""
 
     task: str
     model: str
@@ -85,8 +85,6 @@ class Climb:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a rung has come, or the direct comparison."""
-
     passes: ClassVar[bool] = True  # the next one replaces it
     rung: str  # "": the direct comparison, whose rungs may still be guessed
     epoch: int = 0  # from 1; 0 while it is set up
@@ -95,7 +93,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Counts:
-    """What an epoch of a rung asks of the simulated accelerator and of the host."""
+    """Counted in an epoch of a rung on the simulated accelerator."""
 
     rung: str
     waits: int  # how often the host waited
@@ -113,7 +111,7 @@ GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that"
 
 
 def answers(gain: Speedup) -> tuple[str, ...]:
-    """Those of GUESSES that the pairs of epochs leave open."""
+    """The GUESSES that the pairs of epochs can't rule out."""
     return spanned(GUESSES, (1 / CLOSE, CLOSE, 2), *gain.interval)
 
 
@@ -157,9 +155,9 @@ class Result:
         return self.correct / self.total
 
     def gain(self, base: "Result | None") -> Speedup | None:
-        """The gain over its base by epochs timed in turn; None without any.
+        """The gain over the base, by epochs timed in turn; None if there are none.
 
-        It compares samples/s, since a rung may leave out the last, smaller batch.
+        Samples/s are compared, since a rung may leave out the last, smaller batch.
         """
         if base is None:
             return None
@@ -167,7 +165,7 @@ class Result:
         return speedup(before, [seconds / self.samples for seconds in self.seconds])
 
     def drifted(self, base: "Result | None") -> bool:
-        """Whether the machine had another speed than when the base was measured."""
+        """Whether the machine's speed has changed since the base was measured."""
         if base is None or not self.base_seconds:
             return False
         return not agree((median(base.seconds), median(self.base_seconds)), MOMENTS)
@@ -211,31 +209,27 @@ NEEDED = ("textbook", "decoded_once", "on_the_device", "no_waiting", "fused")
 
 
 def measured(results: Sequence[Result]) -> dict[str, Result]:
-    """The results that have figures, by their rungs."""
     return {result.rung: result for result in results if result.measured}
 
 
 def kept(results: Sequence[Result]) -> Kept:
-    """What the next rung builds on."""
+    """The changes of all rungs that were kept."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
 
 
 def precision(rung: str, results: Sequence[Result]) -> str:
-    """What a rung computes in, after those before it that were kept."""
+    """The number format of a rung, after the kept rungs before it."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
     return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
 
 
 def base(results: Sequence[Result]) -> str:
-    """The last rung that was kept, on which the next one builds; empty if none was."""
+    """The last rung that was kept, on which the next one builds; "" if none was."""
     return next((r.rung for r in reversed(results) if r.kept), "")
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
-    """Whether the rungs above build on it: if it is faster and has learned as much.
-
-    NEEDED rungs are kept in any case.
-    """
+    """Whether a rung is kept: it is faster and has learned as much, or is NEEDED."""
     earlier = measured(before)
     if result.rung in NEEDED or result.base not in earlier:
         return True
@@ -245,14 +239,13 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
-    """All gains up to a rung, multiplied: tells which is best, but never quote it."""
+    """The product of all gains up to a rung: it finds the best, but don't quote it."""
     earlier = measured(results)
     gain = result.gain(earlier.get(result.base))
     return gain.ratio * multiplied(earlier[result.base], results) if gain else 1.0
 
 
 def best(results: Sequence[Result]) -> Result | None:
-    """The fastest rung of those that were kept."""
     candidates = (result for result in results if result.kept)
     return max(candidates, key=lambda r: multiplied(r, results), default=None)
 
@@ -272,17 +265,15 @@ class Roofline:
     state_bytes_per_second: tuple[float, ...]  # in a block as large as the state
 
     def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
-        """Seconds for the arithmetic of so many images."""
         return images * self.flops_per_image / max(self.flops_per_second[dtype])
 
     def memory_seconds(self, images: int, steps: int) -> float:
-        """Seconds to move the bytes of so many images in so many steps."""
         pixels = images * self.bytes_per_image / max(self.bytes_per_second)
         state = steps * self.bytes_per_step / max(self.state_bytes_per_second)
         return pixels + state
 
     def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
-        """The longer of the two, as in the roofline model, where they overlap fully.
+        """The longer of both times, since they overlap fully in the roofline model.
 
         Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
         """
@@ -295,7 +286,7 @@ class Roofline:
 
 @dataclass(frozen=True)
 class Direct:
-    """The textbook loop, the best rung and the limit, A B C A B C, after the climb."""
+    """The textbook loop, the best rung and the limit, in turn after the climb."""
 
     rung: str  # the best
     seconds: tuple[float, ...] = ()  # one for each of its epochs; none where it failed
@@ -307,8 +298,6 @@ class Direct:
 
 @dataclass(frozen=True)
 class Climbed:
-    """A ladder, climbed to its end."""
-
     climb: Climb
     limit: Roofline
     results: tuple[Result, ...]
@@ -335,7 +324,7 @@ class Climbed:
 
     @property
     def shown(self) -> tuple[Result, ...]:
-        """The results, with the epochs that the headline is about where it has some."""
+        """The results, with epochs of the direct comparison where there are some."""
         if self.direct is None:
             return self.results
         again = {TEXTBOOK: self.direct.textbook_seconds}
@@ -409,7 +398,7 @@ def verdict(climbed: Climbed) -> str:
 
 
 def doubt(climbed: Climbed) -> str:
-    """Why the rungs say otherwise, in a sentence; empty where they agree."""
+    """A sentence if the product of the gains disagrees with the headline; else ""."""
     direct, gain = climbed.direct, climbed.speedup
     if direct is None or gain is None or not gain.steady:
         return ""

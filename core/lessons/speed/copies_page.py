@@ -33,7 +33,6 @@ class Copies(Lab):
         return "Measuring, which takes only a few seconds"
 
     def chart(self, lab: CopiesLab) -> None:
-        """Time over the number of pieces, both logarithmic."""
         frame = figures.readings(lab.copied, "pieces", microseconds=1e6)
         colors = charts.palette()
         right = frame["pieces"].max() * 3
@@ -65,7 +64,6 @@ class Copies(Lab):
         return Finding(sentence, spanned(answers, (2, 10), *times.interval))
 
     def lines(self, lab: CopiesLab) -> list[str]:
-        """What a further piece costs."""
         one, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(one.seconds)
         if extra <= 0:
@@ -78,7 +76,6 @@ class Copies(Lab):
         return [text]
 
     def below(self, lab: CopiesLab) -> None:
-        """Three ways to fetch numbers, and how much fetching in every step costs."""
         chart, words = st.columns(SIDES)
         rows = charts.rows(
             figures.readings(lab.fetched, "way", milliseconds=1e3),
@@ -107,7 +104,6 @@ class Copies(Lab):
                 self.draw_waits(lab.waited)
 
     def draw_waits(self, waited: Sequence[Waited]) -> None:
-        """A bar for each way to move batches or to fetch numbers."""
         least = min(waited, key=lambda each: each.waits)
         st.markdown(self.words["least"].format(least, waited[0].waits))
         rows = charts.rows(pd.DataFrame(waited), "way", limit=220)

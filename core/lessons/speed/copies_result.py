@@ -10,8 +10,6 @@ ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetch
 
 @dataclass(frozen=True)
 class Copied:
-    """The same bytes, copied in so many pieces."""
-
     pieces: int
     bytes: int  # in all
     seconds: tuple[float, ...]  # one for each repeat
@@ -19,8 +17,6 @@ class Copied:
 
 @dataclass(frozen=True)
 class Fetched:
-    """A number from each of many steps, brought to the host."""
-
     way: str  # ITEM, CPU or ONCE
     steps: int
     seconds: tuple[float, ...]  # one for each repeat
@@ -37,8 +33,6 @@ class Waited:
 
 @dataclass(frozen=True)
 class CopiesLab:
-    """Both halves: to the device in pieces, and back from it."""
-
     copied: tuple[Copied, ...]
     fetched: tuple[Fetched, ...]
     environment: Environment
@@ -46,7 +40,6 @@ class CopiesLab:
     waited: tuple[Waited, ...] = ()  # moved, then fetched; none beside a real one
 
     def rows(self) -> list[Row]:
-        """A row for each number of pieces, then for each way to fetch."""
         columns: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
         columns |= pick(self, "environment date")
 

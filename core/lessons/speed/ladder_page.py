@@ -52,7 +52,6 @@ words = Words(__file__)
 
 
 def draw(machine: Machine) -> None:
-    """The controls, the climb, the rungs one by one; then records and the code."""
     wanted, row, below = None, controls.row(), st.container()
     with row:
         with controls.startable(below):
@@ -77,7 +76,7 @@ def draw(machine: Machine) -> None:
 
 
 def settings(machine: Machine) -> Climb:
-    """What the learner wants to climb with; ValueError where it can't be."""
+    """Raises ValueError if the settings are impossible."""
     devices = [device.device for device in machine.devices]
     task = controls.task("ladder_task", dataset.is_here(machine), width=148)
     model = controls.model("ladder_model", width=96)
@@ -104,14 +103,13 @@ def settings(machine: Machine) -> Climb:
 
 
 def results_of(job: Job) -> tuple[Result, ...]:
-    """What is measured so far, by this climb and by those that it resumed."""
+    """The results so far, of this climb and of those that it resumed."""
     if isinstance(job.value, Climbed):
         return job.value.shown
     return (*job.arguments[1], *reported(job, Result))
 
 
 def buttons(wanted: Climb | None) -> None:
-    """Start, or cancel; where a climb ended early, resume."""
     if PANEL.going_on:
         PANEL.cancel_button()
         return
@@ -132,7 +130,6 @@ def buttons(wanted: Climb | None) -> None:
 
 
 def follow(wanted: Climb | None, machine: Machine) -> None:
-    """The climb, live: the rungs, and beside them the chosen one."""
     mine = PANEL.job
     job = mine or PANEL.before
     climb = job.arguments[0] if job else wanted
@@ -164,7 +161,6 @@ def draw_unclimbed(backend: str, model: str) -> None:
 
 
 def draw_climb(job: Job, backend: str) -> None:
-    """A climb so far: its rungs, the chosen one, what all brought."""
     results = results_of(job)
     limits = job.value.limits if job.value else reported(job, Roofline)
     wanted = job.arguments[0]
@@ -272,7 +268,6 @@ def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Re
 
 
 def draw_counts(counts: Sequence[Counts], model: str) -> None:
-    """What the host waits for on each rung, where that can be counted."""
     title = BY_NAME[counts[0].rung].title
     never = (f"{BY_NAME[each.rung].title}: never." for each in counts if not each.waits)
     fields = {"waits": counts[0].waits, "images": COUNTED_IMAGES}
@@ -299,7 +294,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
-    """All figures of the rungs shown; `results` holds what they are compared with."""
+    """All figures of the rungs `shown`; their gains are over rungs of `results`."""
     measured = climb_result.measured(results)
     rows = [
         {
@@ -332,7 +327,6 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
 
 
 def draw_caption(climbed: Climbed) -> None:
-    """How it was measured, and where the limit comes from."""
     config, limits = climbed.climb, climbed.limits
     rates = " and ".join(
         f"{max(max(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "

@@ -92,7 +92,7 @@ def measure(
 
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
-    """A sentence; workers need shared memory, of which containers have little."""
+    """A sentence: workers need shared memory, and containers have little of it."""
     reason, several = str(error).partition("\n")[0].rstrip("."), "s" * (workers != 1)
     fields = {"workers": f"{workers} worker{several}", "batch_size": batch_size}
     return words("loader.failed", **fields, reason=reason)

@@ -91,7 +91,6 @@ class Loader(Lab):
         )
 
     def finding(self, lab: LoaderLab) -> Finding | None:
-        """The fastest number of workers, and those that may be as fast."""
         row = loader_result.at_textbook_batch(lab.direct or lab.cells)
         if len(row) < 2:
             return None
@@ -109,7 +108,6 @@ class Loader(Lab):
         return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:
-        """The best cell, what each piece of the usual advice brings, and the start."""
         best = loader_result.fastest(lab.cells)
         worst = min(lab.cells, key=lambda cell: cell.samples_per_second)
         lines = []
@@ -161,7 +159,7 @@ class Loader(Lab):
 def heat_map(
     colors: charts.Palette, rows: tuple[str, ...], workers: tuple[int, ...]
 ) -> charts.Chart:
-    """Samples/s as a heat map of `rows` and workers; what is not measured is empty."""
+    """Samples/s by `rows` and workers; a cell that was not measured is empty."""
     across = alt.X("workers:O").title("Workers").scale(domain=list(workers))
     down = alt.Y("row:N").title("Batch size").scale(domain=list(rows))
     chart = alt.Chart(charts.LATER).encode(
@@ -181,7 +179,7 @@ def row_name(batch_size: int, pinned: bool) -> str:
 
 
 def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """How fast it is, and compared with the best if they were read in turn."""
+    """The speed of a cell; compared with the best cell if both were read in turn."""
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
     if cell not in in_turn.values():
         return f"{text}."

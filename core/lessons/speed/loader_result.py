@@ -44,8 +44,6 @@ def per_core(cores: int) -> int:
 
 @dataclass(frozen=True)
 class LoaderCell:
-    """The readings with one setting."""
-
     batch_size: int
     workers: int
     pinned: bool
@@ -63,7 +61,7 @@ class LoaderCell:
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
     def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
-        """How many times as fast the samples come."""
+        """Speed-up over another cell; `in_turn` if their readings took turns."""
         cells = other, self
         each = ([second / cell.samples for second in cell.seconds] for cell in cells)
         return (paired if in_turn else apart)(*each)
@@ -71,8 +69,6 @@ class LoaderCell:
 
 @dataclass(frozen=True)
 class LoaderLab:
-    """The cells that were measured, and why others were not."""
-
     plan: LoaderPlan
     cells: tuple[LoaderCell, ...]
     direct: tuple[LoaderCell, ...]  # those of `to_compare`, read again in turn
@@ -84,7 +80,6 @@ class LoaderLab:
     date: str
 
     def rows(self) -> list[Row]:
-        """A row for each cell, then for those read in turn."""
         columns = (
             "samples_per_second samples_a_reading=samples batch_size "
             "num_workers=workers pin_memory=pinned start_seconds"
@@ -103,13 +98,13 @@ def fastest(cells: Iterable[LoaderCell]) -> LoaderCell:
 
 
 def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
-    """By workers, the cells with the textbook's batch size and without pinning."""
+    """Cells with the textbook's batch size and without pinning, by workers."""
     row = (c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned)
     return {cell.workers: cell for cell in row}
 
 
 def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
-    """Cells of the textbook's batch size, the fastest first, that fit in together."""
+    """Cells of the textbook's batch size, the fastest first, up to MOST_WORKERS."""
     row, chosen = at_textbook_batch(cells).values(), list[LoaderCell]()
     for cell in sorted(row, key=lambda cell: -cell.samples_per_second):
         if sum(other.workers for other in chosen) + cell.workers <= MOST_WORKERS:

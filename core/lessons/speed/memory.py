@@ -157,12 +157,10 @@ TRAINING: dict[str, Callable[..., None]] = {
 
 
 def gradients(model: nn.Module) -> list[Tensor]:
-    """A copy of every parameter's gradient."""
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
 def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
-    """Between two numbers at the same place."""
     pairs = zip(some, others, strict=True)
     return max(float((a - b).abs().max()) for a, b in pairs)
 
@@ -171,7 +169,7 @@ def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
 
 
 class CardStep(NamedTuple):
-    """What a step of training has taken of the device's memory: bytes."""
+    """Bytes of the device's memory that a training step has taken."""
 
     peak: int
     activations: int  # and gradients, at the peak
@@ -191,10 +189,7 @@ def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
 
 
 def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
-    """What fits on a card of so many bytes, and what the first step says that doesn't.
-
-    `steps` are by way and batch size.
-    """
+    """The largest batches that fit on a card, and the error of a batch that doesn't."""
     fits = {
         way: max(size for size, step in made.items() if step.peak <= card)
         for way, made in steps.items()

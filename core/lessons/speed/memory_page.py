@@ -46,7 +46,7 @@ class Memory(Lab):
         return text, peaks / WAYS
 
     def gather(self, job: Job) -> MemoryLab | list[Peak]:
-        """Until the times are measured too, the peaks."""
+        """The peaks, until the times are measured too."""
         return job.value or reported(job, Peak)
 
     def chart(self, result: MemoryLab | list[Peak]) -> None:
@@ -73,7 +73,6 @@ class Memory(Lab):
         return Finding(text, right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
-        """What each way costs and saves, against the plain one of its kind."""
         costs = {cost.name: cost for cost in lab.costs}
         again, added = costs[CHECKPOINTED], costs[ACCUMULATED]
         step, plain = costs[STEP], costs["gradients"]
@@ -118,7 +117,6 @@ class Memory(Lab):
                 self.draw_cards({card.bytes: card for card in result.cards})
 
     def draw_cards(self, cards: dict[int, Card]) -> None:
-        """How a step fills the memory of a card, and when there is no room."""
         st.markdown(self.words["cards"])
         key = f"memory_card{self.suffix}"
         card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
@@ -148,7 +146,6 @@ class Memory(Lab):
 
 
 def time_against_memory(lab: MemoryLab) -> charts.Chart:
-    """A point for each way, with its name."""
     frame = figures.readings(
         lab.costs, "kind", "name", ends=lambda s: (min(s), max(s)), milliseconds=1e3
     )

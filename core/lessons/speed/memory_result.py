@@ -18,8 +18,6 @@ class Peak:
 
 @dataclass(frozen=True)
 class MemoryCost:
-    """What one way costs."""
-
     kind: str  # "training" or "inference"
     name: str
     seconds: tuple[float, ...]  # one for each repeat
@@ -42,8 +40,6 @@ class Card:
 
 @dataclass(frozen=True)
 class MemoryLab:
-    """All ways on one model and batch."""
-
     costs: tuple[MemoryCost, ...]
     batch_size: int
     parts: int  # how many make up an accumulated batch

@@ -1,7 +1,8 @@
 """The limit of this machine: how fast a model could train at best, measured here.
 
 Arithmetic: the operations of the model over the rate of a large matrix product. Memory:
-the bytes that must move over the bandwidth of a plain copy. Neither is a data sheet's.
+the bytes that must move over the bandwidth of a plain copy. Both rates are measured,
+not taken from a data sheet.
 """
 
 from contextlib import suppress
@@ -27,7 +28,6 @@ STATE_ACCESSES = 10
 def measure(
     task: str, model: str, device: torch.device, repeats: int = REPEATS
 ) -> Roofline:
-    """Measure the limit for training `model` on images of `task`."""
     state_dict = models.build(model).state_dict()
     state_bytes = sum(t.numel() * t.element_size() for t in state_dict.values())
     images, labels = datasets.load(task).train.images, datasets.load(task).train.labels

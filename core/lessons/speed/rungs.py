@@ -30,7 +30,7 @@ Device = torch.device
 
 
 def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """What every tutorial has: the ladder begins here, with 3.8 s an epoch."""
+    """The loop of every tutorial: the ladder begins here, with 3.8 s an epoch."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -53,7 +53,7 @@ def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoc
 
 
 def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.04 times as fast (1.03 to 1.08): two cores leave it one. CNN: 1.06."""
+    """1.04 times as fast (1.03 to 1.08): training uses one of two cores. CNN: 1.06."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -172,7 +172,7 @@ def on_the_device(split: Split, model: nn.Module, device: Device, kept: Kept) ->
 
 
 def no_waiting(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.00 times as fast (1.00 to 1.01): on a CPU nothing has to be waited for."""
+    """1.00 times as fast (1.00 to 1.01): on a CPU there is nothing to wait for."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -192,7 +192,7 @@ def no_waiting(split: Split, model: nn.Module, device: Device, kept: Kept) -> Ep
 
 
 def fused(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.27 times as fast (1.26 to 1.28). CNN: 1.01, arithmetic outweighs it."""
+    """1.27 times as fast (1.26 to 1.28). CNN: 1.01, since arithmetic takes longer."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3, fused=True)

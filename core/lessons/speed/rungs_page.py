@@ -54,7 +54,7 @@ words = Words(__file__)
 def draw_rows(
     results: Sequence[Result], limits: Sequence[Roofline], backend: str, model: str
 ) -> None:
-    """All rungs, the textbook on top: a click on its title shows one in full."""
+    """All rungs, the textbook first: a click on a title shows that rung in full."""
     measured = {result.rung: result for result in results}
     shown = {
         name: bar
@@ -97,7 +97,6 @@ def draw_rows(
 
 
 def ask(rung: Rung) -> None:
-    """How fast the learner thinks the rung is."""
     key = f"guess_{rung.name}"
 
     def keep() -> None:
@@ -117,18 +116,17 @@ def ask(rung: Rung) -> None:
 
 
 def in_short(answer: str) -> str:
-    """An answer as its button has it, within a sentence."""
+    """An answer in the words of its button, to be used within a sentence."""
     return guess.within(SHORT[answer])
 
 
 def guessed(rung: str) -> str | None:
-    """The learner's choice of GUESSES."""
     answer = answers.given().get(f"guess_{rung}")
     return answer if answer in GUESSES else None
 
 
 def is_revealed(result: Result) -> bool:
-    """Whether its figures may be seen: the learner has guessed, or need not."""
+    """Whether the figures may be seen: the learner has guessed, or need not guess."""
     return (
         not result.measured
         or result.rung == TEXTBOOK
@@ -138,7 +136,6 @@ def is_revealed(result: Result) -> bool:
 
 
 def chosen() -> str:
-    """The name of the rung that is shown in full."""
     return str(st.session_state.get("ladder_rung", TEXTBOOK))
 
 
@@ -172,7 +169,7 @@ class Bar:
 
 
 def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar]:
-    """Bars of the rungs that were measured; of a limit the fastest reading counts."""
+    """Bars of the measured rungs; the fastest reading of a limit counts."""
     by_rung = {}
     for name, result in climb_result.measured(results).items():
         dtype = climb_result.precision(name, results)
@@ -187,12 +184,12 @@ def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar
 
 
 def end(bars: Sequence[Bar]) -> float:
-    """Where the bars' common axis ends."""
+    """The end of the bars' common axis."""
     return max((max(bar.most, bar.limit or 0) for bar in bars), default=1.0)
 
 
 def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
-    """SVG: filled where the rung was kept, hollow where it was dropped."""
+    """SVG: filled if the rung was kept, hollow if it was dropped."""
     hue, middle = colors.of(backend), HEIGHT / 2
 
     def x(speed: float) -> float:
@@ -223,7 +220,6 @@ def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
 def draw_chosen(
     climbing: bool, results: Sequence[Result], backend: str, model: str
 ) -> None:
-    """What the rung changes, what it brought, its code."""
     rung = BY_NAME[chosen()]
     number = RUNGS.index(rung)
     st.subheader(f"{number} · {rung.title}")
@@ -251,7 +247,7 @@ def draw_chosen(
 def draw_code(
     rung: Rung, results: Sequence[Result], number: int, absent: Collection[str]
 ) -> None:
-    """The rung's change to the loop of what is kept; `absent` can't be measured."""
+    """The rung's change to the kept loop; `absent` are rungs that can't be measured."""
     code = body(f"core.lessons.speed.rungs:{rung.name}")
     if number == 0:
         st.code(code, wrap_lines=True)
@@ -278,7 +274,7 @@ def draw_code(
 def written_in(code: str, kept: Kept) -> str:
     """The code with the kept values in place of their names.
 
-    So a difference shows the one change of a rung, and not what carries the others.
+    So the difference between two rungs shows only the change of one rung.
     """
 
     def value(match: re.Match) -> str:
@@ -294,7 +290,6 @@ def written_in(code: str, kept: Kept) -> str:
 
 
 def draw_outcome(result: Result, results: Sequence[Result]) -> None:
-    """What the rung brought, against the guess, with all its figures."""
     measured = climb_result.measured(results)
     before, first = measured.get(result.base), measured.get(TEXTBOOK)
     gain = result.gain(before)
@@ -321,7 +316,6 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
 def remarks(
     result: Result, before: Result, first: Result, gain: Speedup | None
 ) -> list[str]:
-    """What else there is to say of a rung: sentences."""
     lines: list[str] = []
     if not result.kept:
         worse = result.accuracy <= first.accuracy - NOISE
@@ -355,5 +349,4 @@ def remarks(
 
 
 def in_sentence(rung: str) -> str:
-    """Its title within a sentence."""
     return f"“{BY_NAME[rung].title}”"

@@ -34,7 +34,7 @@ TRAININGS: tuple[dict[str, Recipe], ...] = (
 def measure(
     task: str, device_name: str, epochs: int, watch: Watch = UNWATCHED
 ) -> TimeToAccuracy:
-    """Train in each way for so many epochs; reports each Tested."""
+    """Train in each way for `epochs` epochs; reports each Tested."""
     device, data = devices.resolve_timed(device_name), datasets.load(task)
     tests = []
     few = data.train.first(WHOLE.batch_size)

@@ -47,7 +47,7 @@ class SecondsToAccuracy(Lab):
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        """By the last way tested: without 16 bits there is no training of that way."""
+        """By the last way tested, since a training may be left out."""
         tests, epochs = reported(job, Tested), job.arguments[2]
         text, ways = f"Training: {format.counted(len(tests), 'test')} so far", len(WAYS)
         if not tests:

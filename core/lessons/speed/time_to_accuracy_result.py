@@ -14,8 +14,6 @@ WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
 
 @dataclass(frozen=True)
 class Tested:
-    """A model after one more epoch."""
-
     way: str  # one of WAYS
     epoch: int
     seconds: float  # for training and this test, without the tests before
@@ -24,8 +22,6 @@ class Tested:
 
 @dataclass(frozen=True)
 class TimeToAccuracy:
-    """The tests of all ways."""
-
     tests: tuple[Tested, ...]
     task: str
     environment: Environment
@@ -37,7 +33,7 @@ class TimeToAccuracy:
         return list(dict.fromkeys(test.way for test in self.tests))
 
     def figures(self, way: str) -> tuple[float, float | None, float]:
-        """Seconds an epoch, and to TARGET if a test has found it; the best accuracy."""
+        """Seconds an epoch; seconds to TARGET if reached; the best accuracy."""
         tests = [test for test in self.tests if test.way == way]
         there = (test.seconds for test in tests if test.accuracy >= TARGET)
         best = max(test.accuracy for test in tests)

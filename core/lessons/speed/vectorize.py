@@ -87,7 +87,7 @@ def measure(
 
 
 def ways(points: Tensor, means: Tensor, device: torch.device) -> Ways:
-    """What to time, and on which device, by the name of the way."""
+    """Each way's work and device, by the name of the way."""
     lists = points.tolist(), means.tolist()
     arrays = points.numpy(), means.numpy()
     there = points.to(device), means.to(device)

@@ -38,7 +38,6 @@ class Vectorize(Lab):
         return job.value or (so_far if timings else None)
 
     def chart(self, lab: VectorizeLab) -> None:
-        """A dot per way for each number of points, over logarithmic time."""
         frame = figures.readings(lab.found, "points", "way", microseconds=1e6)
         frame["points"] = frame["points"].map(points_in_words)
         colors = charts.palette()
@@ -68,7 +67,6 @@ class Vectorize(Lab):
         return Finding(sentence, tuple({fastest, *close}), say=str)
 
     def lines(self, lab: VectorizeLab) -> list[str]:
-        """The fastest way at each size, the price of a call, and that all agree."""
         bullets = []
         sizes = list(dict.fromkeys(timing.points for timing in lab.found))
         for points in sizes:
@@ -97,7 +95,6 @@ class Vectorize(Lab):
 
 
 def said(way: str) -> str:
-    """The name of a way within a sentence."""
     return f"the {way}" if way == PYTHON else way
 
 

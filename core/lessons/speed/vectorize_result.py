@@ -12,8 +12,6 @@ PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
 
 @dataclass(frozen=True)
 class Vectorized:
-    """One way, for so many points."""
-
     way: str
     points: int
     seconds: tuple[float, ...]  # one for each repeat
@@ -28,8 +26,6 @@ class NumpyEnvironment(Environment):
 
 @dataclass(frozen=True)
 class VectorizeLab:
-    """All ways at all sizes."""
-
     found: tuple[Vectorized, ...]
     means: int
     environments: dict[str, Environment | NumpyEnvironment]  # one for each way
@@ -37,7 +33,6 @@ class VectorizeLab:
 
     @property
     def numpy(self) -> str:
-        """NumPy's version."""
         environment = self.environments[NUMPY]
         assert isinstance(environment, NumpyEnvironment)
         return environment.numpy
@@ -47,7 +42,7 @@ class VectorizeLab:
         return {t.way: median(t.seconds) for t in self.found if t.points == points}
 
     def speedup(self, points: int, way: str, other: str) -> Speedup:
-        """How many times as fast one way is as the other."""
+        """The speed-up of `way` over `other`."""
         seconds = {t.way: t.seconds for t in self.found if t.points == points}
         return paired(seconds[other], seconds[way])
 

@@ -1,8 +1,8 @@
 """Loud: two tensors on two devices, and devices that are not what the code expects.
 
-The halves of a mistake are read side by side, each on half a screen: hence lines of at
-most 42 characters, and no annotations; so it is in the modules beside this one. What
-each mistake is called and why it is one stands in catalogue, what runs them in runner.
+Here and in the modules beside this one, both halves of a mistake are read side by side,
+each on half a screen, so lines have at most 42 characters and no annotations. Names and
+reasons are in mistakes.toml, and runner runs the mistakes.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""Loud, but for the random numbers: what only shows where several processes work."""
+"""Loud, except for the random numbers: mistakes that need several processes."""
 
 import numpy as np
 import torch
