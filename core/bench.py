@@ -295,7 +295,7 @@ def recorded(address: str, *jobs: Job) -> dict[str, Any]:
 
 
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
-    """Write what was measured to a file with the device's name."""
+    """Write what was measured to a file that core.jobs.measurements reads."""
     environment = result.get("environment") or result["figures"][0]
     name = environment["device_name"].lower()
     words = "".join(c if c.isalnum() else " " for c in name).split()

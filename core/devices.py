@@ -128,7 +128,7 @@ def leave_a_core() -> None:
 
 
 def usable_cores() -> int:
-    """The logical cores that this process may run on."""
+    """How many logical cores this process may run on."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     return usable or os.cpu_count() or 1
 

@@ -353,7 +353,6 @@ def of_cause(cause: Cause) -> Answer:
 
 
 def paragraphs(answer: Answer) -> Iterator[str]:
-    """The answer for a terminal, a paragraph at a time."""
     cause = answer.cause
     if cause is None:
         yield answer.say

@@ -50,6 +50,6 @@ def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> st
 
 
 def fold(name: str) -> str:
-    """Letters and digits in one case: the same for names that look alike."""
+    """A key that is the same for names that look alike."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(filter(str.isalnum, folded))

@@ -86,7 +86,6 @@ def _wall(standings: Standings) -> None:
 
 
 def _tally(standings: Standings, key: str) -> None:
-    """The guesses that the teacher revealed, and the answer once it is measured."""
     asked = next(each for each in guesses.GUESSES if each.key == key)
     answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
     _part(

@@ -151,7 +151,7 @@ def queue() -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """The subject of a job: "ANN on Sprites", "Compare"."""
+    """Text such as "ANN on Sprites" or "Compare"."""
     if job.address == runs.RUN:
         config = job.arguments[0]
         return f"{format.NAMES[config.model]} on {format.NAMES[config.task]}"

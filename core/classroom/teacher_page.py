@@ -240,7 +240,6 @@ def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
 
 
 def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
-    """Hide a finished run from the class's charts, or show it again."""
     finished = {run.id: run for run in class_runs if run.status == "finished"}
     if not finished:
         return

@@ -37,7 +37,6 @@ def size(text: str) -> int:
 
 
 def options() -> tuple[argparse.Namespace, list[str]]:
-    """The dry run's options, and the script's."""
     about = str(__doc__).partition("\n")[0]
     parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
     parser.add_argument("script", type=Path, help="a script or a notebook")

@@ -61,7 +61,6 @@ class Origins:
             frame = frame.f_back
 
     def here(self) -> Line | None:
-        """The line of the script that is being run."""
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:

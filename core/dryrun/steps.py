@@ -114,8 +114,6 @@ class Steps:
         steps, of_device = self, memory.Block
 
         class Block(of_device):  # type: ignore[valid-type,misc]
-            """Memory that is reported here."""
-
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
                 self.piece = Piece(self.taken, steps.here(), steps.made)

@@ -41,7 +41,7 @@ TOO_MANY = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is set by the environment variable with its name in capitals."""
+    """Each limit is set by the environment variable with its name in capitals."""
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane

@@ -219,10 +219,7 @@ def walled(argv: list[str], memory_bytes: int) -> list[str]:
 
 @cache
 def problem() -> str:
-    """Why this machine can't confine a process, in a sentence; "" if it can.
-
-    A process tries everything that must fail.
-    """
+    """Why this machine can't confine a process, in a sentence; "" if it can."""
     if sys.platform != "linux":
         return "The app can confine visitors' code only on Linux."
     if not shutil.which("bwrap"):

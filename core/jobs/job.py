@@ -45,7 +45,7 @@ class PickedUp:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How work ended, with a sentence for an exception, which might need torch."""
+    """How work ended; a sentence replaces an exception, which might need torch."""
 
     status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
@@ -149,7 +149,6 @@ class Job:
         return self.stopped - self.started
 
     def after(self, event: object) -> "Job":
-        """The job with this event in it."""
         progress = self.progress.after(event)
         if progress is not self.progress:
             return replace(self, progress=progress)

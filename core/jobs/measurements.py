@@ -94,12 +94,11 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
 
 
 def recorded_by(address: str) -> list[Job]:
-    """The records of the function at the address."""
     return [job for job in recorded() if job.address == address]
 
 
 def label(job: Job) -> str:
-    """Where and when: "NVIDIA H200, recorded 2026-11-30"."""
+    """Text such as "NVIDIA H200, recorded 2026-11-30"."""
     day = datetime.fromtimestamp(job.stopped or job.submitted)
     names = dict.fromkeys(each.device_name for each in environments(job.value))
     return f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"

@@ -140,7 +140,7 @@ def apart(
 
 
 def unevenness(seconds: Sequence[float]) -> float:
-    """How many times as long the third quarter took as the first."""
+    """The third quartile of the times, divided by the first."""
     if len(seconds) < 2:
         return STEADY  # unknown
     low, _, high = quantiles(seconds, method="inclusive")
@@ -149,13 +149,13 @@ def unevenness(seconds: Sequence[float]) -> float:
 
 @cache
 def _left_out(n: int) -> int:
-    """How many of the outermost pairs at each end aren't needed to be certain."""
+    """How many of the outermost pairs at each end can go at CERTAIN confidence."""
     places = range(1, (n + 1) // 2)
     return max((k for k in places if _confidence(n, k) >= CERTAIN), default=0)
 
 
 def _confidence(n: int, left_out: int) -> float:
-    """How sure it is that the true median is within the ratios that are left."""
+    """The probability that the true median is within the ratios that are left."""
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 

@@ -58,7 +58,6 @@ def mode(ask: Callable[..., Any]) -> Mode:
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
 def _problem(_ask: Callable[..., Any]) -> str:
-    """Why the machine that would run the code can't confine it."""
     return str(_ask("core.jobs.confined:problem", seconds=60.0))
 
 

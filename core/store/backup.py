@@ -94,7 +94,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _postgres(database: Database, tool: str, *arguments: str) -> None:
-    """Call a client of Postgres; no argument has the password, for others to read."""
+    """Call a client of Postgres, with the password only in its environment."""
     url = database.url.set(drivername="postgresql")._replace(password=None)
     environment = dict(os.environ)
     if database.url.password is not None:

@@ -97,7 +97,6 @@ class Classes(Rows):
         return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        """Set some columns, without waiting."""
         this = Member.class_id == member.class_id
         whose = Member.visitor == member.visitor
         statement = update(Member).where(this, whose).values(values)

@@ -31,7 +31,7 @@ class Store:
 
     @classmethod
     def passing(cls, why: str) -> Self:
-        """A store that forgets all when it closes, used if the database can't be."""
+        """A store that forgets everything when it closes, for lack of a database."""
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder

@@ -101,7 +101,7 @@ def palette() -> Palette:
 
 @contextmanager
 def faded() -> Iterator[None]:
-    """Draw pale charts with normal texts: examples, nothing measured."""
+    """Draw charts in pale colors: examples in place of measurements."""
     token = _faded.set(True)
     try:
         yield
@@ -132,7 +132,6 @@ def mixed(color: str, other: str, share: float) -> str:
 
 @alt.theme.register("to(device)", enable=True)
 def _theme() -> alt.theme.ThemeConfig:
-    """The defaults of every chart."""
     colors = palette()
     fonts: Any = {
         f"{part}{what}": value

@@ -92,7 +92,7 @@ class Lab:
         cls.words = Words(str(module.__file__)).table(cls.name)
 
     def __init__(self, run: Run | None = None) -> None:
-        """With a run, the lab is about its model: its jobs have these arguments."""
+        """With a run, the lab measures the model of that run."""
         fields: dict[str, Any] = {"what": self.what, "measures": True}
         fields |= self.panel
         self.model: tuple = ()

@@ -102,7 +102,7 @@ _wall = st.components.v2.component(
 
 @cache
 def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """The wall's images, uint8 (50, 28, 28), and their true classes; ExplainedError."""
+    """The wall's images, uint8 (50, 28, 28), and their true classes."""
     return ask("core.lessons.evaluate.evaluation:images", task, tuple(range(WALL)))
 
 
