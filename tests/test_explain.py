@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.explain import MOST_CHARACTERS, Answer, explain, known, told
+from core.explain import MOST_CHARACTERS, Answer, explain, known, paragraphs
 
 
 def entries(file: str) -> list[tuple[str, str]]:
@@ -127,7 +127,7 @@ def test_frames_do_not_mislead_and_name_the_line():
     assert (answer.kind, slug(answer)) == ("sure", "numpy_on_device")
     assert answer.change == "images.detach().cpu().numpy()"
     assert (answer.line, answer.where) == ("shown = images.numpy()", "train.py, line 7")
-    assert "Your line: shown" in "\n".join(told(answer))
+    assert "Your line: shown" in "\n".join(paragraphs(answer))
 
 
 def test_the_learners_line_tells_causes_of_one_message_apart():
