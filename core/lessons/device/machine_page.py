@@ -112,8 +112,9 @@ def _known(device: DeviceDetails) -> dict[str, Any]:
 def idioms(answers: dict[str, str]) -> None:
     st.markdown(words("code.ways"))
     for name, texts in words.table("idioms").items():
-        left, right = st.columns([6, 5], gap="medium")
-        left.code(source(f"core.lessons.device.idioms:{name}"))
+        left, right = st.columns([2, 1], gap="medium")
+        code = source(f"core.lessons.device.idioms:{name}")
+        left.code(code, line_numbers=True, wrap_lines=True)
         with right:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{texts['label']}** gives")

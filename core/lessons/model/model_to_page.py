@@ -221,7 +221,7 @@ def forget(device: str) -> None:
     outline = simulated.outline("forget", device=device)
     with outline, explained("The step did not run"):
         end: Forgotten = ask_once(ATTEMPT, device, moved)
-        code, answer = st.columns([6, 5])
+        code, answer = st.columns([5, 3])
         with code:
             st.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
             playground.button("core.lessons.model.model_to:step")
