@@ -31,9 +31,12 @@ def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
 
     files = [download("download_pt"), download("download_safetensors")]
     page.get_by_role("tab", name="Load").click()
-    for file, kind in zip(files, ("torch.save, zip", "safetensors"), strict=True):
+    kinds = ("a zip file from torch.save", "safetensors")
+    for file, kind in zip(files, kinds, strict=True):
         uploaded(file)
-        expect(page.get_by_text(f"6 tensors, {kind}.")).to_be_visible(timeout=SLOW)
+        expect(page.get_by_text(f"6 tensors, saved as {kind}.")).to_be_visible(
+            timeout=SLOW
+        )
     key(page, "evaluate_upload").click()
     expect(page.get_by_text("On all test images.")).to_be_visible(timeout=SLOW)
     expect(

@@ -134,10 +134,10 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     if not data:
         raise ExplainedError("The file is empty. Copy or download the file again.")
     if data.startswith(b"PK"):
-        return "torch.save, zip", *_read_torch(_checked_zip(data))
+        return "a zip file from torch.save", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
         _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
-        return "torch.save in the format before torch 1.6", *_read_torch(data)
+        return "a torch.save file in the format before torch 1.6", *_read_torch(data)
     if data[8:9] == b"{":
         return "safetensors", _read_safetensors(data), {}
     what = next(kind for start, kind in KINDS.items() if data.startswith(start))

@@ -82,7 +82,7 @@ def _contents(opened: Opened) -> None:
     if opened.checkpoint is not None:
         st.success(
             f"**The file fits the {name}.** {len(opened.tensors)} tensors, "
-            f"{opened.format}.",
+            f"saved as {opened.format}.",
             icon=":material/check_circle:",
         )
     else:

@@ -71,8 +71,9 @@ PANEL = JobPanel(
 
 
 def link_to(slug: str, label: str = "", **more: Any) -> None:
-    query, title = {"mistake": slug}, BY_SLUG[slug].title
-    course.link(course.page("Mistakes"), label or title, query_params=query, **more)
+    label = label or f"Mistakes: {BY_SLUG[slug].title}"
+    query = {"mistake": slug}
+    course.link(course.page("Mistakes"), label, query_params=query, **more)
 
 
 # The list
