@@ -27,12 +27,12 @@ def test_the_server_itself_is_nobody():
 def test_a_person_with_two_tabs_is_one_until_both_are_closed():
     for who in ("ana", "ana", "bo"):
         server.count_tabs(who, 1)
-    assert server.here().keys() >= {"ana", "bo"}
+    assert server.open_pages().keys() >= {"ana", "bo"}
     server.count_tabs("ana", -1)
-    assert "ana" in server.here()
+    assert "ana" in server.open_pages()
     server.count_tabs("ana", -1)
     server.count_tabs("bo", -1)
-    assert server.here().keys().isdisjoint({"ana", "bo"})
+    assert server.open_pages().keys().isdisjoint({"ana", "bo"})
 
 
 # Answers that are kept: who waits for them, and when they are asked anew
