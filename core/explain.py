@@ -51,13 +51,14 @@ LIBRARY = re.compile(
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
-    r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader"
-    r"|autograd|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers"
-    r"|\bloss|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation"
-    r"|\baten\b|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16"
-    r"|bf16|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b|inference"
-    r"|parallel|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing"
-    r"|\bhidden|\btarget\b|\bgtx|tpu|jetson|accurac|neural|\bcnn\b|\beval\b|\branks?\b"
+    r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader|autograd"
+    r"|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers|\bloss"
+    r"|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation|\baten\b"
+    r"|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16|bf16"
+    r"|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b|inference|parallel"
+    r"|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing|\bhidden"
+    r"|\btarget\b|\bgtx|tpu|jetson|accurac|neural|\bcnn\b|\beval\b|\branks?\b"
+    r"|checkpoint|\bram\b"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
