@@ -58,7 +58,7 @@ ABOUT = re.compile(
     r"|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b|inference|parallel"
     r"|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing|\bhidden"
     r"|\btarget\b|\bgtx|tpu|jetson|accurac|neural|\bcnn\b|\beval\b|\branks?\b"
-    r"|checkpoint|\bram\b"
+    r"|checkpoints|\bram\b"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
