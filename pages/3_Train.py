@@ -28,7 +28,7 @@ for notice in notices:
 
 going_on = runs.going_on(visitor())
 if not run_id and going_on:
-    # From another page, after a reload, in another tab: here it goes on.
+    # Show the running run after a reload, in a new tab, or from another page.
     state.run_id = going_on[-1].id
 elif not run_id and state.get("run_id") is None:
     state.run_id = runs.newest(visitor())

@@ -52,7 +52,9 @@ class RoundTrip:
 class PartLosses:
     """Losses of one of the three trainings that are compared."""
 
-    lasts: ClassVar[bool] = True  # read after the end too: the result has none
+    lasts: ClassVar[bool] = (
+        True  # Readers want the losses later, and the result has none.
+    )
     part: str  # "through", "resumed" or "weights"
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 

@@ -1,7 +1,4 @@
-"""Training interrupted and resumed, beside training that was not interrupted.
-
-What has to be in the checkpoint for that is in core.training.Training.state_dict.
-"""
+"""Training that is interrupted and resumed, compared with training without a break."""
 
 import time
 from dataclasses import replace

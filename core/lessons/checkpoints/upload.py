@@ -152,7 +152,7 @@ def _checked_zip(data: bytes) -> bytes:
     """
     archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     entries = archive.infolist()
-    # torch finds an entry whatever the case of its name, so case makes none another.
+    # torch ignores case in names, so names that differ only in case are the same.
     sizes = {entry.filename.lower(): entry.file_size for entry in entries}
     index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
     script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
@@ -364,7 +364,7 @@ def match(
         casts = sorted(dtypes - {"float32"})
         notes += [f"The {cast} numbers were converted to float32." for cast in casts]
         fitting = {
-            # A plain tensor, whatever the file's had beside its numbers.
+            # A new plain tensor takes over nothing but the numbers.
             name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())
             for name, t in expected.items()
         }
@@ -427,7 +427,7 @@ def _natural(name: str) -> list[str | int]:
 
 
 def _alike(theirs: Tensor, ours: Tensor) -> bool:
-    """Whether both have the same shape, and floats or else integers."""
+    """Whether both have the same shape, and both or neither hold floats."""
     kinds = theirs.is_floating_point() == ours.is_floating_point()
     return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
 

@@ -23,9 +23,9 @@ def cpu(threads: int) -> Candidate:
 
 
 def candidates(machine: Machine) -> list[Candidate]:
-    """The accelerators, then the CPU with all usable cores, all but one, and fewer.
+    """The accelerators, then the CPU with different numbers of threads.
 
-    The smaller numbers of threads are powers of two.
+    The numbers are all usable cores, all but one, and the smaller powers of two.
     """
     cores = machine.usable_cores
     found = [

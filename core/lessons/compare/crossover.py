@@ -1,7 +1,7 @@
 """The crossover map: who is faster at which batch size and model width.
 
-A cell is a training step of a two-layer MLP. The map is measured coarse to fine, so
-that it is worth looking at whenever its time is over.
+A cell is a training step of a two-layer MLP. The map is measured from coarse to fine,
+so that it covers all sizes even if the time ends early.
 """
 
 import time

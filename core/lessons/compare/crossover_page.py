@@ -131,7 +131,7 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         if speedup.winner is None:
             found += _hatching(*place)
     points = crossover_points(cells)
-    # One line where each row of the map is crossed at most once; else points alone.
+    # Join the points if they cross each row of the map at most once.
     in_rows = [y for _, y in points if y in {width for _, width in ratios}]
     joined = len(in_rows) == len(set(in_rows))
     return found + [
@@ -159,7 +159,7 @@ def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
 
 
 def in_words(cells: Sequence[Cell], pair: Pair) -> str:
-    """How many cells each wins, and up to which size the CPU (or the first) wins."""
+    """How many cells each contender wins, and at which sizes to use the CPU."""
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (

@@ -143,7 +143,7 @@ class RaceLab(Lab):
                 icon=":material/error:",
             )
         self._draw_bars(race)
-        # The heat that is run has reported the losses that its trial will hold.
+        # The running heat has reported the losses that its Trial will hold.
         heats: list[Trial | TrialProgress] = [*race.trials]
         heats += race.progress if isinstance(race, RaceSoFar) else ()
         rows = [
@@ -252,7 +252,7 @@ def chosen_pair() -> Pair:
 
 
 def heats(race: Race, loop: str) -> list[Heat]:
-    """The rows of `heat_chart`, training seconds scaled to the race's steps."""
+    """The rows of `heat_chart`; training seconds are scaled to the race's steps."""
     rows: list[Heat] = []
     for index, candidate in enumerate(race.candidates):
         name = candidate.name

@@ -51,7 +51,7 @@ class CandidateFailure:
     message: str
 
 
-# What has a speed-up of its own, with how its figures begin in a Trial.
+# Each loop has a speed-up of its own, and a prefix for its fields in a Trial.
 LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 

@@ -78,7 +78,7 @@ class StepProfile:
         )
 
     def stopwatch(self, lane: str) -> float:
-        """Seconds until the lane, or the host, has nothing more to do."""
+        """Seconds until the lane and the host have nothing more to do."""
         ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
         return max(ends)
 

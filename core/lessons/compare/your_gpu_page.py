@@ -120,7 +120,7 @@ class YourGpu(Lab):
         go = st.session_state.get("your_gpu_go")
         work = go["work"] if go and said.get("have") != go["id"] else None
         data = {"words": self.words["status"], "wgsl": SHADER, "work": work}
-        # No message is like an earlier one, which the browser may have forgotten.
+        # The time makes each message new: the browser may have forgotten an old one.
         data |= {"sizes": SIZES, "batches": BATCH_SIZES, "now": time.time()}
         if go:
             data["go"] = {name: go[name] for name in ("id", "against", "busy")}

@@ -76,7 +76,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         wsl="microsoft" in platform.lower(),
         rosetta=rosetta,
         macos=re.sub(r"[^\d.]", "", system.partition("(")[0]) if is_mac else "",
-        # An AMD driver's files are not told: taken for there.
+        # The report doesn't tell whether an AMD driver's files exist: assume so.
         kfd=True,
         kfd_readable=True,
         render_node=True,

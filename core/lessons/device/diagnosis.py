@@ -159,7 +159,7 @@ def _right_build(facts: Facts) -> dict[str, str]:
     }
 
 
-# Build and GPU fit, and what is between them fails: drivers, permissions, settings.
+# Build and GPU fit, but drivers, permissions or settings between them fail.
 
 
 def wsl_without_driver(facts: Facts) -> Answer:
@@ -256,7 +256,7 @@ def no_gpu(facts: Facts) -> Answer:
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 
 
-# In this order: each one may take for granted that those before it did not apply.
+# The order matters: a cause may assume that the causes before it don't apply.
 BRANCHES: dict[str, tuple[Cause, ...]] = {
     "accelerator": (works, architecture_missing, computation_failed),
     "mac": (rosetta, intel_mac, mps_not_built, macos_too_old, mps_unavailable),

@@ -27,8 +27,8 @@ from core.measure import nvml
 TOOL_SECONDS = 5.0
 LINE = 300  # characters of a message that are kept
 VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # as PCI numbers them
-# Base classes of PCI, "PCI Code and ID Assignment": display controllers, and
-# processing accelerators, as which some GPUs without a display output come.
+# Base classes in "PCI Code and ID Assignment": display controllers, and processing
+# accelerators, which include some GPUs without a display output.
 CLASSES = ("03", "12")
 
 

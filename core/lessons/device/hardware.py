@@ -100,8 +100,7 @@ def cpu(here: DeviceDetails) -> DeviceDetails:
     )
 
 
-# Vector and matrix instructions worth knowing, as torch.cpu.get_capabilities and
-# /proc/cpuinfo name them, and as people do.
+# Instructions by their names in torch.cpu.get_capabilities, and their usual names.
 VECTORS = {
     "avx2": "AVX2",
     "avx512_f": "AVX-512",

@@ -52,7 +52,7 @@ def python_loop(a: Matrix, b: Matrix) -> Matrix:
 
 
 def at_once(a: Tensor, b: Tensor) -> Tensor:
-    """The same product: no multiplication needs another's result."""
+    """A product of matrices: no multiplication needs another's result."""
     return a @ b
 
 

@@ -258,7 +258,7 @@ def confusion_chart(
         value=[dict(zip(fields, chosen, strict=True))],
     )
     stroke = alt.value(colors.text), alt.value("transparent")
-    # Small shares differ, and the ink is legible on the largest.
+    # The square root tells small shares apart; text is legible on the largest.
     scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
     shade = charts.shades("share", colors.ground, colors.wrong, **scale)
     return charts.heat_map(

@@ -35,7 +35,7 @@ def draw(run: Run) -> None:
         given = _uploaded(source)
         if given is None:
             return
-        # By name: where the next file is not taken, this one is still the newest.
+        # The uploader keeps this file when it refuses the next, so name it.
         what = f" for {quoted(given.name)}" if source == "A file" else ""
     with explained(f"No prediction{what}"):
         if given is None:

@@ -36,7 +36,7 @@ def searched() -> Answer | None:
         on_value_change=lambda: None,  # Streamlit takes no default without one
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
-    # The wordings that are known are CUDA's.
+    # core.explain knows CUDA's wordings.
     answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
     if answer and answer.cause is None and not whole:
         answer = None
@@ -57,7 +57,7 @@ def searched() -> Answer | None:
 
 
 def ask(here: bool = True) -> Answer | None:
-    """Draw the field and the answer; unless `here`, its mistake is on another page."""
+    """Draw the field and the answer; unless `here`, the mistake is on another page."""
     if answer := searched():
         draw(answer, here)
     return answer

@@ -104,7 +104,7 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
 def listed(chosen: Mistake | None) -> None:
     now = chosen.slug if chosen else ""
     kinds = {True: "Loud", False: "Silent"}
-    # What is chosen changes elsewhere too, so both are made anew for it.
+    # Links choose a mistake too, so each choice has new widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             words("list.kind"),
@@ -200,7 +200,7 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
 
 
 def _raised(mistake: Mistake) -> Failure | None:
-    """What the mistake has raised on this machine, once the lab has run them all."""
+    """The failure on this machine, or None until the lab has run all loud mistakes."""
     learning = engine().job(learn_messages()) if mistake.loud else None
     if learning is None or learning.value:
         return learning.value.get(mistake.slug) if learning else None
@@ -331,7 +331,7 @@ def _device(outcome: Outcome) -> str:
     return names.get(outcome.device, outcome.device)
 
 
-# The line of a mistake that raises its exception
+# The line that raises the exception
 
 
 def _statements(code: str) -> list[range]:

@@ -1,7 +1,6 @@
 """One batch through the training loop, stopped after each step to look at the tensors.
 
-Nothing is stored between two looks: each look trains again from the seed, up to the
-batch.
+Nothing is stored between two looks: each look trains again from the seed.
 """
 
 import threading
@@ -29,7 +28,7 @@ BATCH_SIZE = 64
 SAMPLES = 8  # images of the batch that are shown, with their logits
 MOST_BATCHES = 100
 
-# Torch has one random generator for the whole process, where several people ask.
+# torch has one random generator for the process, and several visitors may ask.
 _seeded = threading.Lock()
 
 
@@ -136,8 +135,8 @@ def held(
 ) -> tuple[Held, ...]:
     """Bytes by name and memory. AdamW counts its steps on the host.
 
-    `allocated` counts the simulated accelerator's bytes before the model was made. What
-    exceeds these and the tensors is saved by autograd for the backward pass.
+    `allocated` is what the simulated accelerator held before the model was made. What
+    it holds beyond that and the tensors, autograd has saved for the backward pass.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

@@ -164,7 +164,7 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = charts.palette()
     most = float(np.abs(values).max()) or 1.0
-    # On a light page the amber of what is high is pale enough for dark text.
+    # On a light page, dark text is legible on the amber of high logits.
     strong = frame["logit"].abs() > most / 2
     frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
     ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
@@ -271,7 +271,7 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
 
 
 def on_host(held: Held, one_memory: bool) -> bool:
-    """Whether the host holds them, or would if the device had its own memory."""
+    """Whether the tensors are on the host, or would be if the device had a memory."""
     return held.name == "step counts" if one_memory else held.device == "cpu"
 
 

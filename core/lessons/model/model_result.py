@@ -8,7 +8,7 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class Crossing:
-    """Counted by the simulated accelerator while some code runs."""
+    """Counts of the simulated accelerator while some code runs."""
 
     copies: int  # between host and device
     bytes: int

@@ -101,8 +101,7 @@ def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
     The default device is the accelerator or else the simulated one; raises
-    ExplainedError if there is neither. "cost" has the seconds of a call without the
-    setting and with it.
+    ExplainedError if there is neither. "cost" is seconds a call, without and with it.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     before = {"device": device, "plain": places(), "block": with_block(device)}

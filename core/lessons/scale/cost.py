@@ -1,7 +1,7 @@
 """What a step costs on one rank and on several, and how much of it is communication.
 
-All ranks are started once and take turns, so that whatever disturbs the machine
-disturbs all ways alike.
+All ranks are started once, and the ways take turns, so that whatever disturbs the
+machine disturbs all ways alike.
 """
 
 import time
@@ -117,7 +117,7 @@ def ways(cores: int) -> list[tuple[int, int]]:
 
 
 def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """(place, silent) of each way; several ranks are timed with and without silence."""
+    """(place, silent) for each way; several ranks are timed with both."""
     return [
         (place, silent)
         for place, (size, _) in enumerate(chosen)

@@ -159,7 +159,7 @@ def run(
 
 
 def main() -> None:
-    """Train on this rank of those that torchrun started."""
+    """Train as one of the ranks that torchrun started."""
     ranks.meet()
     task = "fashion-mnist" if datasets.status().usable else "sprites"
     end = train(task, "ann", 64, epochs=1)

@@ -141,7 +141,7 @@ def get_ready(
 ) -> PreparedRung:
     """Set a rung up and make its first steps, so that no epoch pays for that."""
     torch.manual_seed(SEED)
-    # As in the textbook loop: all pixels of a channel lie together in memory.
+    # Contiguous, as in the textbook loop: a channel's pixels lie together in memory.
     model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
     model = model.to(device)
     before = devices.allocated(device) or 0

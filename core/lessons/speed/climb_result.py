@@ -93,7 +93,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counted in an epoch of a rung on the simulated accelerator."""
+    """Counts of the simulated accelerator in an epoch of a rung."""
 
     rung: str
     waits: int  # how often the host waited
@@ -218,7 +218,7 @@ def kept(results: Sequence[Result]) -> Kept:
 
 
 def precision(rung: str, results: Sequence[Result]) -> str:
-    """The number format of a rung, after the kept rungs before it."""
+    """The dtype of a rung, which a kept rung may have set: "float32", "bfloat16"."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
     return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
 
@@ -254,7 +254,7 @@ def best(results: Sequence[Result]) -> Result | None:
 class Roofline:
     """How fast the machine could train at best, by rates measured on it.
 
-    Of several readings the fastest counts: other programs may have slowed the others.
+    The fastest of several readings counts: other programs may have slowed the others.
     """
 
     flops_per_image: float  # forward and backward pass
@@ -290,7 +290,7 @@ class Direct:
 
     rung: str  # the best
     seconds: tuple[float, ...] = ()  # one for each of its epochs; none where it failed
-    # Of an epoch before each; none where the textbook is the best, or has failed.
+    # Epochs in turn with these; none if the textbook is the best or has failed.
     textbook_seconds: tuple[float, ...] = ()
     limits: tuple[Roofline, ...] = ()  # one after each of its epochs
     message: str = ""  # why it failed

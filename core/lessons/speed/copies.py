@@ -38,7 +38,7 @@ def measure(
     steps: int = STEPS,
     repeats: int = REPEATS,
 ) -> CopiesLab:
-    """Measure both halves, which takes about a second."""
+    """Measure copies in pieces and ways to fetch numbers, in about a second."""
     device = devices.resolve_timed(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:

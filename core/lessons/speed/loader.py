@@ -1,6 +1,6 @@
 """The loader lab: batch size × workers × pinned memory, without a model.
 
-The start of the worker processes is timed apart, since an epoch pays it once.
+The start of the worker processes is timed separately, since it happens only once.
 """
 
 import multiprocessing

@@ -144,7 +144,7 @@ def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
 
 
 def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
-    """The same forward pass under enable_grad, no_grad, or inference_mode."""
+    """A forward pass under enable_grad, no_grad, or inference_mode."""
     with MODES[mode]():
         return model(inputs)
 

@@ -1,8 +1,7 @@
 """The limit of this machine: how fast a model could train at best, measured here.
 
 Arithmetic: the operations of the model over the rate of a large matrix product. Memory:
-the bytes that must move over the bandwidth of a plain copy. Both rates are measured,
-not taken from a data sheet.
+the bytes that must move over the bandwidth of a plain copy. Both rates are measured.
 """
 
 from contextlib import suppress
@@ -77,7 +76,7 @@ def bandwidth(
 ) -> tuple[float, ...]:
     """Readings of bytes a second, read and written, in copies of `block` bytes.
 
-    One reading of a block that fits into a cache copies it many times.
+    A block that fits into a cache is copied many times in each reading.
     """
     source = torch.ones(block, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)

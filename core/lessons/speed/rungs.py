@@ -1,10 +1,10 @@
 """The ladder: from the textbook's loop to the limit of the machine, rung by rung.
 
-Each function is a rung and differs from the one before by one small change; each is
+Each function is a rung and differs from the one before by one small change. Each is
 whole, to be read and copied. It sets training up and returns an epoch, which yields the
-loss of each step. `kept` holds the changes that brought something on this machine.
+loss of each step. `kept` holds the changes that helped on this machine.
 
-The figures are climb's, on 2 cores of an AMD EPYC, one CPU thread, torch
+The figures were measured by climb on 2 cores of an AMD EPYC, one CPU thread, torch
 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of Fashion-MNIST, with
 their spread; for the CNN n = 1, on 15,000 images.
 """

@@ -1,7 +1,7 @@
-"""The rungs of the ladder on the Speed page: a row each, and one of them in full.
+"""The rungs of the ladder on the Speed page: a row for each, and one of them in full.
 
-A row has the learner's guess, and once there are figures too, its bar. Beside the rows
-stands the chosen rung: its code, and what it brought.
+A row has the learner's guess or, once there are figures too, a bar. Beside the rows
+are the chosen rung's code and results.
 """
 
 import math
@@ -35,7 +35,7 @@ SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
 COMPILED = ("compiled", "whole_step")  # they take a while before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
 SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "Over 2×"), strict=True))
-# Left behind where kept values are written into the code.
+# What kept values leave behind in the code, and what replaces these leftovers.
 LEFT_OVER = (
     (r"^if False:\n +.*\n", ""),
     (r"^if True:\n +", ""),
@@ -143,7 +143,7 @@ def choose(rung: str) -> None:
     st.session_state.ladder_rung = rung
 
 
-# Their bars
+# The bars of the rungs
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
     )
 
 
-# One of them in full
+# The chosen rung in full
 
 
 def draw_chosen(
@@ -263,7 +263,7 @@ def draw_code(
     with changed:
         values = reduce(Kept.with_change, earlier, Kept())
         before = written_in(body(f"core.lessons.speed.rungs:{earlier[-1]}"), values)
-        # As Python: Streamlit's colors for differences are too faint.
+        # Shown as Python, since Streamlit's colors for differences are too faint.
         st.code(changes(before, written_in(code, values)), wrap_lines=True)
     with whole:
         st.code(code, wrap_lines=True)

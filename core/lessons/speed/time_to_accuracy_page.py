@@ -47,7 +47,7 @@ class SecondsToAccuracy(Lab):
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        """By the last way tested, since a training may be left out."""
+        """Counted by the last way, since a training may be left out."""
         tests, epochs = reported(job, Tested), job.arguments[2]
         text, ways = f"Training: {format.counted(len(tests), 'test')} so far", len(WAYS)
         if not tests:

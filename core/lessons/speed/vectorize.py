@@ -45,13 +45,13 @@ def python_loop(points, means):
 
 
 def with_numpy(points, means):
-    """The same for arrays, without a loop: (n, 1, 2) - (k, 2) is (n, k, 2)."""
+    """Distances of arrays, without a loop: (n, 1, 2) - (k, 2) is (n, k, 2)."""
     offsets = points[:, None] - means
     return np.sqrt((offsets**2).sum(axis=2))
 
 
 def with_torch(points, means):
-    """The same for tensors, on their device."""
+    """Distances of tensors, on their device and without a loop."""
     offsets = points[:, None] - means
     return (offsets**2).sum(dim=2).sqrt()
 

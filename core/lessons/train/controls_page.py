@@ -282,7 +282,7 @@ def _task_was_chosen() -> None:
     """Choose a model and a criterion for the task, unless the chosen ones fit."""
     state = st.session_state
     state.task_is_default = False
-    # A run of another task that has ended steps aside; one that goes on is watched.
+    # A run of another task is hidden once it has ended, and shown until then.
     run = runs.run(state.get("run_id"))
     state.aside = run.id if run and run.job.ended else ""
     if state.criterion not in CRITERIA_FOR[state.task]:

@@ -53,7 +53,7 @@ def chart(colors: Palette, backend: str) -> Chart:
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     shown = (colors.text, colors.of(backend))
     color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
-    # Where the fit is good the lines overlap, so that color alone doesn't part them.
+    # The lines of a good fit overlap, and color alone can't tell them apart.
     dash = alt.StrokeDash("line:N").legend(alt.Legend(title=None, orient="top"))
     dash = dash.scale(domain=[TRUTH, MODEL], range=[[6, 4], [1, 0]])
     dots, model, true = (

@@ -45,8 +45,7 @@ words = Words(__file__)
 def chosen(asks_settings: bool) -> Run | None:
     """The run to show: the session's, the visitor's newest of the task, or anybody's.
 
-    A run that is new on the screen sets the controls, unless the address asks for other
-    settings.
+    A run that is new on the screen sets the controls, unless the address does.
     """
     state = st.session_state
     current = run(state.get("run_id"))
@@ -116,7 +115,7 @@ def follow_run(run_id: str) -> None:
 
 def first_look(run_id: str) -> Run | None:
     """The run, with its first step if that is quick; None if the run isn't known."""
-    # A free worker makes it within milliseconds, much sooner than the next poll.
+    # A free worker makes the first step within milliseconds, before the next poll.
     first = run(run_id)
     deadline = time.monotonic() + FIRST_STEP_SECONDS
     while first and not first.job.ended and not first.latest:
@@ -300,7 +299,7 @@ def in_short(current: Run) -> tuple[str, float]:
 def _figures(current: Run) -> None:
     latest, loss = current.latest, current.smoothed_loss
     last = current.history[-1] if current.history else None
-    # The current epoch's speed while it is trained, so that slowing down shows.
+    # During a run, the current epoch's speed shows whether training slows down.
     speed = latest.samples_per_second if latest else None
     if current.job.ended or speed is None:
         speed = training_speed(current.history)
@@ -520,7 +519,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
     st.caption(text + people * references)
 
 
-# What crosses between host and simulated accelerator in each step
+# Traffic between host and simulated accelerator in each step
 
 
 def _traffic(run: Run) -> None:

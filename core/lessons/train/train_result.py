@@ -13,7 +13,7 @@ class OneEpoch:
 
 @dataclass(frozen=True)
 class OneKindScore:
-    """How well yes or no fits; `accuracy` says little if most labels are no."""
+    """`accuracy` says little if most labels are no."""
 
     accuracy: float  # share of right answers
     always_no: float  # the accuracy of a model that says no to every image

@@ -57,7 +57,7 @@ def batches_of(size, images, device):
 
 
 def trained_ann(device):
-    """The ANN after those two epochs."""
+    """The ANN after training on `steps`."""
     model, optimizer = new_model(device)
     list(train_epoch(model, steps(device), nn.CrossEntropyLoss(), optimizer, device))
     return model
