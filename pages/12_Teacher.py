@@ -1,4 +1,4 @@
-"""The class in a teacher's hands: who is in it, what it may do, what remains of it."""
+"""The class for its teacher: students, rules, guesses, questions, handout, and log."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What is known of checkpoints: plain data, without torch."""
+"""The results of opening, loading and resuming: plain data, without torch."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Proof that a checkpoint holds all: a model loaded again, and training resumed."""
+"""Proof that a checkpoint is complete: a model loaded again, and training resumed."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who can race on a machine: plain data, without torch."""
+"""The devices that can race on a machine: plain data, without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

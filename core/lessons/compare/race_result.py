@@ -1,4 +1,4 @@
-"""What a race brings, and what it says: plain data and words, without torch."""
+"""The results of a race, and words for them: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median

@@ -1,4 +1,4 @@
-"""What is known of a machine, and what follows: plain data, without torch."""
+"""Facts about a machine and their diagnosis: plain data, without torch."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Ways to ask torch for a device, as they are found in the wild."""
+"""Common ways to ask torch for a device."""
 
 from contextlib import redirect_stdout
 from io import StringIO

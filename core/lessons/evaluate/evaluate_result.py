@@ -1,4 +1,4 @@
-"""What evaluating a model finds: plain data, without torch."""
+"""The results of evaluating a model: plain data, without torch."""
 
 from dataclasses import dataclass
 

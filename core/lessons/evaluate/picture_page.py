@@ -1,4 +1,4 @@
-"""One picture, and what a trained model makes of it."""
+"""One picture, and a trained model's prediction for it."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What moving models and tensors shows: plain data, without torch."""
+"""The results of moving models and tensors: plain data, without torch."""
 
 from dataclasses import dataclass
 from typing import Any

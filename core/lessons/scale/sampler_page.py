@@ -71,7 +71,7 @@ def panels(orders: Orders) -> charts.Chart:
 
 
 def in_words(orders: Orders) -> str:
-    """That nothing warns of a missing set_epoch, and why an image comes twice."""
+    """Say that nothing warns of a missing set_epoch, and why an image comes twice."""
     fed = [image for share in orders.told[0] for image in share]
     twice = sorted({image for image in fed if fed.count(image) > 1})
     if not twice:

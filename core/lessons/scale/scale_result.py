@@ -1,4 +1,4 @@
-"""What training on several ranks shows: plain data, without torch."""
+"""The results of training on several ranks: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median

@@ -1,4 +1,4 @@
-"""The learning rate and the pause of a run that goes on, under its owner's hand."""
+"""The owner's control of a running run: its learning rate and its pause."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Answers of the experiments beside the code; the web server has no torch."""
+"""The results of the experiments beside the code: plain data, without torch."""
 
 from dataclasses import dataclass
 

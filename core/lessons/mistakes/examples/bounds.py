@@ -1,4 +1,4 @@
-"""Loud: more than there is room for, in memory and in the classes of a loss."""
+"""Loud: too much for the memory, and a label outside the classes of a loss."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""What the mistakes begin with: images, models, files, a loss, a device's queue."""
+"""What the mistakes share: images, models, files, a loss, a device's queue."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""Loud: what a training step refuses, whatever the device, and an optimizer's state."""
+"""Loud: errors of a training step on any device, and of an optimizer's state."""
 
 import torch
 from torch import nn
