@@ -70,7 +70,7 @@ def answers(
 def tf32(allowed: bool) -> Iterator[None]:
     """Allow matrix products and convolutions to round to TF32, or forbid it.
 
-    By default, PyTorch allows TF32 for convolutions but not for matrix products.
+    By default, PyTorch allows TF32 for convolutions, not for matrix products.
     """
     matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, conv.allow_tf32
