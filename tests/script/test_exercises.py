@@ -129,7 +129,7 @@ STILL_WRONG = {
     ],
     "Speed": [
         (CODE["Speed"].replace("loss.item()", "loss"), "keeps each step's graph"),
-        (CODE["Speed"].replace("    total += loss.item()\n", ""), "Add the loss"),
+        (CODE["Speed"].replace("    total += loss.item()\n", ""), "step's loss"),
     ],
     "Scale": [
         (
