@@ -361,7 +361,7 @@ def say(result: dict[str, Any]) -> None:
         print(
             f"{name:30} {way['seconds']:7.3f} s per epoch, "
             f"{spread(way['speedup'])} times as fast as the textbook loop, "
-            f"{spread(way['times_floor'])} times the arithmetic, n = {way['n']}"
+            f"{spread(way['times_floor'])} times the arithmetic alone, n = {way['n']}"
         )
     for model, reached in (result["time_to_accuracy"] or {}).items():
         for pair, ratio in reached["speedups"].items():

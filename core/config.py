@@ -231,7 +231,7 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if settings[name] not in fitting[task]:
             yield name, f"{' or '.join(fitting[task])} for the task {task}"
     if settings["augment"] is True and task not in IMAGE_TASKS:
-        yield "augment", f"false for the task {task}, which has no images"
+        yield "augment", f"false for the task {task}"
 
 
 def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "file", nargs="?", help="another machine's report, or - to read a pipe"
+        "file", nargs="?", help="another machine's report, or - to read stdin"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)

@@ -376,7 +376,7 @@ def main() -> int:
     """Returns the exit status: 0, or 1 if no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
     parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
-    parser.add_argument("file", nargs="?", help="the output (default: from a pipe)")
+    parser.add_argument("file", nargs="?", help="file with the error (default: stdin)")
     parser.add_argument("--json", action="store_true", help="JSON (null if unknown)")
     options = parser.parse_args()
     if options.file in (None, "-"):

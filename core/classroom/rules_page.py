@@ -50,7 +50,7 @@ def draw(chosen: Class) -> None:
     if st.session_state.pop("rules_saved", False):
         saved = "Saved. The rules apply from now on."
         st.success(saved, icon=":material/check:")
-    st.markdown("**This link presets Train** for everybody in the room:")
+    st.markdown("**This link opens Train with the preset settings:**")
     st.code(link, language=None, wrap_lines=True)
 
 

@@ -186,7 +186,7 @@ def _headline(members: int, why: Mapping[Member, str]) -> None:
     elif not why:
         st.markdown(f"**{members} have joined. Nobody is stuck.**")
     else:
-        st.markdown(f"**{len(why)} of {members} may need you.**")
+        st.markdown(f"**{len(why)} of {members} may need your help.**")
         names: dict[str, list[str]] = {}
         for member, reason in why.items():
             names.setdefault(reason, []).append(member.name)

@@ -188,7 +188,7 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     if report["copies"]:
         yield "In each step, the script makes these copies:"
         for copy in report["copies"]:
-            same = ", the same each time, so copy them once" if copy["same"] else ""
+            same = ", the same data each time, so copy it once" if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
     if memory := report["memory"]:
         yield from _memory(memory)
@@ -211,7 +211,7 @@ def _failure(failure: dict[str, Any]) -> Iterator[str]:
     for tensor in failure["arguments"]:
         shape = ", ".join(map(str, tensor["shape"]))
         name, made = tensor["name"] or "a tensor", _at(tensor["line"])
-        yield f"  {name} ({shape}) is on {tensor['device']} and was made in {made}"
+        yield f"  {name} ({shape}) is on {tensor['device']} and was made at {made}"
     if failure["why"]:
         yield f"The line to change ({failure['why']}):"
         yield f"  {_at(failure['culprit'])}"

@@ -200,7 +200,7 @@ class Run:
 
     def _interrupted(self, error: BaseException) -> str:
         frames = list(failure.frames_of(error, self.origins))
-        where = f" in line {frames[0][0].number}" if frames else ""
+        where = f" on line {frames[0][0].number}" if frames else ""
         return (
             f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
             "rest did not run."
@@ -221,7 +221,7 @@ class Run:
                 "The dry run skipped torch.compile and ran the model uncompiled."
             )
         for line in sorted(self.script.shortened):
-            notes.append(f"The dry run left the loop in line {line.number} early.")
+            notes.append(f"The dry run left the loop on line {line.number} early.")
         return notes
 
     def _memory(self, found: Failure | None) -> Memory | None:

@@ -103,7 +103,7 @@ def give_up_calls() -> None:
     for number in (SET_NAME, GET_NAME, NAME_MEMORY):
         add(ALLOW, "prctl", (0, EQUAL, number, 0))
     if done := library.seccomp_load(rules):
-        raise OSError(-done, "seccomp: the kernel accepts no filter")
+        raise OSError(-done, "seccomp: the kernel doesn't accept the filter")
 
 
 def attempt(outside: str) -> None:

@@ -116,7 +116,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         taken = {run.id: format.duration(seconds) for seconds, run in ranked}
         one, two = called[first.id], called[next_one.id]
         took, longer = taken[first.id], taken[next_one.id]
-        varied = f"{gain.interval[1] / gain.ratio:.1f}×"
+        varied = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
         speed = (
             f"we can't tell which is faster: {one} took {took} {to}, and {two} took "
             f"{longer}. Epochs timed at different moments may differ by {varied}."

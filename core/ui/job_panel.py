@@ -201,7 +201,7 @@ def place_in_queue(job: Job) -> str:
     text = f"Place {job.place} in the queue: "
     text += f"{others} ahead of you" if others else "you're next"
     if engine().paused and job.lane == PAUSED:
-        return f"{text}. Your teacher paused the queue, and you keep your place"
+        return f"{text}. Your teacher paused the queue, but you keep your place"
     seconds = engine().wait(job.id)
     if seconds is None or seconds < 1:
         return text

@@ -115,7 +115,7 @@ def _question(where: str, lesson: str, entry: dict[str, Any]) -> Question:
         if not isinstance(entry[name], kind):
             table = f"a table, [{lesson}.{name}]"
             nouns = {dict: table, bool: "true or false"}
-            noun = nouns.get(kind, "a text in quotation marks")
+            noun = nouns.get(kind, "text in quotation marks")
             raise ValueError(f"{where}: {name!r} must be {noun}")
     if others := sorted(entry.keys() - FIELDS.keys() - OPTIONAL.keys()):
         names = ", ".join(FIELDS | OPTIONAL)

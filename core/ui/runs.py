@@ -24,7 +24,7 @@ from core.ui.server import engine, room, store, visitor
 
 RUN = "core.training:run"  # the function that training jobs call
 UNKNOWN = (
-    "No run here has that link: the link is incomplete, or the run's owner deleted "
+    "No run here has that link. Either the link is incomplete, or the owner deleted "
     "the run."
 )
 LOOKED_BACK = 12  # earlier runs that are read to find some with losses
@@ -131,7 +131,7 @@ class Run(Progress):
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE
-            reason = f"{accuracy:.2%} right, but with ten classes, guessing gets 10%"
+            reason = f"{accuracy:.2%} right, but guessing among ten classes gets 10%"
         elif self.history:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"

@@ -127,7 +127,7 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     store.writer.flush()
     at = open_page(PAGE)
-    assert "**1 of 2 may need you.**" in texts(at.markdown)
+    assert "**1 of 2 may need your help.**" in texts(at.markdown)
     assert "**0 running, 1 waiting**" in texts(at.markdown)
     assert f"**{names['tidy']}**: No run yet." in texts(at.markdown)
     assert list(at.dataframe[0].value["Name"]) == [names["tidy"], names["amber"]]

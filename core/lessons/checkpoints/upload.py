@@ -71,7 +71,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     if len(data) > MAX_BYTES:
         raise _refusal(
             f"The file is {len(data) / 1e6:,.0f} MB. The app opens files of up to "
-            f"{MAX_BYTES / 1e6:.0f} MB, and its own models take less than 1 MB"
+            f"{MAX_BYTES / 1e6:.0f} MB, and its own models take up less than 1 MB"
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
@@ -90,7 +90,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
-            "else was harmed. Unless the machine is very busy, the file is probably "
+            "else was affected. Unless the machine is very busy, the file is probably "
             "not a checkpoint of these models"
         ) from None
 
@@ -197,8 +197,8 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
 
 def _too_much_index() -> ExplainedError:
     return _refusal(
-        "The names and shapes in the file take more than "
-        f"{MAX_INDEX_BYTES / 1e6:.1f} MB, but they take only 2 kB in our models' files"
+        "The names and shapes in the file take up more than "
+        f"{MAX_INDEX_BYTES / 1e6:.1f} MB. In our models' files, they take up only 2 kB"
     )
 
 
@@ -242,7 +242,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
-                f"The file holds one {type(content).__name__}, not a state_dict. A "
+                f"The file holds a {type(content).__name__}, not a state_dict. A "
                 "state_dict is a dictionary of names and tensors"
             )
         inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
@@ -269,7 +269,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         notes.append(f"These entries are not tensors and were not used: {names}.")
     for name in tensors:
         if not (isinstance(name, str) and name.isprintable() and len(name) <= MAX_NAME):
-            raise _refusal(f"The file has the name {quoted(name)}, which no layer has")
+            raise _refusal(f"The file uses the name {quoted(name)}, which no layer has")
     return tensors
 
 

@@ -123,7 +123,7 @@ def verdict(race: Race) -> str:
     return f"{text} {why(race, found.winner)}" if found.is_sure else text
 
 
-PAIRS = "pairs of heats, training and evaluation together"
+PAIRS = "pairs of heats, each with training and evaluation"
 SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
 
 

@@ -55,7 +55,7 @@ class TimingPitfalls(Lab):
         n = len(lab.readings[0].seconds)
         figures.caption(
             f"We multiplied two {lab.size:,} × {lab.size:,} matrices, timed n = {n} "
-            "calls in each way, and ran each way in a new process.",
+            "calls each way, and ran each way in a new process.",
             lab,
         )
 
@@ -72,7 +72,7 @@ class TimingPitfalls(Lab):
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
                 {names[way]: bad for way, bad in misleads.items()},
             ),
-            alt="Milliseconds of each call in three ways of timing, logarithmic",
+            alt="Milliseconds of each call for three ways of timing, on a log scale",
         )
 
     def lines(self, lab: TimingLab) -> None:
@@ -88,7 +88,7 @@ class TimingPitfalls(Lab):
                 for reading in lab.readings
             ],
             ("Way", "Later calls", "Mean of all"),
-            alt="For each way of timing, the later calls' median and all calls' mean",
+            alt="Each way's median over the later calls and mean over all calls",
         )
         short = median(lab.queueing)
         if lab.environment.backend == "CPU":
@@ -118,7 +118,7 @@ class TimingPitfalls(Lab):
             figures.table(
                 rows,
                 ("Matrices", "Threads", "Median", "Spread"),
-                alt="Time of the same product with one thread and with all threads",
+                alt="Time for the same product with one thread and with all threads",
             )
         sentences = []
         for size, by_threads in seconds.items():

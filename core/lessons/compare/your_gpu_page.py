@@ -355,7 +355,7 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     frame = pd.DataFrame(rows, columns=["name", "kind", "speed", "text", "other"])
     colors = charts.palette()
     shades = [colors.accelerator, colors.further[1], colors.quiet]
-    x = alt.X("speed:Q").title("Billion operations a second, logarithmic")
+    x = alt.X("speed:Q").title("Billions of operations per second, log scale")
     x = x.scale(type="log", domain=[frame["speed"].min() / 2, frame["speed"].max() * 2])
     names = charts.rows(frame, "name", limit=90 if controls.on_phone() else 200)
     kinds = charts.hues("kind", KINDS, shades, columns=2)

@@ -65,7 +65,7 @@ class Parallel(Lab):
             22,
             color=charts.hues("way", hues, hues.values(), columns=2),
         )
-        alt_text = "Nanoseconds per multiplication in each way, on a logarithmic scale"
+        alt_text = "Nanoseconds per multiplication for each way, on a logarithmic scale"
         st.altair_chart(dots, alt=alt_text)
 
     def finding(self, result: Multiplications) -> Finding:

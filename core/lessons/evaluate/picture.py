@@ -91,7 +91,7 @@ def in_gray(gray: np.ndarray) -> Picture:
     pixels = np.asarray(centered)
     steps = {
         "In gray": _as_bytes(gray),
-        "Negated" if negated else "Background removed": _as_bytes(lifted),
+        "Inverted" if negated else "Background removed": _as_bytes(lifted),
         "Trimmed": _as_bytes(trimmed),
         "28×28": pixels,
     }

@@ -119,11 +119,11 @@ def _steps(picture: Picture) -> None:
             with st.container(gap="xxsmall"):
                 st.image(pixels, width=140, alt=name, output_format="PNG")
                 st.markdown(f":small[{name}]")
-    why = "We didn't negate the picture, because its background is already dark."
+    why = "We didn't invert the picture, because its background is already dark."
     if picture.negated:
-        why = "We also negated it, because its background is brighter than the object."
+        why = "We also inverted it, because its background is brighter than the object."
     st.markdown(
-        "Like the dataset's images, your picture was turned to gray, trimmed, shrunk "
+        "Like the dataset's images, your picture was turned gray, cropped, shrunk "
         f"to 28 pixels, and centered. {why}"
     )
 

@@ -111,7 +111,7 @@ class Copies(Lab):
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How many times the host waits with each way to move or to fetch",
+            alt="How many times the host waits for each way to move or fetch data",
         )
         st.markdown(self.words["waits"])
 

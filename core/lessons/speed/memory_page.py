@@ -41,8 +41,8 @@ class Memory(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
-        next_up = "" if peaks < WAYS else "; now timing each way"
-        text = f"Measured the peak memory of {peaks} of {WAYS} ways{next_up}"
+        next_up = "" if peaks < WAYS else ". Now timing each way"
+        text = f"Peak memory: {peaks} of {WAYS} ways measured{next_up}"
         return text, peaks / WAYS
 
     def gather(self, job: Job) -> MemoryLab | list[Peak]:
@@ -183,10 +183,10 @@ def mebibytes(size: int) -> str:
 
 
 def against(cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"{paired(cost.seconds, plain.seconds).by} times as long"
+    time = f"it takes {paired(cost.seconds, plain.seconds).by} times as long"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
-    return f"{cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory, {time}"
+    return f"{time}, with {cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory"
 
 
 def gradients(cost: MemoryCost) -> str:

@@ -513,7 +513,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
         )
     text = (
         f"The thick line with dots is for all test {samples}, and the thin line is for "
-        f"{trained} training {samples}. The time for the evaluations isn't counted."
+        f"{trained} training {samples}. Time spent on evaluation isn't counted."
     )
     people = " The gray lines show what people and a small CNN reach on this data."
     st.caption(text + people * references)
