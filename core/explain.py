@@ -365,8 +365,8 @@ def paragraphs(answer: Answer) -> Iterator[str]:
     yield f"How to check: {answer.check}"
     yield "What to write:\n" + "\n".join(f"    {x}" for x in answer.change.splitlines())
     kind, _, place = cause.see.partition(":")
-    seen = f"Mistakes?mistake={place}" if kind == "mistake" else place
-    yield f"In this app, see the page {seen}. Read more at {cause.read}"
+    seen = f"/Mistakes?mistake={place}" if kind == "mistake" else f"the {place} page"
+    yield f"In this app, see {seen}. Read more at {cause.read}"
     if answer.others:
         titles = (other.title for other in answer.others)
         yield "\n    ".join(["Other possible causes:", *titles])
