@@ -210,7 +210,5 @@ def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
 def _set_end(teacher: Teacher, class_id: str) -> None:
     day = st.session_state[f"ends_{class_id}"]
     at = datetime.combine(day, time()).timestamp() if day else None
-    told = (
-        f"set the class to be deleted on {day}" if day else "removed the deletion day"
-    )
+    told = f"scheduled the deletion for {day}" if day else "canceled the deletion"
     room().change(teacher, class_id, told, ends=at)

@@ -236,7 +236,7 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
     engine().cancel(job_id, words("teacher.cancelled"))
-    room().note(teacher, f"canceled a job of {who}")
+    room().note(teacher, f"canceled a job by {who}")
 
 
 def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
@@ -262,7 +262,7 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
 def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
     store().runs.withhold(run.id, run.visitor or "", not run.withheld)
     done = "showed" if run.withheld else "hid"
-    room().note(teacher, f"{done} the run of {description}")
+    room().note(teacher, f"{done} a run by {description}")
 
 
 def log(chosen: Class) -> None:

@@ -240,7 +240,7 @@ def _verified(data: bytes, name: str, origin: object) -> bytes:
     elif data[: len(header)] != header:
         problem = "does not begin with the right header for an IDX file"
     elif hashlib.sha256(data).hexdigest() != SHA256[name]:
-        problem = "was altered: its SHA-256 is not the published file's"
+        problem = "was altered: its SHA-256 differs from the published file's"
     else:
         return data
     raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")

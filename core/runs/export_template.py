@@ -28,14 +28,14 @@ EPOCHS = 5  # passes over the training set
 BATCH_SIZE = 64  # samples in a step
 LEARNING_RATE = 0.001  # with one-cycle, the peak
 WEIGHT_DECAY = 0.0
-CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
+CHANGES = dict[int, float]()  # learning rates set by hand, keyed by steps done
 SEED = 0  # for the weights and all random numbers in training
 THREADS = 1  # on the CPU; a different number rounds sums differently
-DATA = "data"  # folder of the files, which are downloaded if missing
+DATA = "data"  # the data's folder; missing files are downloaded
 
 # %% The device
 if DEVICE == "auto":
-    # The accelerator if there is one, else the CPU.
+    # The accelerator if there is one, otherwise the CPU.
     device = torch.device("cpu")
     if torch.accelerator.is_available():
         device = torch.accelerator.current_accelerator() or device
@@ -46,7 +46,7 @@ print(f"torch {torch.__version__} on {device}")
 
 # %% The data
 if TASK == "fashion-mnist":
-    # 60,000 images to train with and 10,000 to test, 28×28 pixels, ten kinds of
+    # 60,000 training images and 10,000 test images, 28×28 pixels, ten kinds of
     # clothes (https://github.com/zalandoresearch/fashion-mnist), 1 byte per pixel.
     PLACES = DATA, f"{DATA}/FashionMNIST/raw", "/usr/share/datasets/fashion-mnist"
 
@@ -113,7 +113,7 @@ if SCHEDULE == "one-cycle":
 if CHANGES:
     # inline core.steering
 
-    made, rate = 0, LEARNING_RATE  # steps so far, and the rate set last
+    made, rate = 0, LEARNING_RATE  # steps so far, and the latest rate
 
 # %% Train and test
 # After each epoch, test the model on all test samples at once. Never take the

@@ -20,7 +20,7 @@ EPOCHS = 5
 BATCH_SIZE = 64
 LEARNING_RATE = 0.001
 WEIGHT_DECAY = 0.0
-CHANGES = dict[int, float]()  # learning rates set by hand, after so many steps
+CHANGES = dict[int, float]()  # learning rates set by hand, keyed by steps done
 SEED = 0  # for the weights and all random numbers in training
 THREADS = 1  # on the CPU; a different number rounds sums differently
 
@@ -80,7 +80,7 @@ if SCHEDULE == "one-cycle":
 if CHANGES:
     # inline core.steering
 
-    made, rate = 0, LEARNING_RATE  # steps so far, and the rate set last
+    made, rate = 0, LEARNING_RATE  # steps so far, and the latest rate
 
 # %% Train and test
 for epoch in range(EPOCHS):

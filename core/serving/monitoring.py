@@ -198,7 +198,7 @@ class State(Collector):
     def collect(self) -> Iterator[Metric]:
         engine = self._engine()
         gone = missing(engine, self._store())
-        up = _gauge("up", "Whether a part responds", "part")
+        up = _gauge("up", "Whether each part responds", "part")
         for part in PARTS:
             up.add_metric([part], part not in gone)
         yield up

@@ -62,7 +62,7 @@ def _install() -> str:
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
         return (
-            "The simulated accelerator is not available where there is a real one, and "
+            "The simulated accelerator is not available beside a real accelerator, and "
             f"this process has {real}."
         )
     if version < OLDEST:

@@ -138,8 +138,8 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     assert store.runs.hide([run.id], "amber", False)  # its owner can't undo it
     assert store.runs.find("amber", status="finished", withheld=False) == []
     press(at, "hide_run")
-    assert f"canceled a job of {names['amber']}" in log(opened)
-    for what in ("hid the run of", "showed the run of"):
+    assert f"canceled a job by {names['amber']}" in log(opened)
+    for what in ("hid a run by", "showed a run by"):
         assert what in log(opened)
 
 

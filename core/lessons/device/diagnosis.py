@@ -209,7 +209,7 @@ def no_kfd(facts: Facts) -> Answer:
 
 
 def no_permission(facts: Facts) -> Answer:
-    """The AMD GPU has a driver, but this user may not use the GPU."""
+    """The AMD GPU has a driver, but this user isn't allowed to use it."""
     return facts.build == "ROCm" and facts.kfd and not facts.kfd_readable
 
 

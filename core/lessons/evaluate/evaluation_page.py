@@ -269,7 +269,7 @@ def confusion_chart(
         select=cell,
         fillOpacity=charts.either("datum.right", 0.3, 1),
         tooltip=charts.tips(true="True", predicted="Predicted", count="Images")
-        + charts.tips(".1%", share="Share of the true class"),
+        + charts.tips(".1%", share="Share of the class's images"),
         stroke=alt.condition(cell, *stroke, empty=False),
         strokeWidth=alt.value(2),
     ).properties(height=MATRIX_HEIGHT)

@@ -61,7 +61,7 @@ def stepper(task: str, model: str, device: str) -> None:
             with right:
                 _memories(stepped, place)
             draw(stepped, place)
-        figures.caption("Seed 0, batches of 64, AdamW with its defaults.", stepped)
+        figures.caption("Seed 0, batches of 64, AdamW's default settings.", stepped)
 
 
 def _buttons(number: int, place: int) -> None:

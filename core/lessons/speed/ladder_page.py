@@ -279,7 +279,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
             for c in counts
         ),
         ("Rung", "Host waits", "Copies", "MB copied", "Operations"),
-        alt="Waits, copies, bytes, and operations of each rung",
+        alt="Waits, copies, bytes, and operations for each rung",
         column_config={
             "Host waits": st.column_config.ProgressColumn(
                 format="%d", min_value=0, max_value=most or 1
