@@ -84,8 +84,8 @@ def resolve_timed(name: str) -> torch.device:
     """Like `resolve`, but refuses the simulated accelerator, which is never timed."""
     if name == SIMULATED:
         raise UntimedError(
-            "The simulated accelerator follows the rules of a GPU, but not its speed, "
-            "so nothing is timed on it."
+            "The simulated accelerator follows a GPU's rules, but doesn't have a GPU's "
+            "speed, so nothing is timed on it."
         )
     return resolve(name)
 

@@ -220,7 +220,7 @@ class Room(Gate):
             raise ExplainedError(words("room.size"))
         name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
         made = self._classes.create(name, size, rules)
-        self.note(teacher, f"made the class {made.name} for up to {size}", made.id)
+        self.note(teacher, f"made the class {made.name} with {size} seats", made.id)
         return made
 
     def start(self, teacher: Teacher, class_id: str) -> None:

@@ -165,7 +165,7 @@ def test_every_act_is_logged_the_newest_first(store, room, opened):
         "made it larger",
         "paused the queue",
         "opened the class",
-        "made the class Physics 9B for up to 30",
+        "made the class Physics 9B with 30 seats",
     ]
     assert {act.who for act in store.classes.acts()} == {"Ms Bird"}
 

@@ -50,8 +50,8 @@ ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
 KINDS = {
     b"\x89PNG": "a PNG image",
-    b"\x89HDF": "an HDF5 file, the format of Keras",
-    b"GGUF": "a GGUF file, the format of llama.cpp",
+    b"\x89HDF": "an HDF5 file, perhaps from Keras",
+    b"GGUF": "a GGUF file for llama.cpp",
     b"\x1f\x8b": "a gzip archive",
     b"\x80": "a plain pickle, which is a program",
     b"": "an unknown kind of file",
@@ -91,7 +91,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
             "else was affected. Unless the machine is very busy, the file is probably "
-            "not a checkpoint of these models"
+            "not a checkpoint of our models"
         ) from None
 
 

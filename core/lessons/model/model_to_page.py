@@ -92,7 +92,7 @@ def draw(model: str, device: str) -> None:
             (
                 f"{len(buffers)} of these tensors are **buffers**, such as "
                 f"`{buffers[0]}`. They hold batch norm's running averages and "
-                "the number of batches behind these averages. "
+                "the number of batches averaged. "
                 if buffers
                 else f"{words('buffers.none')} "
             )

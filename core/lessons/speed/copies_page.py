@@ -30,7 +30,7 @@ class Copies(Lab):
         return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
 
     def progress(self, _: Job) -> str:
-        return "Measuring, which takes only a few seconds"
+        return "Measuring. This takes only a few seconds."
 
     def chart(self, lab: CopiesLab) -> None:
         frame = figures.readings(lab.copied, "pieces", microseconds=1e6)

@@ -87,7 +87,7 @@ class Memory(Lab):
             "same forward pass with gradients. Each layer's output is freed as soon "
             "as the next layer has used it.",
             f"**inference_mode**: {against(costs['inference_mode'], plain)}. This mode "
-            "also skips autograd's bookkeeping, which you notice when each call is "
+            "also skips autograd's bookkeeping, which matters when each call is "
             "short.",
         ]
 

@@ -477,7 +477,7 @@ def _losses(shown: Sequence[Run]) -> None:
         ),
         height=MIDDLE,
         key="chart_losses",
-        alt=f"Training loss over {AXES[x].lower()}; runs drawn: {len(drawn)}",
+        alt=f"Training loss over {AXES[x].lower()}, with a line for each run",
     )
 
 
