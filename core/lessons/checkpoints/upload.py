@@ -242,8 +242,8 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
-                f"The file holds a {type(content).__name__}, not a state_dict. A "
-                "state_dict is a dictionary of names and tensors"
+                f"The file holds a value of type {type(content).__name__}, not a "
+                "state_dict. A state_dict is a dictionary of names and tensors"
             )
         inside = [key for key in WRAPPERS if isinstance(content.get(key), dict)]
         if not inside:

@@ -100,7 +100,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "made on a device": (made_on_a_device, "`torch.cuda.FloatTensor`, which no"),
     "an endless global": (endless_global, "bbb…`, which no state_dict contains"),
-    "two archives": (lambda: zip64(saved([ONE]), GOOD), "one list, not a state"),
+    "two archives": (lambda: zip64(saved([ONE]), GOOD), "type list, not a state"),
     "thousands of tensors": (
         lambda: saved({f"layer{i}": torch.zeros(1) for i in MANY}),
         "entries",
@@ -159,8 +159,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "sparse": (lambda: with_first(lambda _: sparse()), "sparse"),
     "quantized": (lambda: with_first(lambda _: quantized()), "quantized"),
     "meta": (lambda: with_first(lambda t: t.to("meta")), "meta"),
-    "a tensor": (lambda: saved(ONE), "one Tensor, not a state_dict"),
-    "a list": (lambda: saved([ONE]), "one list, not a state_dict"),
+    "a tensor": (lambda: saved(ONE), "type Tensor, not a state_dict"),
+    "a list": (lambda: saved([ONE]), "type list, not a state_dict"),
     "no tensors": (lambda: saved({"epoch": 3}), "no tensor"),
     "empty wrappers": (
         lambda: saved({"state_dict": {"model": {"net": {"module": {}}}}}),
