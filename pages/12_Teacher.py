@@ -32,7 +32,7 @@ with explained("The class can't be read right now"):
             "What they may do": partial(rules.draw, chosen),
             "Guesses": partial(guesses.reveal, chosen),
             "Questions": partial(questions.draw, chosen),
-            "Afterwards": partial(handout.draw, chosen),
+            "Afterward": partial(handout.draw, chosen),
             "Log": partial(teacher.log, chosen),
         }
     )

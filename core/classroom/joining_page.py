@@ -75,7 +75,7 @@ def _ask_in(opened: Class | None) -> None:
         st.subheader(f"Join {name}", anchor=False)
         if not fits:
             st.text_input(
-                "The code that your teacher shows",
+                "The code that your teacher gave you",
                 key="class_code",
                 placeholder="lusab-babad",
                 max_chars=40,

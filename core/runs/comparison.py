@@ -106,6 +106,9 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
+    faster, more, better = "faster", "more", "better"
+    if len(finished) > 2:
+        faster, more, better = "the fastest", "the most", "the best"
     goal, winner, when = level(finished), None, ""
     to = f"to reach {goal:.0%}" if goal else "in all"
     speed = (
@@ -124,7 +127,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         if gain.winner is not None:
             winner, when = first, f" {APART}"
             speed = (
-                f"{one} is the fastest: {took} {to}, {gain.ratio:.1f}× as fast as "
+                f"{one} is {faster}: {took} {to}, {gain.ratio:.1f}× as fast as "
                 f"{two}, which took {longer}."
             )
     speed += diverged
@@ -135,8 +138,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
             f"{_quality(others[0]):.2%}.**{when} On {_samples(best):,} test images, "
             f"chance alone can make a difference of {noise:.1%}."
         )
-    most = "the most accurate" if best.config.has_images else "the best"
-    who = f"{called[best.id]} is {'also ' * (best is winner)}{most}"
+    rank = f"{more} accurate" if best.config.has_images else better
+    who = f"{called[best.id]} is {'also ' * (best is winner)}{rank}"
     return f"**{capitalized(speed)} {capitalized(who)}: {cost}.**{when}"
 
 

@@ -120,7 +120,7 @@ def test_a_lesson(school, person, tmp_path):
     expect(teacher.get_by_text("8 have joined. Nobody is stuck.")).to_be_visible(
         timeout=SLOW
     )
-    teacher.get_by_role("tab", name="Afterwards").click()
+    teacher.get_by_role("tab", name="Afterward").click()
     with teacher.expect_download() as file:
         key(teacher, "class_csv").click()
     file.value.save_as(tmp_path / "class.csv")

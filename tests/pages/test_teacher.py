@@ -176,7 +176,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
     assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Questions")
     assert "0 of 1 people got it right" in texts(at.markdown)
-    open_tab(at, "Afterwards")
+    open_tab(at, "Afterward")
     press(press(at, "delete_class"), "sure")
     assert store.classes.all() == []
     assert store.runs.get(f"{opened.id} kept") is None

@@ -20,10 +20,10 @@ def numbers(monkeypatch):
 def test_runs_are_named_with_the_settings_that_differ_if_few_do():
     before = run("1", 3.0, 0.9)
     told = progress.finding(before, run("2", 1.0, 0.9, batch_size=256))
-    assert told.startswith("**Run 2 (batch 256) is the fastest: 1.0 s to reach 90%, 3")
+    assert told.startswith("**Run 2 (batch 256) is faster: 1.0 s to reach 90%, 3")
     assert "as fast as run 1 (batch 64)" in told
     many = run("2", 1.0, 0.9, model="cnn", epochs=5, augment=True)
-    assert progress.finding(before, many).startswith("**Run 2 is the fastest")
+    assert progress.finding(before, many).startswith("**Run 2 is faster")
 
 
 def test_before_the_end_there_is_a_question_in_its_place():
