@@ -142,7 +142,7 @@ def test_an_entry_is_a_question(parse):
     [
         ('key = "one"', "", "question 1 of Device has no 'key'"),
         ('text = "Which?"', 'text = ""', "question 1 of Device has no 'text'"),
-        ('text = "Which?"', "text = 3", "question 1 of Device: 'text' must be a text"),
+        ('text = "Which?"', "text = 3", "question 1 of Device: 'text' must be text"),
         ('text = "Which?"', 'txt = "?"', "question 1 of Device has no 'text'"),
         ("[Device.right]\n", "[Device.rite]\n", "Device has no 'right'"),
         ('"this" = "Since."', '"this" = ""', "Device: the answer 'this' has no reply"),
