@@ -1,4 +1,4 @@
-"""The app below a path of its own, and inside another site's page."""
+"""The app under a path of its own, and inside another site's page."""
 
 import re
 from collections.abc import Iterator
