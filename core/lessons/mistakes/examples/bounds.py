@@ -1,4 +1,4 @@
-"""Loud: too much for the memory, and a label outside the classes of a loss."""
+"""Loud: too much for the memory, and a label outside a loss's range of classes."""
 
 import torch
 from torch import nn
