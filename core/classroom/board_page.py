@@ -81,8 +81,8 @@ def headline(standings: Standings) -> str:
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
     reached = len(standings.order)
-    have = f"{reached} of {len(standings.names)} {'has' if reached == 1 else 'have'}"
-    done = f"{have} a place so far" if reached else "Nobody has a place yet"
+    have = f"{reached} of {len(standings.names)} {'is' if reached == 1 else 'are'}"
+    done = f"{have} ranked so far" if reached else "Nobody is ranked yet"
     return f"The quest: {goal}. {done}."
 
 

@@ -57,7 +57,7 @@ class Rules:
         RunConfig.with_recipe(**self.settings)
         for name, value in self.settings.items():
             if why := self.refusal(name, value):
-                raise ValueError(f"A fixed setting breaks a limit. {why}")
+                raise ValueError(f"A fixed setting conflicts with a limit. {why}")
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _table(
     figures.table(
         rows,
         ("Name", "Page", "Runs", "Best", "Seconds"),
-        alt="Each member's open page, number of runs, and best run",
+        alt="Each member's current page, number of runs, and best run",
         column_config={"Best": right, "Seconds": right},
     )
 

@@ -70,8 +70,8 @@ NETWORK_TIMEOUT_SECONDS = 8.0  # of silence
 DOWNLOAD_SECONDS = 900.0  # in all, which is enough at 35 kB/s
 PIECE_SECONDS = 0.1
 OTHER_WAYS = (
-    "You can also install Debian's package dataset-fashion-mnist, or put the four "
-    "files into a folder and set FASHION_MNIST_DIR to that folder."
+    "You can also install the Debian package dataset-fashion-mnist, or put the four "
+    "files in a folder and set FASHION_MNIST_DIR to that folder."
 )
 
 

@@ -29,7 +29,7 @@ def size(text: str) -> int:
     """Bytes of a text such as "8GB", "64 MiB" or "1500000"."""
     match = re.fullmatch(r"([\d.]+)\s*([KMG]?)(i?)B?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 8GB")
+        raise argparse.ArgumentTypeError(f"must be a size such as 8GB, not {text!r}")
     number, unit, binary = match.groups()
     factor = UNITS[unit.upper()]
     exponent = len(str(factor)) // 3

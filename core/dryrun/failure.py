@@ -77,7 +77,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         message = message.strip().splitlines()[-1].partition(": ")[2]
     if leaf := lost_leaf(error, origins):
         culprit = leaf
-        why = "gradients stay with the original tensor, and this is a copy"
+        why = "this line makes a copy, and only the original gets a gradient"
     elif "forked" in message:
         why = "a worker process can't use the GPU, so move the batch in the loop"
     elif "out of memory" in message:

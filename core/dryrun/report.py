@@ -194,7 +194,7 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
         yield from _memory(memory)
     if growth := report["growth"]:
         keeps = growth["keeps_graph"]
-        why = "This line keeps the graph" if keeps else "The tensors are made here"
+        why = "This line holds on to the graph" if keeps else "Tensors are made here"
         more = max(0, growth["bytes_a_step"])
         what = f"Memory grows by {_size(more)}" if more else "The graph grows"
         yield f"{what} in each step. {why}:"
@@ -223,7 +223,7 @@ def _memory(memory: dict[str, Any]) -> Iterator[str]:
     yield f"At their peak, the tensors take {_size(memory['peak'])} of memory{parts}."
     if memory["fits"] is not None:
         fits = "fit" if memory["fits"] else "do not fit"
-        yield f"The tensors {fits} into {_size(memory['limit'])}."
+        yield f"The tensors {fits} in {_size(memory['limit'])}."
     if memory["largest_batch"] is not None:
         most, rows = memory["largest_batch"], memory["batch_size"]
         yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."

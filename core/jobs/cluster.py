@@ -224,7 +224,7 @@ async def local(tls: Security) -> None:
 
 async def schedule(host: str, port: int, tls: Security) -> None:
     async with listening(host, port, tls) as scheduler:
-        print(f"The scheduler listens at {scheduler.address}", flush=True)
+        print(f"The scheduler is listening at {scheduler.address}", flush=True)
         await scheduler.finished()
 
 
@@ -289,7 +289,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
-        description="Start a scheduler and workers. They end when the input closes.",
+        description="Start a scheduler and workers. They stop when stdin closes.",
         parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")

@@ -20,7 +20,7 @@ def check() -> None:
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
     here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))
-    require(torch.equal(here, there), "training gives different numbers from the CPU")
+    require(torch.equal(here, there), "training gives other numbers than on the CPU")
     require(memory.allocated <= before, "memory is not released")
 
     moved, file = inputs.to(SIMULATED), io.BytesIO()

@@ -62,8 +62,8 @@ def _install() -> str:
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
         return (
-            "The simulated accelerator is not available beside a real accelerator, and "
-            f"this process has {real}."
+            "The simulated accelerator is not available alongside a real accelerator, "
+            f"and this process has {real}."
         )
     if version < OLDEST:
         return (

@@ -13,7 +13,7 @@ from core.store.database import Database
 
 NO_TOOL = (
     "To copy a Postgres database, the app needs {tool}, which is not installed here. "
-    "Install Debian's postgresql-client, or run {tool} on the database's server."
+    "Install postgresql-client (on Debian), or run {tool} on the database server."
 )
 
 

@@ -58,7 +58,7 @@ def address(given: str | None = None) -> sa.URL:
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
         raise StoreError(
-            f"DATABASE_URL must be a database's address: {FORMS}."
+            f"DATABASE_URL must be the address of a database: {FORMS}."
         ) from None
     kind = url.get_backend_name()
     in_memory = kind == "sqlite" and url.database in (None, "", ":memory:")
@@ -222,8 +222,8 @@ class Database:
         except CommandError:
             raise StoreError(
                 f"The database {self.where} was made by a newer version of this app, "
-                "or by a version that is too old to upgrade. Update the app, or set "
-                "DATABASE_URL to another database."
+                "or by a version so old that the database can't be upgraded. Update "
+                "the app, or set DATABASE_URL to another database."
             ) from None
         finally:
             self._foreign_keys(connection, "ON")

@@ -89,4 +89,4 @@ def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> s
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
     is_sure = len(fitting) == 1
-    return "You guessed right." if is_sure else "Your guess fits the measured range."
+    return "You guessed right." if is_sure else "Your guess fits the measurements."

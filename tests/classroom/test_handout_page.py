@@ -66,7 +66,7 @@ def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
     nameless = [point._replace(name="") for point in FULL["points"]]
     assert "</b>: ANN, default" in page(**FULL | {"points": nameless})
     one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0)]})
-    assert "The best accuracy is 50.00%. Nobody has a place in the quest yet." in one
+    assert "The best accuracy is 50.00%. Nobody is ranked in the quest yet." in one
     assert Elements(one).begun.count("circle") == 1
 
 

@@ -86,7 +86,7 @@ def test_a_job_that_breaks_a_rule_is_refused_in_a_sentence(rules, arguments, sai
         ({"fixed": {"size": "1"}}, "no setting size"),
         ({"fixed": {"epochs": "many"}}, "Epochs must be a whole number"),
         ({"fixed": {"task": "regression", "model": "cnn"}}, "Model must be"),
-        ({"fixed": {"epochs": "9"}, "epochs": 5}, "breaks a limit. In this class"),
+        ({"fixed": {"epochs": "9"}, "epochs": 5}, "conflicts with a limit. In this"),
     ],
 )
 def test_invalid_rules_are_refused_when_they_are_made(given, said):

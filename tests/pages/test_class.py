@@ -134,7 +134,7 @@ def test_members_see_everybodys_best_and_their_own_place(opened):
     train(*((f"{made.id} {name}", at) for name, at in runs))
     for at in (first.run(), second.run()):
         assert "leads: 80.0% in 10.5 s.**" in said(at)
-        assert "2 of 2 have a place so far" in said(at)
+        assert "2 of 2 are ranked so far" in said(at)
         assert "Of 2 guesses, 2 were “A card”" in said(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1

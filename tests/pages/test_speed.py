@@ -51,7 +51,7 @@ def test_a_guess_whose_readings_overlap_with_the_best_is_not_wrong():
     near = replace(slow, seconds=(*slow.seconds[:2], fast.seconds[2] / 2))
     at = show_lab("loader", replace(samples.LOADER, direct=(near, fast)), 0)
     assert "whether this is really faster than no workers" in texts(at.success)
-    assert "Your guess fits the measured range" in texts(at.success)
+    assert "Your guess fits the measurements" in texts(at.success)
 
 
 def test_a_loader_lab_without_time_asks_for_more():

@@ -115,7 +115,7 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     field("number_input", "value_epochs_").set_value(3)
     field("toggle", "fixed_epochs_").set_value(True)
     press(at, "save_rules")
-    assert "breaks a limit" in texts(at.warning)
+    assert "conflicts with a limit" in texts(at.warning)
     assert server.room().open.rules == rules
 
 

@@ -114,7 +114,7 @@ def training(move: str, end: str) -> str:
 
 RUNS = {  # a script, and the lines and words of what is found by running it
     MOVES: [(7, "This copy on the device is")],
-    training(".to(device)", ""): [(13, "keeps the graph")],
+    training(".to(device)", ""): [(13, "holds on to the graph")],
     training(".to(device)", ".item()"): [(13, "the CPU waits here")],
     training(".to(device)", ".detach()"): [],
     training("", ".detach()"): [(5, "so the model was trained on the CPU")],

@@ -13,7 +13,7 @@ PATCHES = {
     "real": (
         "import torch; torch.accelerator.is_available = lambda: True; "
         "torch.accelerator.current_accelerator = lambda: torch.device('cuda'); ",
-        "not available beside a real accelerator, and this process has cuda. False",
+        "not available alongside a real accelerator, and this process has cuda. False",
     ),
     "old": (
         "import torch; torch.__version__ = '2.9.1'; ",

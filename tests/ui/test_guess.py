@@ -44,7 +44,7 @@ def test_before_it_is_measured_there_is_only_a_guess():
     ("right", "said"),
     [
         (("Rye",), "You guessed right."),
-        (("Rye", "Wheat"), "Your guess fits the measured range."),
+        (("Rye", "Wheat"), "Your guess fits the measurements."),
         (("Wheat",), "You guessed: rye."),
     ],
 )

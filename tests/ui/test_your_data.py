@@ -93,7 +93,7 @@ def test_nothing_is_deleted_before_it_is_confirmed(store, monkeypatch):
     at = draw(monkeypatch, "me")
     at.button(key="delete_my_data").click().run()
     assert not at.exception
-    assert "1 run, with curves and models" in at.markdown[-1].value
+    assert "1 run, including curves and models" in at.markdown[-1].value
     assert store.visitors.get("me")
 
 
