@@ -42,7 +42,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
         "x = torch.rand(3)\nx.to(device)\nmodel(x)"
     )
     page.get_by_role("button", name="Check my script").click()
-    expect(page.get_by_text("1 found, 1 of them sure")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("1 found, 1 marked “Sure”")).to_be_visible(timeout=SLOW)
     expect(page.locator("li.marked")).to_have_count(1)
     script.fill("")
     script.press_sequentially("for r in x:\nc")  # no shortcut of Streamlit's

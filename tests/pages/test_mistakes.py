@@ -227,7 +227,7 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
         at, "for x, y in batches:\n    loss(x, y).backward()\n    optimizer.step()"
     )
     assert not at.exception
-    assert "1 found, 1 of them sure" in texts(at.markdown)
+    assert "1 found, 1 marked “Sure”" in texts(at.markdown)
     assert "**Line 3**" in texts(at.markdown)
     links = [each.proto.query_string for each in at.get("page_link")]
     assert "mistake=no_zero_grad" in links

@@ -124,7 +124,7 @@ def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
     ("backend", "said", "instead"),
     [
         ("CPU", "", False),
-        ("CUDA", "the app gives a run only one", True),
+        ("CUDA", "the app gives each run only one", True),
         ("ROCm", "Unless each rank has its own GPU", True),
         ("MPS", "works only with NVIDIA and AMD GPUs", False),
     ],

@@ -232,7 +232,7 @@ def test_a_rung_that_is_not_measured_says_why_and_asks_for_no_guess(rung, said):
 def test_a_cancelled_climb_keeps_its_rungs():
     at = climb("cancelled", 3, ladder_show_all=True)
     assert "canceled after 3 of 14 rungs" in status(at)
-    assert "you don't get that comparison" in texts(at.markdown)
+    assert "you won't get that comparison" in texts(at.markdown)
     assert len(at.dataframe[0].value) == 3
 
 

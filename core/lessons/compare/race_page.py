@@ -179,7 +179,7 @@ class RaceLab(Lab):
                 ),
                 heat_chart(race.candidates, title, None if race.trials else 1),
                 key=f"race_{loop}{self.suffix}",
-                alt=f"Seconds of {loop} in each contender's heats, and their median",
+                alt=f"Seconds of {loop} in each heat, and each contender's median",
             )
         st.caption(self.words["bars"])
 

@@ -72,7 +72,7 @@ class TimingPitfalls(Lab):
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
                 {names[way]: bad for way, bad in misleads.items()},
             ),
-            alt="Milliseconds of each call for three ways of timing, on a log scale",
+            alt="Milliseconds of each call, timed in three ways, on a log scale",
         )
 
     def lines(self, lab: TimingLab) -> None:

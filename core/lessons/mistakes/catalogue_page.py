@@ -63,7 +63,7 @@ PANEL = JobPanel(
     "The mistake",
     "run_mistake",
     icon=":material/play_arrow:",
-    failed="The mistake was not run",
+    failed="The mistake could not be run",
     cancelled="Canceled. You can run the mistake again whenever you like.",
     lane="lab",
     several=True,

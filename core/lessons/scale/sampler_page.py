@@ -23,7 +23,7 @@ def draw() -> None:
     guessed = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
     if guess.missing(guessed):
         return
-    with explained("The orders can't be drawn"):
+    with explained("The orders can't be shown"):
         orders: Orders = ask_once("core.lessons.scale.sampler:both", IMAGES)
         chart, beside = st.columns(SIDES)
         chart.altair_chart(

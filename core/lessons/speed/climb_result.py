@@ -73,7 +73,7 @@ class Climb:
 
     def __post_init__(self) -> None:
         if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
-            raise ValueError("The ladder needs a task and a model for images.")
+            raise ValueError("The ladder needs an image task and an image model.")
         problems = [
             f"{name.capitalize()} must be from {low:,} to {high:,}, not {value:,}."
             for name, (low, high) in RANGES.items()

@@ -53,7 +53,7 @@ class Copies(Lab):
         curve = charts.lines(chart, points=50, band=True)
         st.altair_chart(
             (curve + times).properties(height=260),
-            alt="Time to copy the same bytes by number of pieces, on logarithmic axes",
+            alt="Time to copy the same bytes, by number of pieces, on logarithmic axes",
         )
 
     def finding(self, lab: CopiesLab) -> Finding:
@@ -91,7 +91,7 @@ class Copies(Lab):
             st.markdown(f"**Fetching one number in each of {steps:,} steps**")
             st.altair_chart(
                 charts.bars(rows, x, "time:N", color=color),
-                alt="Milliseconds of three ways to fetch one number in each step",
+                alt="Milliseconds for fetching one number in each step, in three ways",
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
@@ -111,7 +111,7 @@ class Copies(Lab):
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How many times the host waits for each way to move or fetch data",
+            alt="How many times the host waits in each way of moving or fetching data",
         )
         st.markdown(self.words["waits"])
 

@@ -212,7 +212,7 @@ def progress(job: Job) -> str:
         return words("ladder.comparing", now=now, pairs=pairs)
     title = BY_NAME[now.rung].title
     if not now.epoch and now.rung in rungs_page.COMPILED:
-        return f"{title}: building its kernels, which can't be interrupted"
+        return f"{title}: building its kernels (this can't be interrupted)"
     if not now.epoch:
         return f"{title}: setting up"
     return f"{title}: epoch {now.epoch} of {wanted.epochs}, step {now.step:,}"

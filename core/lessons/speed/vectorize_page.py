@@ -55,7 +55,7 @@ class Vectorize(Lab):
         color = charts.hues("way", hues, hues.values(), columns=2)
         st.altair_chart(
             charts.dots(rows, x.title("Time, logarithmic"), "time:N", 20, color=color),
-            alt="Time of each way by number of points, on a log scale",
+            alt="Each way's time, by number of points, on a log scale",
         )
 
     def finding(self, lab: VectorizeLab) -> Finding:
