@@ -86,9 +86,9 @@ class Cause:
     read: str  # an address
     example: str
     said: str = ""  # how people describe the error, one sentence per line
-    name: str = ""  # regular expression that finds a name in the learner's line
+    name: str = ""  # regular expression; it finds a name in the line or the message
     names: str = "tensor"  # what to call it without a name
-    at: str = ""  # regular expression that the learner's line has to match
+    at: str = ""  # regular expression for the learner's line or the innermost line
 
     @cached_property
     def folded(self) -> list[list[str]]:
@@ -173,7 +173,7 @@ def explain(text: str) -> Answer:
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
         return Answer("unknown", known().none["empty"])
-    lines, line, where = _without_frames(text)
+    lines, line, innermost, where = _without_frames(text)
     begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
     starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
@@ -184,7 +184,7 @@ def explain(text: str) -> Answer:
     messages = own or ["\n".join(messages)] * bool(messages)
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
-        found, strange = _worded(message, line or text)
+        found, strange = _worded(message, f"{line}\n{innermost}" if line else text)
         if strange:
             return Answer("unrelated", known().none["unrelated"])
         if found:
@@ -209,26 +209,27 @@ def explain(text: str) -> Answer:
     return Answer("unknown", known().none["unknown"])
 
 
-def _without_frames(text: str) -> tuple[list[str], str, str]:
-    """The lines outside of frames; the learner's last line of code, and its place."""
-    kept, own, where, skip, file = [], "", "", False, ""
+def _without_frames(text: str) -> tuple[list[str], str, str, str]:
+    """The lines outside of frames; the learner's and the last line of code; a place."""
+    kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
         if not NAMED.match(line) and (frame := FRAME.match(line)):
             file, skip = frame["file"] or line, True
             number = frame["line"]
         elif arrow := ARROW.match(line):
-            if not LIBRARY.search(file):
-                own = arrow["code"]
+            code = arrow["code"]
+            own = own if LIBRARY.search(file) else code
         elif skip and not NAMED.match(line):
+            code = line.strip()
             if not LIBRARY.search(file):
-                own = line.strip()
+                own = code
                 where = f"{Path(file).name}, line {number}" if number else ""
             skip = False
         elif set(line) - set("^~ -") and not re.match(r"\s*\d+ ", line):
             kept.append(line)
             skip = False
-    return kept, own, where
+    return kept, own, code, where
 
 
 def _length(parts: Sequence[str], text: str) -> int:
@@ -244,17 +245,17 @@ def _length(parts: Sequence[str], text: str) -> int:
     return sum(map(len, parts))
 
 
-def _worded(message: str, line: str) -> tuple[list[Cause], bool]:
+def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
     """The causes whose wordings the message has, and whether it is unrelated.
 
     Longer wordings come first, and causes that ask for a line before causes that don't.
-    Without a line of the learner's, this line may be anywhere in the text.
+    `code` is the learner's line and the innermost line, or else the whole text.
     """
     text = fold(message)
     found = {
         cause: longest
         for cause in known().causes.values()
-        if re.search(cause.at, line)
+        if re.search(cause.at, code)
         and (longest := max((_length(each, text) for each in cause.folded), default=0))
     }
     if _fits(message):
@@ -323,9 +324,8 @@ def _answer(
     kind: str, causes: list[Cause], message: str, line: str, where: str
 ) -> Answer:
     cause, *others = causes
-    name = cause.names
-    if cause.name and (found := re.search(cause.name, line)):
-        name = next(filter(None, found.groups()), name)
+    found = re.search(cause.name, f"{line}\n{message}")
+    name = next(filter(None, found.groups() if found else ()), cause.names)
     devices = dict.fromkeys(each.lower() for each in DEVICE.findall(message))
     shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", message)
     fill = {

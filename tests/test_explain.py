@@ -42,7 +42,7 @@ STUMBLES = {  # the commonest stumbles around devices, as one would tell or past
     "can't convert cuda tensor to numpy": "numpy_on_device",
     "can't call numpy() on tensor that requires grad": "numpy_requires_grad",
     "Attempting to deserialize object on a CUDA device": "cuda_checkpoint",
-    'Missing key(s) in state_dict: "module.conv.weight"': "module_prefix",
+    'Missing key(s) in state_dict: "module.conv.weight"': "module_missing",
     'Unexpected key(s) in state_dict: "_orig_mod.conv.weight"': "orig_mod_prefix",
     "UnpicklingError: Weights only load failed": "pickle_refused",
     "expected scalar type Float but found Double": "dtype_mismatch",
