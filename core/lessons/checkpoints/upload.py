@@ -111,7 +111,7 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
     except Exception as error:
         if is_out_of_memory(error):
             limit = f"the limit of {MEMORY_BYTES / 1e6:.0f} MB"
-            raise _refusal(f"Opening the file takes more memory than {limit}") from None
+            raise _refusal(f"Opening the file needs more memory than {limit}") from None
         raise _damaged(f"reading it raised {type(error).__name__}") from None
 
 
@@ -122,7 +122,7 @@ def _refusal(why: str) -> ExplainedError:
 def _damaged(why: str) -> ExplainedError:
     return ExplainedError(
         f"The file is truncated or damaged: {why}. Copy or download the file again, "
-        "and compare its size with the original's size."
+        "and compare its size with the size of the original."
     )
 
 
@@ -137,7 +137,7 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
         return "a zip file from torch.save", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
         _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
-        return "a torch.save file in the format before torch 1.6", *_read_torch(data)
+        return "a torch.save file in torch's pre-1.6 format", *_read_torch(data)
     if data[8:9] == b"{":
         return "safetensors", _read_safetensors(data), {}
     what = next(kind for start, kind in KINDS.items() if data.startswith(start))

@@ -139,7 +139,7 @@ def confusion(shown: Run, found: Evaluation) -> None:
         true, predicted = worst
         count, images = found.confusion[true][predicted], found.classes[true].images
         st.markdown(
-            f"**Most common mistake: {names[true]} mistaken for {names[predicted]}**, "
+            f"**Most common mistake: {names[true]} taken for {names[predicted]}**, "
             f"{count:,} of {images:,}"
             if count
             else "**All images are classified correctly.**"

@@ -123,8 +123,8 @@ def _steps(picture: Picture) -> None:
     if picture.negated:
         why = "We also inverted it, because its background is brighter than the object."
     st.markdown(
-        "Like the dataset's images, your picture was turned gray, cropped, shrunk "
-        f"to 28 pixels, and centered. {why}"
+        "Like the dataset's images, your picture was converted to gray, cropped, "
+        f"shrunk to 28 pixels, and centered. {why}"
     )
 
 

@@ -132,7 +132,7 @@ def _sizes() -> None:
     epochs = sizes()
     many, whole = epochs[0][0], epochs[-1][0]
     st.markdown(
-        "We just trained one epoch on the sprites with each batch size. After "
+        "We just trained for one epoch on the sprites with each batch size. After "
         f"{many.steps:,} steps, the model gets **{many.accuracy:.0%}** of the test "
         f"images right. With all {whole.batch_size:,} images at once, the model gets "
         f"**{whole.accuracy:.0%}** right after {format.counted(whole.steps, 'step')}. "
@@ -179,6 +179,6 @@ def _one_kind() -> None:
 
 def forget_a_move() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("Forget a move on purpose:", width="content")
+        st.markdown("Leave out a move on purpose:", width="content")
         for name, slug in FORGOTTEN.items():
             link_to(slug, name, help=BY_SLUG[slug].title, width="content")
