@@ -22,10 +22,12 @@ from typing import Any
 
 FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text's end is read; the error is there
-MOST_OF_A_SENTENCE = 400  # characters; longer texts are logs
+MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams, if the text is garbled
 LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # similarity of a sentence to a cause's
 LEAST_SAID = 12  # how much a sentence has to tell; "my gpu" tells less
+MOST_SAID = 80  # how much one sentence tells; a text that tells more has several
+LONG_TO_SHORT = 1.76  # brings the scores of a long text to the level of a sentence's
 MARGIN = 0.12  # to be sure, the next cause has to be this much less similar
 LEAST_OF_A_PIECE = 16  # letters of a wording, if no more was pasted
 MOST_OTHERS = 2
@@ -51,14 +53,13 @@ LIBRARY = re.compile(
 )
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
 ABOUT = re.compile(
-    r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|dataloader|autograd"
-    r"|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers|\bloss"
-    r"|\btraining\b|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation|\baten\b"
-    r"|\bc10|\w-dimensional|pin memory|\bmps|metal|\bcpu\b|vram|\brtx|\bfp16|bf16"
-    r"|float16|\bxpu|attention|loader\b|paging|runtimeerror|cores\b|inference|parallel"
-    r"|float\d\d|\bddp\b|dropout|internal assert|elastic|multiprocessing|\bhidden"
-    r"|\btarget\b|\bgtx|tpu|jetson|accurac|neural|\bcnn\b|\beval\b|\branks?\b"
-    r"|checkpoints|\bram\b"
+    r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|loader|autograd|metal"
+    r"|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers|\bloss|\btraining\b"
+    r"|\bmodel|epoch|\bbatch|scalar|\boptim|killed|segmentation|\baten\b|\bc10|\bmps"
+    r"|\w-dimensional|pin memory|\bcpu\b|\bv?ram\b|\b[rg]tx|\bfp16|bf16|float\d\d|\bxpu"
+    r"|attention|paging|runtimeerror|cores\b|inference|parallel|\bddp\b|dropout|elastic"
+    r"|internal assert|multiprocessing|\bhidden|\btarget\b|tpu|jetson|accurac|neural"
+    r"|\bcnn\b|\beval\b|\branks?\b|checkpoints"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -141,6 +142,20 @@ class Knowledge:
         """How much the words tell: a word tells more if fewer causes have it."""
         return sum(math.log(1 + len(self.said) / (self.counts[w] + 0.5)) for w in words)
 
+    @cached_property
+    def evidence(self) -> dict[str, dict[str, float]]:
+        """How much each word of a cause's entry speaks for this cause (Okapi BM25)."""
+        evidence = {}
+        for slug, cause in self.causes.items():
+            entry = _words(f"{cause.title} {cause.why} {cause.check}", self.words)
+            uses = Counter(w for said in [*self.said[slug], entry] for w in said)
+            # A word that a long entry uses once says less.
+            least = 0.3 + uses.total() / 177
+            evidence[slug] = {
+                word: n / (n + least) * self.weight({word}) for word, n in uses.items()
+            }
+        return evidence
+
 
 @cache
 def known() -> Knowledge:
@@ -174,8 +189,7 @@ def explain(text: str) -> Answer:
     if not text:
         return Answer("unknown", known().none["empty"])
     lines, line, innermost, where = _without_frames(text)
-    begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
-    starts = [i for i, begin in enumerate(begins) if begin]
+    starts = [i for i, x in enumerate(lines) if NAMED.match(x) or PASSED_ON.search(x)]
     parts = pairwise([*starts, len(lines)])
     # What a kernel asserts is printed before the exception and says more.
     asserted = [each for each in lines if "Assertion `" in each][-1:]
@@ -197,16 +211,14 @@ def explain(text: str) -> Answer:
         (first, best), (_, second), *_ = scored = _by_similarity(sentence)
         if first and best >= LEAST_LIKELY:
             is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
-            least = best - MARGIN
-            causes = [cause for cause, x in scored if cause and x >= least]
+            causes = [cause for cause, x in scored if cause and x >= best - MARGIN]
             kind = "sure" if is_sure else "likely"
             return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
     if found := _alike(last):
         return _answer("likely", found, last, line, where)
-    if not ABOUT.search(PATH.sub("", last).lower()):
-        return Answer("unrelated", known().none["unrelated"])
-    return Answer("unknown", known().none["unknown"])
+    kind = "unknown" if ABOUT.search(PATH.sub("", last).lower()) else "unrelated"
+    return Answer(kind, known().none[kind])
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
@@ -219,7 +231,8 @@ def _without_frames(text: str) -> tuple[list[str], str, str, str]:
             number = frame["line"]
         elif arrow := ARROW.match(line):
             code = arrow["code"]
-            own = own if LIBRARY.search(file) else code
+            if not LIBRARY.search(file):
+                own = code
         elif skip and not NAMED.match(line):
             code = line.strip()
             if not LIBRARY.search(file):
@@ -289,11 +302,17 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
 def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     """The causes that people describe in such words, with a similarity from 0 to 1.
 
-    The two most similar sentences of a cause count. None means: not about devices.
+    A sentence is compared with the two most similar ones of a cause, and a long text
+    with all that the cause's entry says. None means: not about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)
     whole = max(weight(asked), LEAST_SAID)
+    if whole > MOST_SAID and ABOUT.search(sentence.lower()):
+        for key, evidence in known().evidence.items():
+            score = LONG_TO_SHORT * sum(evidence.get(w, 0) for w in asked) / whole
+            scores.append((known().causes.get(key), score))
+        return sorted(scores, key=lambda scored: -scored[1])
     for key, said in known().said.items():
         alike = sorted(weight(asked & x) / math.sqrt(whole * weight(x)) for x in said)
         covered = weight(asked & set().union(*said)) / whole
@@ -315,38 +334,26 @@ def _alike(message: str) -> list[Cause]:
             trigrams = set().union(*map(_trigrams, parts))
             share = len(trigrams & asked) / max(1, len(trigrams))
             if len(trigrams) > 12 and share >= LEAST_ALIKE:
-                alike = share, len(trigrams)
-                scores[cause] = max(alike, scores.get(cause, alike))
+                scores[cause] = max(scores.get(cause, (0, 0)), (share, len(trigrams)))
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
-def _answer(
-    kind: str, causes: list[Cause], message: str, line: str, where: str
-) -> Answer:
-    cause, *others = causes
-    found = re.search(cause.name, f"{line}\n{message}")
+def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) -> Answer:
+    cause, *others = causes[: MOST_OTHERS + 1]
+    found = re.search(cause.name, f"{line}\n{text}")
     name = next(filter(None, found.groups() if found else ()), cause.names)
-    devices = dict.fromkeys(each.lower() for each in DEVICE.findall(message))
-    shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", message)
+    devices = dict.fromkeys(each.lower() for each in DEVICE.findall(text))
+    shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", text)
     fill = {
         "{name}": name,
         "{devices}": " and one on ".join([*devices, "another device"][:2]),
         "{shapes}": f" {shapes[0]}" if shapes else "",
     }
-
-    def filled(text: str) -> str:
-        return re.sub(r"\{(?:name|devices|shapes)\}", lambda at: fill[at[0]], text)
-
-    return Answer(
-        kind,
-        cause=cause,
-        why=filled(cause.why),
-        check=filled(cause.check),
-        change=filled(cause.change),
-        line=line,
-        where=where,
-        others=tuple(others[:MOST_OTHERS]),
+    why, check, change = (
+        re.sub(r"\{(?:name|devices|shapes)\}", lambda at: fill[at[0]], part)
+        for part in (cause.why, cause.check, cause.change)
     )
+    return Answer(kind, "", cause, why, check, change, line, where, tuple(others))
 
 
 def of_cause(cause: Cause) -> Answer:
@@ -368,7 +375,7 @@ def paragraphs(answer: Answer) -> Iterator[str]:
     seen = f"/Mistakes?mistake={place}" if kind == "mistake" else f"the {place} page"
     yield f"In this app, see {seen}. Read more at {cause.read}"
     if answer.others:
-        titles = (other.title for other in answer.others)
+        titles = [other.title for other in answer.others]
         yield "\n    ".join(["Other possible causes:", *titles])
 
 
