@@ -189,7 +189,8 @@ def explain(text: str) -> Answer:
     if not text:
         return Answer("unknown", known().none["empty"])
     lines, line, innermost, where = _without_frames(text)
-    starts = [i for i, x in enumerate(lines) if NAMED.match(x) or PASSED_ON.search(x)]
+    begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
+    starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
     # What a kernel asserts is printed before the exception and says more.
     asserted = [each for each in lines if "Assertion `" in each][-1:]
@@ -198,7 +199,8 @@ def explain(text: str) -> Answer:
     messages = own or ["\n".join(messages)] * bool(messages)
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
-        found, strange = _worded(message, f"{line}\n{innermost}" if line else text)
+        code = f"{line}\n{innermost}" if line else text
+        found, strange = _worded(message, code)
         if strange:
             return Answer("unrelated", known().none["unrelated"])
         if found:
@@ -211,13 +213,15 @@ def explain(text: str) -> Answer:
         (first, best), (_, second), *_ = scored = _by_similarity(sentence)
         if first and best >= LEAST_LIKELY:
             is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
-            causes = [cause for cause, x in scored if cause and x >= best - MARGIN]
+            least = best - MARGIN
+            causes = [cause for cause, x in scored if cause and x >= least]
             kind = "sure" if is_sure else "likely"
             return _answer(kind, causes, rest, line, where)
     last = messages[-1] if messages else rest
     if found := _alike(last):
         return _answer("likely", found, last, line, where)
-    kind = "unknown" if ABOUT.search(PATH.sub("", last).lower()) else "unrelated"
+    is_about = ABOUT.search(PATH.sub("", last).lower())
+    kind = "unknown" if is_about else "unrelated"
     return Answer(kind, known().none[kind])
 
 
