@@ -87,7 +87,9 @@ CAN_ELSEWHERE = " ".join(attacks.CAN_ELSEWHERE.split()).split(", ")
 def test_without_walls_it_goes_through(name: str, there: dict[str, Any]) -> None:
     code = attempt(f"REFUSED[{name!r}]", there)
     program = [sys.executable, "-c", code]
-    done = subprocess.run(program, capture_output=True, start_new_session=True)
+    done = subprocess.run(
+        program, capture_output=True, start_new_session=True, cwd=there["folder"]
+    )
     assert b"DONE" in done.stdout
 
 
