@@ -72,7 +72,7 @@ def model_comes_back(page: Page, folder: Path) -> None:
 def upload(page: Page, file: Path) -> None:
     page.get_by_role("tab", name="Load").click()
     page.locator(".st-key-upload_checkpoint input[type=file]").set_input_files(file)
-    expect(page.get_by_text("6 tensors, torch.save")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("6 tensors, saved as")).to_be_visible(timeout=SLOW)
 
 
 def enter_wrong_code(page: Page) -> None:
