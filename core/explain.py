@@ -196,7 +196,8 @@ def explain(text: str) -> Answer:
     asserted = [each for each in lines if "Assertion `" in each][-1:]
     messages = ["\n".join([*lines[a:b], *asserted]) for a, b in parts]
     own = [each for each in messages if not PASSED_ON.search(each)]
-    messages = own or ["\n".join(messages)] * bool(messages)
+    if messages:
+        messages = own or ["\n".join(messages)]
     rest = "\n".join(lines)
     for at, message in enumerate([*reversed(messages), rest]):
         code = f"{line}\n{innermost}" if line else text
@@ -226,7 +227,7 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
-    """The lines outside of frames; the learner's and the last line of code; a place."""
+    """The lines outside of frames; the learner's line, the innermost one; a place."""
     kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
@@ -343,7 +344,7 @@ def _alike(message: str) -> list[Cause]:
 
 
 def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) -> Answer:
-    cause, *others = causes[: MOST_OTHERS + 1]
+    cause, others = causes[0], tuple(causes[1 : MOST_OTHERS + 1])
     found = re.search(cause.name, f"{line}\n{text}")
     name = next(filter(None, found.groups() if found else ()), cause.names)
     devices = dict.fromkeys(each.lower() for each in DEVICE.findall(text))
@@ -353,11 +354,11 @@ def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) ->
         "{devices}": " and one on ".join([*devices, "another device"][:2]),
         "{shapes}": f" {shapes[0]}" if shapes else "",
     }
-    why, check, change = (
-        re.sub(r"\{(?:name|devices|shapes)\}", lambda at: fill[at[0]], part)
-        for part in (cause.why, cause.check, cause.change)
-    )
-    return Answer(kind, "", cause, why, check, change, line, where, tuple(others))
+    texts = {
+        key: re.sub("|".join(fill), lambda at: fill[at[0]], getattr(cause, key))
+        for key in ("why", "check", "change")
+    }
+    return Answer(kind, cause=cause, line=line, where=where, others=others, **texts)
 
 
 def of_cause(cause: Cause) -> Answer:

@@ -49,9 +49,9 @@ class BrowserGpu:
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
     clocked: int  # size of the product that was timed in two ways:
     unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
-    waited: tuple[float, ...]  # and on one that does
+    waited: tuple[float, ...]  # seconds on a clock that waits for it
     there: tuple[float, ...]  # seconds of moving the largest batch to the GPU
-    back: tuple[float, ...]  # and its logits back
+    back: tuple[float, ...]  # seconds of moving its logits back
     paces: tuple[float, ...]  # products a second, in each second of steady work
     against: str  # one of NAMES
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches

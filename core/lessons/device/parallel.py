@@ -27,7 +27,7 @@ from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 
 LOOP_SIZE = 32  # rows of the matrices that Python multiplies: 32³ multiplications
-SIZE, DEVICE_SIZE = 1024, 8192  # likewise with torch, on the CPU and on an accelerator
+SIZE, DEVICE_SIZE = 1024, 8192  # with torch: on the CPU, on an accelerator
 CHAIN = 1000
 REPEATS = 7
 CPU = torch.device("cpu")

@@ -85,7 +85,7 @@ class Step:
     ranks: int
     threads: int  # per rank
     seconds: tuple[float, ...]  # one step of the slowest rank, once for each repeat
-    silent: tuple[float, ...] = ()  # likewise without the exchange of gradients
+    silent: tuple[float, ...] = ()  # the same without exchanging gradients
 
     @property
     def exchange(self) -> float:
