@@ -140,7 +140,6 @@ def _quest(standings: Standings, me: str) -> None:
     if me in standings.hidden:
         st.info(words("board.hidden"), icon=":material/visibility_off:")
     if standings.order:
-        right = st.column_config.TextColumn(alignment="right")
         cost = rules.cost.capitalize()
         decimals = 0 if rules.cost == "steps" else 1
         figures.table(
@@ -155,7 +154,7 @@ def _quest(standings: Standings, me: str) -> None:
             ),
             ("Place", "Who", cost, "Accuracy"),
             "Places in the quest",
-            column_config={cost: right, "Accuracy": right},
+            right=(cost, "Accuracy"),
         )
     st.markdown(standings.luck or words("board.no_luck"))
     if standings.opened.is_open:

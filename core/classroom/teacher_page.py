@@ -209,12 +209,11 @@ def _table(
         cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
         page = pages.get(member.visitor, "away")
         rows.append((member.name, page, count[member.visitor], *cells))
-    right = st.column_config.TextColumn(alignment="right")
     figures.table(
         rows,
         ("Name", "Page", "Runs", "Best", "Seconds"),
         alt="Each member's current page, number of runs, and best run",
-        column_config={"Best": right, "Seconds": right},
+        right=("Best", "Seconds"),
     )
 
 

@@ -85,12 +85,11 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
             _frontier(others, {run.id for run in compared})
     if len(compared) > 1:
         st.markdown("**What differs**")
-        right_aligned = st.column_config.TextColumn(alignment="right")
         figures.table(
             comparison.differences(loaded),
             ["Setting", *names],
             "The settings in which the selected runs differ, and each run's results",
-            column_config=dict.fromkeys(names, right_aligned),
+            right=names,
         )
 
 

@@ -41,12 +41,22 @@ def table(
     rows: Iterable[Iterable[Any]],
     columns: Sequence[str] = (),
     alt: str = "",
+    formats: Mapping[str, str] = {},
+    right: Iterable[str] = (),
     **more: Any,
 ) -> None:
-    """A table as high as its rows, which are dictionaries if there are no `columns`."""
+    """A table as high as its rows, which are dictionaries if there are no `columns`.
+
+    `formats` are those of numbers, by column; texts in the columns `right` end there.
+    """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
-    st.dataframe(frame, hide_index=True, alt=alt, **{"height": "content"} | more)
+    kind = st.column_config
+    config: dict[str, Any] = dict.fromkeys(right, kind.TextColumn(alignment="right"))
+    config |= {name: kind.NumberColumn(format=form) for name, form in formats.items()}
+    config |= more.pop("column_config", {})
+    more = {"height": "content", "column_config": config} | more
+    st.dataframe(frame, hide_index=True, alt=alt, **more)
 
 
 def metrics(

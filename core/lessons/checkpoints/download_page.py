@@ -142,15 +142,11 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
         )
         for tensor in tensors
     ]
-    config = st.column_config
     table(
         rows,
         ["Name", "Shape", "dtype", "Bytes", "Share", "Saved from"],
         "Names, shapes, types, bytes, and devices of the tensors",
-        column_config={
-            "Bytes": config.NumberColumn(format="localized"),
-            "Share": config.NumberColumn(format="percent"),
-        },
+        formats={"Bytes": "localized", "Share": "percent"},
     )
 
 

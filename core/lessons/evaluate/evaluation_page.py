@@ -205,10 +205,8 @@ def class_table(found: Evaluation, guessed: str) -> None:
         ],
         ["Class", *meanings, "Images"],
         "Precision, recall, and F1 of each class",
-        column_config={
-            column: _percent(column, meaning) for column, meaning in meanings.items()
-        }
-        | {"Images": st.column_config.NumberColumn(format="localized")},
+        formats={"Images": "localized"},
+        column_config={name: _percent(name, note) for name, note in meanings.items()},
     )
 
 

@@ -198,11 +198,11 @@ def _loss(stepped: SteppedBatch, place: int) -> None:
         ],
         ["True class", "Its probability p", "−ln p"],
         "The probability of the true class for the first eight images",
+        formats={"−ln p": "%.3f"},
         column_config={
             "Its probability p": st.column_config.ProgressColumn(
                 format="percent", min_value=0, max_value=1
             ),
-            "−ln p": st.column_config.NumberColumn(format="%.3f"),
         },
     )
 

@@ -83,9 +83,7 @@ def draw(model: str, device: str) -> None:
                 ],
                 ["Name", "Before", "After", "Bytes", "Shape", "dtype", "Kind"],
                 "Every parameter and buffer with its device before and after the move",
-                column_config={
-                    "Bytes": st.column_config.NumberColumn(format="localized")
-                },
+                formats={"Bytes": "localized"},
             )
         buffers = [tensor.name for tensor in move.tensors if tensor.kind == "buffer"]
         st.markdown(

@@ -82,24 +82,20 @@ def settings(machine: Machine) -> Climb:
     model = controls.model("ladder_model", width=96)
     device = controls.choice("Device", "ladder_device", devices, "device", width=96)
     epochs, images = DEFAULTS[model]
+    labels, helps = words.table("ladder.length"), words.table("ladder.help")
     with st.popover("More", icon=":material/tune:"):
-        epochs = controls.number(
-            "Epochs per rung",
-            f"ladder_epochs_{model}",
-            epochs,
-            1,
-            "epochs",
-            help=words("ladder.help.epochs"),
-        )
-        images = controls.number(
-            "Images per epoch",
-            f"ladder_images_{model}",
-            images,
-            1000,
-            "images",
-            help=words("ladder.help.images"),
-        )
-    return Climb(task, model, device, epochs, images)
+        length = [
+            controls.number(
+                labels[name],
+                f"ladder_{name}_{model}",
+                value,
+                step,
+                name,
+                help=helps[name],
+            )
+            for name, value, step in (("epochs", epochs, 1), ("images", images, 1000))
+        ]
+    return Climb(task, model, device, *length)
 
 
 def results_of(job: Job) -> tuple[Result, ...]:
@@ -280,11 +276,11 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
         ),
         ("Rung", "Host waits", "Copies", "MB copied", "Operations"),
         alt="Waits, copies, bytes, and operations for each rung",
+        formats={"MB copied": "%.1f"},
         column_config={
             "Host waits": st.column_config.ProgressColumn(
                 format="%d", min_value=0, max_value=most or 1
             ),
-            "MB copied": st.column_config.NumberColumn(format="%.1f"),
         },
     )
     absent = {each.title: each.obstacle("Simulated", model) for each in RUNGS}
@@ -311,19 +307,10 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
         for result in climb_result.measured(shown).values()
         for gain in [result.gain(measured.get(result.base))]
     ]
-    formats = {
-        **dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.2f"),
-        **{"Samples/s": "%,d", "Accuracy, %": "%.2f", "Memory, MB": "%.1f"},
-        "Speed-up": "%.2f×",
-    }
-    figures.table(
-        rows,
-        alt="Seconds, speed-ups, test accuracy, and peak memory of each rung",
-        column_config={
-            name: st.column_config.NumberColumn(format=form)
-            for name, form in formats.items()
-        },
-    )
+    formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s", "Accuracy, %"), "%.2f")
+    formats |= {"Samples/s": "%,d", "Memory, MB": "%.1f", "Speed-up": "%.2f×"}
+    alt = "Seconds, speed-ups, test accuracy, and peak memory of each rung"
+    figures.table(rows, alt=alt, formats=formats)
 
 
 def draw_caption(climbed: Climbed) -> None:

@@ -95,16 +95,13 @@ class Loader(Lab):
         if len(row) < 2:
             return None
         best = loader_result.fastest(row.values())
-        text = (
-            f"At batch size {best.batch_size}, **{in_words(best.workers)}** "
-            f"{'is' if best.workers == 1 else 'are'} fastest here: {rate(best)} "
-            "samples/s."
-        )
+        are = "is" if best.workers == 1 else "are"
+        fields = {"workers": in_words(best.workers), "are": are, "rate": rate(best)}
+        text = self.words["fastest"].format(size=best.batch_size, **fields)
         in_turn = bool(lab.direct)
         close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
         if others := [in_words(w) for w in close if w != best.workers]:
-            text += " We can't say whether this is really faster than "
-            text += f"{format.enumerated(others)}."
+            text += self.words["unsure"].format(format.enumerated(others))
         return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:

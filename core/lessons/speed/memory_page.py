@@ -22,6 +22,12 @@ from core.ui.lab import Finding, Guess, Lab
 
 WAYS = 6
 GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
+COMPARED = {  # each way with the plain one
+    CHECKPOINTED: STEP,
+    ACCUMULATED: STEP,
+    "no_grad": "gradients",
+    "inference_mode": "gradients",
+}
 BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
 
 
@@ -74,21 +80,15 @@ class Memory(Lab):
 
     def lines(self, lab: MemoryLab) -> list[str]:
         costs = {cost.name: cost for cost in lab.costs}
-        again, added = costs[CHECKPOINTED], costs[ACCUMULATED]
-        step, plain = costs[STEP], costs["gradients"]
-        part = lab.batch_size // lab.parts
+        texts, part = self.words["ways"], lab.batch_size // lab.parts
         return [
-            f"**Checkpointed**: {against(again, step)}. Only the input of each "
-            f"segment is kept, so the forward pass runs twice. {gradients(again)}",
-            f"**Accumulated**, {lab.parts} × {part:,} instead of {lab.batch_size:,}: "
-            f"{against(added, step)}. Only the activations of one part are in memory "
-            f"at a time. {gradients(added)}",
-            f"**no_grad**: {against(costs['no_grad'], plain)}, compared with the "
-            "same forward pass with gradients. Each layer's output is freed as soon "
-            "as the next layer has used it.",
-            f"**inference_mode**: {against(costs['inference_mode'], plain)}. This mode "
-            "also skips autograd's bookkeeping, which matters when each call is "
-            "short.",
+            texts[way].format(
+                against=against(costs[way], costs[plain]),
+                gradients=gradients(costs[way]),
+                lab=lab,
+                part=part,
+            )
+            for way, plain in COMPARED.items()
         ]
 
     def below(self, result: MemoryLab | list[Peak]) -> None:
@@ -105,13 +105,9 @@ class Memory(Lab):
             }
             for cost in result.costs
         )
-        number = st.column_config.NumberColumn(format="%.1f")
         columns = ("Peak, MB", "Median, ms", "Least, ms", "Most, ms")
-        figures.table(
-            ways,
-            alt="Peak memory and time of each way",
-            column_config=dict.fromkeys(columns, number),
-        )
+        alt = "Peak memory and time of each way"
+        figures.table(ways, alt=alt, formats=dict.fromkeys(columns, "%.1f"))
         if result.cards:
             with simulated.outline(f"memory{self.suffix}", explained=True):
                 self.draw_cards({card.bytes: card for card in result.cards})
@@ -120,29 +116,17 @@ class Memory(Lab):
         st.markdown(self.words["cards"])
         key = f"memory_card{self.suffix}"
         card = cards[controls.choice("Memory", key, list(cards), format_func=mebibytes)]
-        st.markdown(
-            f"**With {mebibytes(card.bytes)}, a batch of {card.fits[STEP]:,} fits. "
-            f"With checkpointing, a batch of {card.fits[CHECKPOINTED]:,} fits.**"
-        )
+        plain, again = (f"{card.fits[way]:,}" for way in (STEP, CHECKPOINTED))
+        fits = {"card": mebibytes(card.bytes), "plain": plain, "again": again}
+        st.markdown(self.words["fits"].format(**fits))
         if card.activations:
-            taken = (card.activations[way] for way in (STEP, CHECKPOINTED))
-            plain, again = map(format.size, taken)
-            batch = f"{card.fits[STEP]:,}"
-            text = self.words["taken"]
-            st.markdown(text.format(batch=batch, plain=plain, again=again))
-        st.markdown(
-            f"Without checkpointing, a batch of {card.fits[CHECKPOINTED]:,} raises "
-            "this error:"
-        )
+            taken = map(format.size, card.activations.values())
+            st.markdown(self.words["taken"].format(plain, *taken))
+        st.markdown(self.words["raises"].format(again))
         simulated.message(card.message)
 
     def caption(self, lab: MemoryLab) -> str:
-        return (
-            f"{lab.layers} linear layers, {lab.width} units wide, batch size "
-            f"{lab.batch_size:,}. The peak memory counts all tensors except the model "
-            f"and the batch. The time is the median of n = {len(lab.costs[0].seconds)} "
-            "alternating repeats, after a warm-up."
-        )
+        return self.words["how"].format(lab=lab, n=len(lab.costs[0].seconds))
 
 
 def time_against_memory(lab: MemoryLab) -> charts.Chart:

@@ -149,12 +149,11 @@ def _sizes() -> None:
         )
         for epoch, peak_bytes in epochs
     )
-    right = st.column_config.TextColumn(alignment="right")
     figures.table(
         rows,
         columns,
         "Steps, speed, peak memory, and accuracy of an epoch for each batch size",
-        column_config=dict.fromkeys(columns, right),
+        right=columns,
     )
     st.caption(words("code.sizes"))
 
