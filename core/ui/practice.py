@@ -61,7 +61,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
             if verdict["printed"]:
                 st.code(verdict["printed"], language=None, wrap_lines=True)
             with st.expander("One way to do it"):
-                st.code(exercise.solution)
+                st.code(exercise.solution, wrap_lines=True)
     with field:
         code_editor.draw(
             "The code",
@@ -82,10 +82,10 @@ def _judge(key: str, title: str, how: Mode) -> None:
 def _unjudged(exercise: Exercise, how: Mode) -> None:
     """Draw the exercise where nobody can run code."""
     left, right = st.columns([6, 4], gap="medium")
-    left.code(exercise.code, line_numbers=True)
+    left.code(exercise.code, line_numbers=True, wrap_lines=True)
     right.caption(f"You can't run code here. {how.why}")
     with right.expander("One way to do it"):
-        st.code(exercise.solution)
+        st.code(exercise.solution, wrap_lines=True)
 
 
 def _explain(text: str, is_right: bool) -> None:
@@ -125,7 +125,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
     question = lesson.questions[number or 0]
     tries, order = question.tries(given), question.shuffled(visitor())
     if question.code:
-        st.code(question.code, line_numbers=True)
+        st.code(question.code, line_numbers=True, wrap_lines=True)
     st.radio(
         question.text,
         order,

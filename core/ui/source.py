@@ -74,7 +74,7 @@ def show(*parts: Part) -> None:
         if callable(part):
             part()
         elif ADDRESS.fullmatch(part):
-            st.code(source(part), line_numbers=True)
+            st.code(source(part), line_numbers=True, wrap_lines=True)
             playground.button(part)
         else:
             st.markdown(part)
