@@ -78,7 +78,7 @@ def ask(here: Machine) -> None:
 
 
 def measure(here: Machine) -> None:
-    """In idle time, measure what is quick and not yet measured with this torch.
+    """When the app idles, measure what is quick and not yet measured with this torch.
 
     These are the labs with `idle`, and a run for Home. Nothing is measured on workers
     that other apps may share, since their jobs couldn't go first.
@@ -97,7 +97,7 @@ def measure(here: Machine) -> None:
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Do each job on a "train" worker, in idle time: visitors' jobs go first.
+    """Do each job on a "train" worker when it is idle: visitors' jobs go first.
 
     Returns when all have ended. Only a job that had to give way is tried again.
     """
@@ -117,7 +117,7 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
             status = job.status if job else "forgotten"
             was_disturbed = status == "cancelled"
             if job and status == "failed":
-                logger.warning("%s failed in idle time: %s", address, job.message)
+                logger.warning("%s failed during idle time: %s", address, job.message)
 
 
 def _is_measured(address: str, here: Machine) -> bool:

@@ -38,7 +38,7 @@ def test_the_pages_code_is_there_and_costs_no_collection():
 
 @pytest.fixture
 def left_to_measure(engine, monkeypatch):
-    """What is measured in idle time where functions have brought these results."""
+    """What is measured when idle, where functions have brought these results."""
     wait(lambda: engine.machine() is not None)
     monkeypatch.delenv("MEASURE_WHEN_IDLE")
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
@@ -122,7 +122,7 @@ def new(engine: Engine) -> Callable[[], list[Job]]:
 
 
 @pytest.mark.slow
-def test_a_person_is_served_before_what_is_done_in_idle_time(engine, work_off):
+def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
     done = new(engine)
     work_off((COUNT, (200,)))  # five seconds
     wait(lambda: len(done()) == 1)

@@ -39,9 +39,8 @@ DEAF_SECONDS = 30.0  # a canceled job that runs on for longer ends with its work
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
 LOST_WORKER = (
-    "The worker process ended during the job: something killed the process, or the "
-    "machine ran out of memory. A new worker is starting. Try again, perhaps with a "
-    "smaller batch."
+    "The worker process ended during the job: something killed it, or the machine ran "
+    "out of memory. A new worker is starting. Try again, perhaps with a smaller batch."
 )
 LOST_CLUSTER = (
     "The worker processes have ended and are restarting. Start the run again."
@@ -59,10 +58,8 @@ NO_WORKER_ELSEWHERE = (
     "No worker took this job: no suitable worker is connected to the scheduler. "
     "Start a worker as docs/how-it-works.md describes, and then start the run again."
 )
-SHARED = "Another app is using the workers. Your job will start when a worker is free."
-HOST_AWAY = (
-    "The machine {} has no worker right now. The run will wait a while for a worker."
-)
+SHARED = "Another app is using the workers. Your job will start when one is free."
+HOST_AWAY = "The machine {} has no worker right now. The run will wait a while for one."
 NO_HOST = (
     "The machine {} has no workers. Choose another machine, or Any, and start the run "
     "again."
@@ -363,7 +360,7 @@ class Connection:
         except TimeoutError:
             raise ExplainedError(
                 f"The worker did not answer within {seconds:.0f} seconds. Try again: "
-                "the worker may still be starting or may be busy with other work."
+                "it may still be starting or may be busy with other work."
             ) from None
         except KilledWorker:
             raise ExplainedError(LOST_WORKER) from None

@@ -65,12 +65,12 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
         st.markdown("**None of these runs has finished yet.**")
     if len(like) > COMPARED:
         st.markdown(
-            f"Only the newest {COMPARED} of the {len(like):,} selected runs are "
+            f"Only the latest {COMPARED} of the {len(like):,} selected runs are "
             "compared."
         )
     elif len(chosen) > len(like):
         kind = "task" if any(run.task != chosen[0].task for run in chosen) else "loss"
-        st.markdown(f"Only runs with the same {kind} as the newest run are compared.")
+        st.markdown(f"Only runs with the same {kind} as the latest run are compared.")
     measured = [run for run in listed if listing.has_figures(run)]
     others = listing.alike(measured, (compared or measured)[0]) if measured else []
     has_curves = any(run.losses for run in loaded)
@@ -153,7 +153,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
         key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
         on_select="rerun",
         selection_mode="dot",
-        alt=f"Quality and seconds of {count}, and a line through the best",
+        alt=f"Quality and time (in seconds) of {count}, with a line through the best",
     )
     beaten = "faster and more accurate" if percent else "faster and better"
     text = (

@@ -20,7 +20,7 @@ def check() -> None:
     inputs, targets = torch.arange(12.0).view(4, 3) / 12, torch.tensor([0, 1, 0, 1])
     before = memory.allocated
     here, there = (losses(device, inputs, targets) for device in ("cpu", SIMULATED))
-    require(torch.equal(here, there), "training gives other numbers than on the CPU")
+    require(torch.equal(here, there), "training results differ from those on the CPU")
     require(memory.allocated <= before, "memory is not released")
 
     moved, file = inputs.to(SIMULATED), io.BytesIO()
@@ -28,7 +28,7 @@ def check() -> None:
     file.seek(0)
     require(
         torch.load(file).device == moved.device,
-        "a saved tensor comes back on another device",
+        "a saved tensor comes back on a different device",
     )
     refuses("same device", lambda: moved + inputs)
     refuses("to numpy", moved.numpy)

@@ -36,8 +36,8 @@ OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
 TWO_APPS = (
-    "Another app is using {where}, but only one app can use a database. Stop the other "
-    "app, or set DATABASE_URL to another database."
+    "Another app is using {where}, and only one app at a time can use a database. Stop "
+    "the other app, or set DATABASE_URL to another database."
 )
 
 
