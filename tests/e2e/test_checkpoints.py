@@ -38,7 +38,7 @@ def test_a_run_is_saved_loaded_resumed_and_taken_home(visitor, tmp_path):
             timeout=SLOW
         )
     key(page, "evaluate_upload").click()
-    expect(page.get_by_text("On all test images.")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("On all the test images.")).to_be_visible(timeout=SLOW)
     expect(
         page.get_by_test_id("stMetricValue").get_by_text(f"{accuracy}%")
     ).to_have_count(1)

@@ -275,5 +275,5 @@ def test_a_fit_is_drawn_while_it_is_learned(visitor):
     expect(lines.first).not_to_have_attribute("d", first)
     expect(progress(page)).to_be_visible()
     key(page, "cancel_run").click()
-    expect(page.get_by_text("What the model learned by then")).to_be_visible()
+    expect(page.get_by_text("What the model had learned by then")).to_be_visible()
     expect(lines).to_have_count(2)

@@ -91,7 +91,7 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: with gradients, the model needs" in texts(at.markdown)
-    kept = "**11.7 MB** of tensors stay on the device after `model(inputs)`"
+    kept = "`model(inputs)` leaves **11.7 MB** of tensors on the device"
     assert (kept in texts(at.markdown)) == engine.machine().simulates
     press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
     assert re.search(r"of 2,000 predictions changed", texts(at.markdown))

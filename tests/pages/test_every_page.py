@@ -76,7 +76,7 @@ SPOILERS = (  # what is not told before the guess
     *("Checkpointing cuts", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *(
-        "With all changes, the CNN reaches",
+        "With all the changes, the CNN reaches",
         "For a single point, **",
         "10,000 pieces takes",
         "`.item()` in every step takes",

@@ -102,7 +102,7 @@ def test_start_trains_to_the_end(engine):
     assert len(at.get("vega_lite_chart")) == 3
     for tab, tried, said in (
         ("The batches", "try_orders", "With batches sorted by class"),
-        ("The batches", "try_sizes", "right after 1 step"),
+        ("The batches", "try_sizes", "After 1 step with all"),
         ("The criterion", "try_one_kind", "found **"),
     ):
         open_tab(at, tab, "code_The loop")
@@ -323,7 +323,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     first = engine.submit(runs.RUN, long, owner="somebody")
     at.button(key="start_training").click().run()
     assert at.query_params["run"] == first
-    assert "no second run was started" in texts(at.warning)
+    assert "no second one was started" in texts(at.warning)
     engine.cancel(first)
     wait(engine, first)
 

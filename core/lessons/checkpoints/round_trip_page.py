@@ -109,7 +109,7 @@ def _trip(job: Job) -> None:
     trip: RoundTrip | None = job.value
     if trip is None:
         if not job.ended:
-            slot("Saving and loading the model, and classifying all test images twice.")
+            slot("Saving and loading the model, and classifying the test images twice.")
         return
     device = SIMULATED if SIMULATED in job.arguments else ""
     with simulated.outline("trip", device=device):

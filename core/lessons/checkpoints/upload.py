@@ -57,8 +57,8 @@ KINDS = {
     b"": "an unknown kind of file",
 }
 ADVICE = (
-    "Choose a file written by torch.save(model.state_dict(), ...) or by safetensors, "
-    "with the weights of a trained model."
+    "Choose a file with the weights of a trained model, written by "
+    "torch.save(model.state_dict(), ...) or by safetensors."
 )
 
 
@@ -91,7 +91,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
             "else was affected. Unless the machine is very busy, the file is probably "
-            "not a checkpoint of our models"
+            "not a checkpoint of one of our models"
         ) from None
 
 
@@ -122,7 +122,7 @@ def _refusal(why: str) -> ExplainedError:
 def _damaged(why: str) -> ExplainedError:
     return ExplainedError(
         f"The file is truncated or damaged: {why}. Copy or download the file again, "
-        "and compare its size with the size of the original."
+        "and compare its size with the original's."
     )
 
 
@@ -259,7 +259,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     if len(content) > MAX_ENTRIES:
         raise _refusal(
             f"The file has {len(content):,} entries. The app reads up to "
-            f"{MAX_ENTRIES:,} entries, and its own models have 6 and 26 entries"
+            f"{MAX_ENTRIES:,}, and its own models have 6 and 26"
         )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
@@ -307,7 +307,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"The tensors up to {quoted(name)} claim {claimed / 1e6:,.3g} MB, but "
+                f"The tensors up to {quoted(name)} total {claimed / 1e6:,.3g} MB, but "
                 "the file contains fewer bytes, so the tensors would grow when copied"
             )
 

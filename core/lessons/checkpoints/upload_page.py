@@ -121,7 +121,7 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
     icon = ":material/fact_check:"
     with explained("The evaluation failed"):
         if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
-            with st.spinner("The model is classifying all test images"):
+            with st.spinner("The model is classifying the test images"):
                 evaluations.clear()  # each is half a megabyte of the server
                 evaluations[key] = ask(
                     "core.lessons.evaluate.evaluation:evaluate",
@@ -133,7 +133,7 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
         if key in evaluations:
             result: Evaluation = evaluations[key]
             evaluation.accuracy(result)
-            figures.caption("On all test images.", result)
+            figures.caption("On all the test images.", result)
 
 
 def wrong() -> None:

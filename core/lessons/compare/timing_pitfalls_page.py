@@ -47,7 +47,7 @@ class TimingPitfalls(Lab):
         by = format.times(first.ratio)
         if not lab.stands_out:
             by = "{} to {}".format(*map(format.times, first.interval))
-        text = f"The first call took **{by} times** as long as a later call."
+        text = f"The first call took **{by} times** as long as a later one."
         return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
@@ -72,7 +72,7 @@ class TimingPitfalls(Lab):
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
                 {names[way]: bad for way, bad in misleads.items()},
             ),
-            alt="Milliseconds of each call, timed in three ways, on a log scale",
+            alt="Milliseconds per call, timed in three ways, on a log scale",
         )
 
     def lines(self, lab: TimingLab) -> None:

@@ -168,7 +168,7 @@ def wsl_without_driver(facts: Facts) -> Answer:
 
 
 def not_passed_through(facts: Facts) -> Answer:
-    """The machine has a GPU, but the container was started without the GPU."""
+    """The machine has a GPU, but the container was started without it."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return facts.container and on_the_bus and not facts.nvidia_gpus
 

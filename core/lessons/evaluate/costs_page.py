@@ -36,7 +36,7 @@ def draw_forward_memory() -> None:
     """Show what `no_grad` saves on the simulated accelerator, which counts bytes."""
     address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
-    with outline, explained("The memory was not counted"):
+    with outline, explained("The memory was not measured"):
         peaks: dict[str, int] = ask_once(address, SIMULATED)
         kept = {mode: format.size(size) for mode, size in peaks.items()}
         st.markdown(words("forward.kept", **kept))
@@ -69,7 +69,7 @@ class Modes(Lab):
         backend = costs[0].environment.backend
         peaks = {n: (c.peak_bytes / 1e6,) for n, c in named.items() if c.peak_bytes}
         if not peaks:
-            st.markdown(f"PyTorch doesn't count memory on {backend}.")
+            st.markdown(f"PyTorch can't report peak memory on {backend}.")
             return
         st.altair_chart(
             cost_chart(peaks, "megabytes", backend),

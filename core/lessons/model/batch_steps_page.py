@@ -113,7 +113,7 @@ def _tensors(stepped: SteppedBatch, place: int) -> None:
             for stage in stepped.stages[: place + 1]
             for tensor in stage.tensors
         ],
-        alt="The batch's tensors with device, shape, dtype, and values",
+        alt="The batch's tensors, with their device, shape, dtype, and values",
     )
 
 
@@ -148,7 +148,7 @@ def _zeroed(stepped: SteppedBatch, place: int) -> None:
 def _logits(stepped: SteppedBatch, place: int) -> None:
     st.altair_chart(
         logits(stepped.logits, stepped.labels, stepped.classes),
-        alt="The logits of the first eight images; the true class is framed",
+        alt="The logits of the first eight images; the true class is outlined",
     )
     _tensors(stepped, place)
 

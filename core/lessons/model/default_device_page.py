@@ -66,7 +66,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
     zeros = "torch.zeros(3)"
     st.markdown(
         "| | With the block | With the setting |\n| --- | --- | --- |\n"
-        "| Inside the block, or right after the setting "
+        "| Inside the block, or right after `set_default_device` "
         f"| `{block['made'][zeros]}` | `{setting['made'][zeros]}` |\n"
         f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
         f"| Later in the script | `{block['after']}` | `{setting['after']}` |"

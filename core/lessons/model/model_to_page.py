@@ -129,8 +129,8 @@ def time(job: Job, move: Move) -> None:
     else:
         rate = sum(tensor.bytes for tensor in tensors) / seconds / 1e9
         why = (
-            f": {rate:.2g} GB/s. Small tensors are slow for their size, because "
-            "a copy takes a few microseconds before its first byte moves."
+            f": {rate:.2g} GB/s. Small tensors are slow to copy for their size, "
+            "because a copy takes a few microseconds before its first byte moves."
         )
     st.markdown(
         f"`model.to(device)` takes **{format.precise(seconds)}** "
@@ -181,7 +181,7 @@ def optimizer(device: str, environment: Environment) -> None:
                 map(outcome, findings)
             ),
         },
-        "What a step does after the model was moved",
+        "What a step does after the model has been moved",
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)

@@ -91,7 +91,7 @@ class Copies(Lab):
             st.markdown(f"**Fetching one number in each of {steps:,} steps**")
             st.altair_chart(
                 charts.bars(rows, x, "time:N", color=color),
-                alt="Milliseconds for fetching one number in each step, in three ways",
+                alt="Milliseconds to fetch one number in each step, in three ways",
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])

@@ -134,8 +134,8 @@ def _sizes() -> None:
     st.markdown(
         "We just trained for one epoch on the sprites with each batch size. After "
         f"{many.steps:,} steps, the model gets **{many.accuracy:.0%}** of the test "
-        f"images right. With all {whole.batch_size:,} images at once, the model gets "
-        f"**{whole.accuracy:.0%}** right after {format.counted(whole.steps, 'step')}. "
+        f"images right. After {format.counted(whole.steps, 'step')} with all "
+        f"{whole.batch_size:,} images at once, it gets **{whole.accuracy:.0%}** right. "
         "With larger batches, raise the learning rate or train for more epochs."
     )
     columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Accuracy")

@@ -262,7 +262,7 @@ def status(current: Run) -> tuple[str, float]:
         after = "before its first step"
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
-        why = job.message or "What the model learned by then is still here."
+        why = job.message or "What the model had learned by then is still here."
         return f"Canceled {after}. {why}", share
     if job.ended:
         return f"The run {format.ENDINGS.get(job.status, job.status)}", share
@@ -361,7 +361,7 @@ def finding(before: Run, now: Run) -> str:
     if before.result is None or now.result is None:
         return (
             f"**{before.name} and {now.name.lower()} can't be compared, because "
-            "one of the two runs didn't finish.**"
+            "one of them didn't finish.**"
         )
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
@@ -515,7 +515,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
         f"The thick line with dots is for all test {samples}, and the thin line is for "
         f"{trained} training {samples}. Time spent on evaluation isn't counted."
     )
-    people = " The gray lines show what people and a small CNN reach on this data."
+    people = " The gray lines show how well people and a small CNN do on this data."
     st.caption(text + people * references)
 
 
