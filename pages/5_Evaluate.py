@@ -25,7 +25,7 @@ anew = row.button("Evaluate again", icon=":material/fact_check:", key="evaluate"
 done, guessed = None, None
 with (
     explained("The evaluation failed"),
-    st.spinner("The model is classifying all test images"),
+    st.spinner("The model is classifying all the test images"),
 ):
     if anew:
         evaluation.evaluation.clear(run.id)

@@ -100,7 +100,7 @@ def sentence() -> str:
     names = [name for name in held.fixed if not hides(name) and name not in own]
     if names:
         fixed = " and ".join(LABELS[name].lower() for name in names)
-        parts.append(f"the same {fixed} for all")
+        parts.append(f"the same {fixed} for everybody")
     if own and "seed" in held.fixed:
         parts.append(f"your own seed ({held.fixed['seed']})")
     return f"In your class: {', '.join(parts)}." if parts else ""

@@ -41,7 +41,7 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
 @pytest.mark.parametrize(
     ("rules", "arguments", "said"),
     [
-        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, but this run has 6"),
+        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, but this one has 6"),
         (LIMITED, (replace(CNN, epochs=5),), "the model may be ANN, not CNN"),
         (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "not CNN"),
         (LIMITED, (replace(ANN, device="auto"),), "the device may be CPU, not auto"),

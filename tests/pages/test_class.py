@@ -158,7 +158,7 @@ def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
 def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):
     opened(**RULES)
     at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
-    summary = "up to 1 epoch, ANN only, CPU only, the same batch size for all"
+    summary = "up to 1 epoch, ANN only, CPU only, the same batch size for everybody"
     assert f"In your class: {summary}" in said(at)
     assert at.number_input(key="batch_size").value == 500
     assert at.number_input(key="batch_size").disabled
