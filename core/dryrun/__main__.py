@@ -64,7 +64,7 @@ def dry_run(request: Request) -> dict:
         )
         return json.loads(done.stdout)
     except subprocess.TimeoutExpired:
-        why = f"The dry run did not end within {request.seconds:.0f} s."
+        why = f"The dry run did not finish within {request.seconds:.0f} s."
     except ValueError:
         why = f"The dry run exited with status {done.returncode} and wrote no report."
     return Report(NOT_SIMULATED, notes=[why]).plain()

@@ -42,7 +42,7 @@ class Exercise:
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
-            raise ValueError(f"machines: {unknown.pop()!r} must be with or without")
+            raise ValueError(f"machines: {unknown.pop()!r} must be 'with' or 'without'")
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ def test_a_machine_that_is_not_there_is_told(tmp_path):
     keys = ("ask", "code", "solution", "right", "before", "after")
     lines = [f'{key} = ""' for key in keys]
     file.write_text("[Model]\n" + "\n".join(lines) + '\nsay = {}\nmachines = ["a"]')
-    with pytest.raises(ValueError, match="'a' must be with or without"):
+    with pytest.raises(ValueError, match="'a' must be 'with' or 'without'"):
         load(file)
 
 
