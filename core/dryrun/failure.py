@@ -1,9 +1,10 @@
 """An error of the script: whether devices caused it, and which line has to change."""
 
 import ast
+import linecache
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,7 @@ from core.dryrun.report import Argument, Failure
 from core.dryrun.script import Line
 from core.sim.simulation import in_cuda_words
 
+Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
 ARGUMENTS = "_arguments"  # attribute of an error: tensors of the call that raised it
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
@@ -83,7 +85,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif "out of memory" in message:
         why = "the memory was full at this point"
     elif hosts and len(hosts) < len(tensors) and line:
-        culprit, why = line_to_change(hosts[0], line, origins)
+        culprit, why = line_to_change(hosts[0], line, frames, origins)
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
         why = "the generator is on another device"
@@ -136,7 +138,9 @@ def name_in(frame: FrameType | None, tensor: Tensor) -> str:
     return ""
 
 
-def line_to_change(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, str]:
+def line_to_change(
+    tensor: Tensor, line: Line, frames: Frames, origins: Origins
+) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
@@ -148,7 +152,25 @@ def line_to_change(tensor: Tensor, line: Line, origins: Origins) -> tuple[Line, 
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
-    return place(origin)
+    return place(origin, frames)
+
+
+def unpacked(tensor: Any, frames: Frames) -> Line | None:
+    """The assignment that took a tensor out of its batch, in the outermost function."""
+    for line, frame in frames:
+        names = {name for name, value in frame.f_locals.items() if value is tensor}
+        if names:
+            tree = ast.parse("".join(linecache.getlines(line.file)))
+            earlier = range(frame.f_code.co_firstlineno, line.number)
+            assigned = (n for n in ast.walk(tree) if isinstance(n, ast.Assign))
+            lines = [
+                node.lineno
+                for node in assigned
+                for part in ast.walk(node.targets[0])
+                if node.lineno in earlier and ast.unparse(part) in names
+            ]
+            return Line(line.file, max(lines)) if lines else None
+    return None
 
 
 def is_dropped(line: Line) -> bool:
@@ -164,16 +186,27 @@ def is_dropped(line: Line) -> bool:
     return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
 
 
-def place(origin: Origin) -> tuple[Line, str]:
-    module, made = origin.module and origin.module(), origin.tensor()
-    if module is None:
-        is_parameter = isinstance(made, nn.Parameter)
-        what = "these parameters were" if is_parameter else "this tensor was"
-        return origin.line, f"{what} made on the CPU and never moved: add .to(device)"
-    registered = [*module.parameters(), *module.buffers()]
-    if any(made is each for each in registered):
-        return origin.line, "this model was never moved to the device"
-    return origin.inner, (
-        "this tensor isn't registered with the model, so it doesn't move with the "
-        "model: make it a parameter, a buffer, or a module"
+def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
+    made, line = origin.tensor(), origin.line
+    for at, maker in origin.makers:
+        module = maker()
+        registered = [*module.parameters(), *module.buffers()] if module else [made]
+        if not any(made is each for each in registered):
+            return at, (
+                "this tensor isn't registered with the model, so it doesn't move with "
+                "the model: make it a parameter, a buffer, or a module"
+            )
+    if not isinstance(made, nn.Parameter) and not origin.makers:
+        if line.code.startswith("for "):
+            line = unpacked(made, frames) or line
+        return line, "this tensor was made on the CPU and never moved: add .to(device)"
+    running = {id(frame) for _, frame in frames}
+    for caller, function in origin.callers:
+        if function in running:
+            break
+        line = caller
+    if origin.makers:
+        return line, "this model was never moved to the device"
+    return line, (
+        "these parameters were made on the CPU and never moved: add .to(device)"
     )

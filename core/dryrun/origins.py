@@ -1,10 +1,13 @@
 """Where each tensor was made, and so which line forgot to move it."""
 
+import dis
 import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import cache
+from itertools import pairwise
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -32,8 +35,9 @@ class Origin:
 
     tensor: Any  # a weak reference
     line: Line
-    inner: Line  # in the `__init__`; elsewhere the same as `line`
-    module: Any = None  # a weak reference to the outermost module that was being made
+    makers: list[tuple[Line, Any]]  # in each `__init__`, with a weak reference to self
+    # Lines that got what `line` makes from a function, with the function's frame's id.
+    callers: list[tuple[Line, int]]
     source: "Origin | None" = None  # the tensor on the CPU that it comes from
     is_same: bool = False  # with the same numbers
     copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
@@ -130,39 +134,57 @@ class Origins:
     def _note(
         self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
     ) -> None:
-        line, inner, module = self._place(sys._getframe(1))
-        if line is None or inner is None:
+        if (place := self._place(sys._getframe(1))) is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
         if not is_same:  # what a model computes comes from its inputs, if it has any
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
-        origin = Origin(weakref.ref(tensor), line, inner, module, source, is_same)
+        origin = Origin(weakref.ref(tensor), *place, source, is_same)
         if source and not tensor.is_cpu:
-            source.copies.append((line, origin.tensor))
+            source.copies.append((origin.line, origin.tensor))
             source.copies = source.copies[-4:]
         self._of[id(tensor)] = origin
 
-    def _place(self, frame: FrameType | None) -> tuple[Line | None, Line | None, Any]:
-        """The line that makes a tensor, the line inside its module, and the module."""
-        inner, module = 0, None  # the place in `lines`; in whose __init__
-        lines: list[Line] = []
-        model = -1
+    def _place(self, frame: FrameType | None) -> tuple[Line, list, list] | None:
+        """An origin's line, makers and callers; None if the script made nothing."""
+        start = 0  # the place in `frames` of the line that makes the tensor
+        frames: list[FrameType] = []
+        makers: list[tuple[Line, Any]] = []
         in_loader = False
         while frame is not None:
             file = frame.f_code.co_filename
             if self.script.owns(file):
-                inner = len(lines) if in_loader else inner
+                start = len(frames) if in_loader else start
                 in_loader = False
-                if frame.f_code.co_name == "__init__":
-                    this = frame.f_locals.get("self")
-                    if isinstance(this, nn.Module):
-                        model, module = len(lines), weakref.ref(this)
-                lines.append(Line(file, frame.f_lineno))
+                frames.append(frame)
+                this = frame.f_locals.get("self")
+                if frame.f_code.co_name == "__init__" and isinstance(this, nn.Module):
+                    start = len(frames)
+                    makers.append((_line(frame), weakref.ref(this)))
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
             frame = frame.f_back
-        if not lines:
-            return None, None, None
-        outer = max(inner, min(model + 1, len(lines) - 1))
-        return lines[outer], lines[inner], module
+        if not frames:
+            return None
+        first, *others = frames[min(start, len(frames) - 1) :]
+        callers = []
+        for inner, outer in pairwise([first, *others]):
+            if not _returns_something(inner.f_code):
+                break
+            callers.append((_line(outer), id(inner)))
+        return _line(first), makers, callers
+
+
+def _line(frame: FrameType) -> Line:
+    return Line(frame.f_code.co_filename, frame.f_lineno)
+
+
+@cache
+def _returns_something(code: CodeType) -> bool:
+    """Whether a function returns anything but None."""
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    return any(
+        name == "RETURN_VALUE" and before != ("LOAD_CONST", None)
+        for before, (name, _) in pairwise(steps)
+    ) or any(name == "RETURN_CONST" and value is not None for name, value in steps)

@@ -42,8 +42,8 @@ class Remarks:
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
         self._depth = self._steps = 0
-        self._idle: dict[int, Line | None] = {}  # None: not idle
-        self._idle_steps: Counter[int] = Counter()
+        self._optimizers: dict[int, Line | None] = {}  # the lines that made them
+        self._idle: Counter[int] = Counter()  # steps in a row that changed nothing
 
     def install(self) -> None:
         """Watch models, optimizers and calls of torch.save."""
@@ -51,6 +51,14 @@ class Remarks:
         modules.register_module_forward_pre_hook(self._enter)
         modules.register_module_forward_hook(self._leave, always_call=True)
         register_optimizer_step_pre_hook(self._step)
+        optimizer_class: Any = Optimizer
+        init = optimizer_class.__init__
+
+        def noted_init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            self._optimizers[id(optimizer)] = self.here()
+            init(optimizer, *args, **kwargs)
+
+        optimizer_class.__init__ = noted_init
         save = torch.save
 
         def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
@@ -105,16 +113,15 @@ class Remarks:
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
         held = [p for group in optimizer.param_groups for p in group["params"]]
-        idle = all(parameter.grad is None for parameter in held)
-        self._idle_steps[id(optimizer)] += 1
-        before = self._idle.get(id(optimizer), self.here())
-        self._idle[id(optimizer)] = before if idle else None
+        self._idle[id(optimizer)] += 1
+        if any(parameter.grad is not None for parameter in held):
+            del self._idle[id(optimizer)]
 
     def remarks(self) -> list[Remark]:
         """All remarks, in the order of their lines."""
-        for optimizer, line in self._idle.items():
-            if self._idle_steps[optimizer] > 1:
-                self._note(line, "idle_optimizer")
+        for optimizer, steps in self._idle.items():
+            if steps > 1:
+                self._note(self._optimizers.get(optimizer), "idle_optimizer")
         for line, use in self._uses.items():
             # A step follows the calls that training needs, but not a final evaluation.
             if self._steps and use.after == self._steps and not use.returns:

@@ -53,7 +53,7 @@ REMARKS = {  # what is changed, and the line and the key of what is said then
         (23, "softmax_before_loss")
     ],
     "argmax(1) -> softmax(1).argmax(1)": [],
-    "criterion = -> model = Net().to(device); criterion =": [(26, "idle_optimizer")],
+    "criterion = -> model = Net().to(device); criterion =": [(15, "idle_optimizer")],
     "with torch.no_grad(): -> if True:": [(29, "recorded")],
     "    model.eval()\n -> \n": [(29, "no_eval_mode")],
     "    model.train()\n -> \n": [(22, "not_restored")],
