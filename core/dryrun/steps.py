@@ -43,6 +43,7 @@ PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes of a copy
 MOST_NODES = 20_000  # a graph is counted up to here
+FEW_NUMBERS = 4 * memory.GRANULE  # bytes: losses and other figures, kept in each step
 
 
 class Use(NamedTuple):
@@ -246,7 +247,7 @@ class Steps:
         ends = [step.allocated for step in self.measured()]
         more = _differences(ends)
         keeper = self._keeper()
-        if keeper is None and (len(more) < 2 or min(more) <= 0):
+        if keeper is None and (len(more) < 2 or min(more) <= FEW_NUMBERS):
             return None
         kept: Counter[Line] = Counter()
         for piece in list(self._live.values()):
