@@ -1,4 +1,4 @@
-"""The class's guesses on Compare and Speed, beside what was measured."""
+"""The class's guesses on Device, Compare, and Speed, beside what was measured."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,13 +14,16 @@ from core.lessons.compare import race_page as race
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.compare.race_result import Race
 from core.lessons.compare.timing_pitfalls_result import TimingLab
+from core.lessons.device.parallel_page import Parallel
+from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import spanned
+from core.measure.speedup import apart, spanned
 from core.store.tables import Class
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
+from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import room, store
 from core.words import Words
 
@@ -28,6 +31,7 @@ words = Words(__file__)
 
 # All answers that the readings allow, and the figure; None until it is measured.
 Measured = tuple[tuple, str] | None
+UNDECIDED = 3  # answers that fit: the readings decide nothing
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,15 @@ class Guess:
 
     def measured(self) -> Measured:
         job = measured.newest(self.address)
-        return None if job is None or job.value is None else self.read(job.value)
+        if job is None or job.value is None or not (result := self.read(job.value)):
+            return None
+        return ((), result[1]) if len(result[0]) >= UNDECIDED else result
+
+
+def _one_core(result: Multiplications) -> Measured:
+    ways = result.readings(AT_ONCE)
+    by = apart(ways["Python loop"], ways["One core"]).by
+    return Parallel().finding(result).right, f"{by}×"
 
 
 def _race(result: Race) -> Measured:
@@ -68,6 +80,12 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
 
 CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
+    Guess(
+        "multiply_guess",
+        "Device: how much faster is one core than a Python loop?",
+        Parallel.address,
+        _one_core,
+    ),
     Guess(race.GUESS, "Compare: which one wins the race?", race.RaceLab.address, _race),
     Guess(
         "timing_guess",
@@ -98,30 +116,34 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
         st.markdown(words("guesses.none"))
 
 
+@st.fragment(run_every=PATIENT_SECONDS)
 def reveal(chosen: Class) -> None:
-    """Every tally for the teacher, who shows one on the wall or takes it off."""
-    key = tally(GUESSES, store().answers.of_class(chosen.id, KEYS)).key
+    """Every tally for the teacher, who shows one on the wall, and then its result."""
+    asked = tally(GUESSES, store().answers.of_class(chosen.id, KEYS))
     if not chosen.is_open:
         return
-    title = next(each.title for each in GUESSES if each.key == key)
-    if room().revealed == key:
-        off = "Take the guesses off the wall", "reveal_guess", "visibility_off"
-        button(*off, room().reveal, "", title)
-    else:
-        on = "Show the guesses on the wall", "reveal_guess", "cast"
-        button(*on, room().reveal, key, title)
+    label, icon, key = "Show the guesses on the wall", "cast", asked.key
+    is_on = room().revealed == key
+    with_result = is_on and not room().with_result and asked.measured() is not None
+    if with_result:
+        label = "Show the result on the wall"
+    elif is_on:
+        label, icon, key = "Take the guesses off the wall", "visibility_off", ""
+    button(label, "reveal_guess", icon, room().reveal, key, asked.title, with_result)
 
 
 def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Guess:
     """Draw a choice of questions and the chosen one's answers; returns the choice."""
+    tallies = [counts(given.get(each.key, {}).values()) for each in asked]
     chosen = st.selectbox(
         "Question",
         asked,
+        max((i for i, tally in enumerate(tallies) if tally), default=0),
         format_func=lambda each: each.title,
         key="class_guess",
         label_visibility="collapsed",
     )
-    answers, right = counts(given.get(chosen.key, {}).values()), chosen.measured()
+    answers, right = tallies[asked.index(chosen)], chosen.measured()
     st.markdown(finding(answers, right))
     if not answers:
         return chosen
@@ -140,7 +162,7 @@ def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Gue
 
 def finding(answers: Counter[Any], right: Measured) -> str:
     if not answers:
-        return "Nobody in this class has guessed yet."
+        return "Nobody has guessed this yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     (most, count), *others = answers.most_common()
     if alike := [f"“{answer}”" for answer, people in others if people == count]:
@@ -150,6 +172,8 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     if right is None:
         return f"**{text}.** The answer hasn't been measured yet."
     fitting, figure = right
+    if not fitting:
+        return f"**{text}. The machine couldn't tell: {figure}.**"
     had = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
     return f"**{text}. Measured: {figure}.** {had} guessed right: {either}."

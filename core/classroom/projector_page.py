@@ -92,7 +92,7 @@ def _tally(standings: Standings, key: str) -> None:
         "tally",
         title=asked.title,
         answers=[(str(answer), people) for answer, people in answers.most_common()],
-        right=asked.measured() or ((), ""),
+        right=(room().with_result and asked.measured()) or ((), ""),
         color=charts.palette().right,
     )
 

@@ -55,6 +55,7 @@ class Room(Gate):
         self._members: dict[str, Member] = {}  # by visitor
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
         self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
+        self.with_result = False  # whether the wall also shows what was measured
         self._teachers: set[str] = set()  # visitors who are exempt from the rules
         try:
             for one in classes.all():
@@ -275,10 +276,11 @@ class Room(Gate):
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)
 
-    def reveal(self, teacher: Teacher, key: str, title: str) -> None:
-        """Show the tally of a guess on the wall; "" takes it off."""
-        self.revealed = key
-        self.note(teacher, f"{'showed' if key else 'hid'} the guesses on {title}")
+    def reveal(self, teacher: Teacher, key: str, title: str, result: bool) -> None:
+        """Show the tally of a guess on the wall, or the result too; "": neither."""
+        self.revealed, self.with_result = key, result
+        did = f"{'showed' if key else 'hid'} the {'result' if result else 'guesses'}"
+        self.note(teacher, f"{did} on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log what a teacher did in this class, or else in the open class."""

@@ -4,9 +4,11 @@ import pytest
 
 from core.classroom.guesses_page import GUESSES, finding
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
+from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
 from core.ui import guess
 from tests import samples
+from tests.lessons.device import test_parallel_page as multiplied
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
 
@@ -14,6 +16,7 @@ RACERS = [candidate.name for candidate in samples.RACE.candidates]
 @pytest.mark.parametrize(
     ("key", "result", "answers"),
     [
+        ("multiply_guess", multiplied.DONE, parallel.TIMES),
         ("race_guess", samples.RACE, [*RACERS, guess.CLOSE]),
         ("timing_guess", samples.TIMING, timing_pitfalls.GUESSES),
         ("guess_two_workers", samples.CLIMBED, climb_result.GUESSES),
@@ -34,4 +37,7 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
         "right: “Slower”."
     )
     assert "hasn't been measured yet" in finding(answers, None)
-    assert finding(Counter(), None) == "Nobody in this class has guessed yet."
+    assert "The machine couldn't tell: 0.51 to 1.57×" in finding(
+        answers, ((), "0.51 to 1.57×")
+    )
+    assert finding(Counter(), None) == "Nobody has guessed this yet."

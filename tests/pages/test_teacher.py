@@ -5,6 +5,7 @@ import csv
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.classroom import guesses_page as guesses
 from core.classroom import handout_page as handout
 from core.classroom import sign_in_page as sign_in
 from core.classroom.room import Room
@@ -156,7 +157,7 @@ def test_a_teacher_renames_and_removes_somebody(opened):
     assert server.room().members() == []
 
 
-def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
+def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch):
     store = server.store()
     name = joined(opened, "amber")
     finished(store, f"{opened.id} kept", "amber")
@@ -174,7 +175,14 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened):
     assert fields["guesses"][0][1] == "A card: 1"
     assert "optimizer.step()" in fields["code"]
     assert name in handout.page(**fields)
-    at = open_tab(open_page(PAGE), "Questions")
+    at = open_tab(open_page(PAGE), "Guesses")
+    monkeypatch.setattr(guesses.Guess, "measured", lambda _: (("A card",), "3×"))
+    for is_shown in ((False, ""), (False, "race_guess"), (True, "race_guess")):
+        assert (server.room().with_result, server.room().revealed) == is_shown
+        press(at, "reveal_guess")
+    assert server.room().revealed == ""
+    assert "showed the result on Compare" in log(opened)
+    open_tab(at, "Questions")
     assert "0 of 1 people got it right" in texts(at.markdown)
     open_tab(at, "Afterward")
     press(press(at, "delete_class"), "sure")
