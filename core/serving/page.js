@@ -20,3 +20,8 @@
   };
   requestAnimationFrame(look);
 }
+// On a phone, the menu covers the page, so it closes once somebody has chosen a page.
+addEventListener("click", ({ target }) => {
+  if (innerWidth < 768 && target.closest(".stSidebar a"))
+    document.querySelector("[data-testid=stSidebarCollapseButton] button").click();
+});

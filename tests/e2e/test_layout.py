@@ -38,14 +38,22 @@ def cut(page: Page) -> list[str]:
     return page.evaluate(CUT)
 
 
-def test_on_a_phone_progress_stays_in_sight(visitor):
+def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     page = start(visitor(LONG, **VIEWS["phone"]))
     expect(progress(page)).to_be_in_viewport()
     page.get_by_text("Read more").scroll_into_view_if_needed()
     expect(progress(page)).to_be_in_viewport()
     cancel(page)
     page.get_by_text("Read more").scroll_into_view_if_needed()
-    expect(page.get_by_text("Canceled after")).not_to_be_in_viewport()
+    expect(page.get_by_text("Canceled after")).to_be_in_viewport()
+    menu = page.get_by_test_id("stSidebar")
+    page.get_by_test_id("stExpandSidebarButton").tap()
+    menu.get_by_text("Model", exact=True).tap()
+    expect(menu).not_to_be_in_viewport()
+    step = key(ready(page), "step_on")
+    step.click()
+    page.get_by_text("Seed 0, batches of 64").scroll_into_view_if_needed()
+    expect(step).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("width", [390, 660, 800, 1000, 1280])

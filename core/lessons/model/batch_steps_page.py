@@ -69,7 +69,8 @@ def _buttons(number: int, place: int) -> None:
         icon = f":material/{icon}:"
         st.button(label, icon=icon, key=key, on_click=_go, args=to, **more)
 
-    with st.container(horizontal=True, vertical_alignment="center"):
+    # On a phone, page.css keeps these in sight.
+    with st.container(horizontal=True, key="step_buttons"):
         back = number, place - 1
         button("Back", "arrow_back", "step_back", *back, disabled=place == 0)
         on, label = (number, place + 1), "Next step"
