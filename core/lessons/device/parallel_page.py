@@ -24,7 +24,8 @@ TIMES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
 
 
 class Parallel(Lab):
-    key, idle, event, noun = "multiply", True, Multiplied, "way"
+    key, event, noun = "multiply", Multiplied, "way"
+    idle = finding_above = True
     code = (
         ("Python loop", "core.lessons.device.parallel:python_loop"),
         ("At once", "core.lessons.device.parallel:at_once"),
@@ -88,10 +89,7 @@ class Parallel(Lab):
         for way, seconds in readings.items():
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
                 over = apart(readings["One core"], seconds)
-                text = over.sentence("one core", way)
-                if way == f"{result.cores} cores" and over.winner != 1:
-                    text += " Perhaps something else is keeping the cores busy."
-                lines.append(text)
+                lines.append(over.sentence("one core", way))
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:
