@@ -3,10 +3,11 @@
 import logging
 import time
 import uuid
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.store import codec
@@ -50,13 +51,21 @@ class Measurements(Rows):
         self.writer.put(work, len(row.value))
 
     def newest_id(
-        self, kind: str, machine: str, subject: str | None = None
+        self,
+        kind: str,
+        machine: str,
+        subject: str | None = None,
+        students: Collection[str] = (),
     ) -> str | None:
-        """The id of a machine's newest measurement, of one subject or of any."""
+        """The id of a machine's newest measurement, of one subject or of any.
+
+        Those of `students` count only if nobody else has measured.
+        """
+        by = func.coalesce(Measurement.visitor, "")
         query = (
             select(Measurement.id)
             .where(Measurement.kind == kind, Measurement.machine == machine)
-            .order_by(Measurement.measured_at.desc())
+            .order_by(by.in_(students), Measurement.measured_at.desc())
         )
         if subject is not None:
             query = query.where(Measurement.subject == subject)

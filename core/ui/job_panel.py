@@ -94,7 +94,7 @@ class JobPanel:
     ) -> None:
         """The button that queues a job; None for `arguments` disables it."""
         options = {
-            "type": "primary" if self.primary else "secondary",
+            "type": "primary" if self.primary and not self.before else "secondary",
             "icon": self.icon,
             "key": key or self.key,
         }

@@ -13,7 +13,7 @@ from core.jobs.job import Job
 from core.jobs.measurements import as_job, environments
 from core.store.codec import StoreError
 from core.ui import format
-from core.ui.server import engine, store, visitor
+from core.ui.server import engine, room, store, visitor
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +21,16 @@ logger = logging.getLogger(__name__)
 def newest(address: str, subject: str | None = None) -> Job | None:
     """The function's newest measurement on this machine, as an ended job.
 
-    None if there is none on that subject, or if it can't be read.
+    Its author is a student of the class only if nobody else has measured. None if there
+    is none on that subject, or if it can't be read.
     """
     if not (here := machine()):
         return None
+    members = (member.visitor for member in room().members())
+    students = [who for who in members if not room().is_teacher(who)]
     try:
-        measurement_id = store().measurements.newest_id(address, here, subject)
+        find = store().measurements.newest_id
+        measurement_id = find(address, here, subject, students)
         return _read(measurement_id, address) if measurement_id else None
     except StoreError as error:
         logger.warning("could not read the newest measurement: %s", error)
@@ -79,5 +83,5 @@ def sentence(job: Job, who: str = "") -> str:
 def by(owner: str, who: str = "") -> str:
     """Who measured it, without a name."""
     if not owner:
-        return "by this server while it was idle"
+        return "by this server itself"
     return "by you" if owner == (who or visitor()) else "by somebody in this course"

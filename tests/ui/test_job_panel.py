@@ -132,6 +132,7 @@ def test_who_has_measured_nothing_sees_what_others_have(use):
     assert "by somebody in this course." in at.markdown[0].value
     assert at.markdown[1].value == "drawn finished"
     assert not at.button(key="start").disabled
+    assert at.button(key="start").proto.type == "secondary"
     use(job("a", "cancelled", 1), before=somebodys)
     assert [each.value for each in drawn().markdown] == ["drawn cancelled"]
 

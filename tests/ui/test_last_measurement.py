@@ -8,12 +8,14 @@ import pytest
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS, keep
 from core.store.codec import StoreError
+from core.store.tables import Member
 from core.ui import last_measurement as measured
 from core.ui import server
 from tests import samples
 from tests.jobs.follow import finish, wait
 
 RACE = "core.lessons.compare.race:race"
+MEMBER = Member("c", "ada", "Ada", joined=0.0, runs=0)
 COPIES = "core.lessons.speed.copies:measure"
 KINDS.update((RACE, COPIES))  # as their pages do
 
@@ -65,6 +67,19 @@ def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
         assert measured.newest(RACE) is None
 
 
+@pytest.mark.parametrize(("teachers", "newest"), [((), 1), (("ada",), 2)])
+def test_a_student_replaces_nobodys_measurement(here, monkeypatch, teachers, newest):
+    here("class")
+    monkeypatch.setattr(server.room(), "_members", {"ada": MEMBER})
+    monkeypatch.setattr(server.room(), "_teachers", teachers)
+    for steps, owner in ((1, ""), (2, "ada")):
+        value, ago = replace(samples.RACE, steps=steps), 10 - steps
+        made = job(value, ago, machine="class", owner=owner)
+        keep(server.store().measurements, made)
+    server.store().writer.flush()
+    assert measured.newest(RACE).value.steps == newest
+
+
 def test_what_another_version_told_of_it_is_no_traceback(here):
     here("older")
     kept = {"machine": "older", "provenance": samples.CARD}
@@ -95,9 +110,7 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     monkeypatch.setattr(measured, "visitor", lambda: "me")
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
-    assert measured.sentence(job(value, owner="")).endswith(
-        "by this server while it was idle."
-    )
+    assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
 
 
 def test_threads_that_differ_are_what_was_compared(monkeypatch):
