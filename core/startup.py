@@ -91,7 +91,7 @@ def measure(here: Machine) -> None:
         for lab in all_labs()
         if lab.idle and not _is_measured(lab.address, here)
     ]
-    if not runs.somebodys(dataset.default_task(here)):
+    if not runs.idle_run(dataset.default_task(here)):
         missing.insert(0, (runs.RUN, (first_run.quick(here, 0),)))  # for Home to show
     work_off(missing)
 

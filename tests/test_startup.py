@@ -51,7 +51,7 @@ def left_to_measure(engine, monkeypatch):
             return value and Job("id", address, (), "train", value=value)
 
         monkeypatch.setattr(measured, "newest", newest)
-        monkeypatch.setattr(startup.runs, "somebodys", lambda *_: results.get(RUN))
+        monkeypatch.setattr(startup.runs, "idle_run", lambda *_: results.get(RUN))
         found.clear()
         startup.measure(engine.machine())
         return {address for address, _ in found}

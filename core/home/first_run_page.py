@@ -139,10 +139,9 @@ def _invitation(shown: Run | None) -> None:
         st.markdown(takes)
         return
     if not mine:
-        job = shown.job
-        who = "Somebody in this class" if job.owner else "While idle, the server"
-        doing = "trained" if job.ended else "is training"
-        st.markdown(f":material/group: {who} {doing} this model. {takes}")
+        doing = "trained" if shown.job.ended else "is training"
+        idle = f"While idle, the server {doing} this model."
+        st.markdown(f":material/group: {idle} {takes}")
     if shown.is_simulated:
         simulated.badge()
     entered = race(shown)

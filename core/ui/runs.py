@@ -198,14 +198,14 @@ def newest(owner: str, task: str | None = None) -> str | None:
 
 
 def on_show() -> Run | None:
-    """The run on images to show: the visitor's own, or else another one."""
+    """The run on images to show: the visitor's own, or else the server's."""
     own = engine().jobs(RUN, visitor())
     mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
     going_on = [job for job in mine if not job.ended]
     begun = [job for job in mine if job.progress.started]
     here = going_on[:1] or begun[-1:] or mine[-1:]
     ids = chain((job.id for job in here), _done(IMAGE_TASKS, visitor()))
-    return next(filter(None, map(run, ids)), None) or somebodys(*IMAGE_TASKS)
+    return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 
 
 def others() -> str | None:
@@ -217,17 +217,21 @@ def others() -> str | None:
     return None if room().may_see(visitor()) else ""
 
 
-def somebodys(*tasks: str) -> Run | None:
-    """A run of `others` on these tasks: one that is training, or else the newest."""
-    jobs = engine().jobs(RUN, others())
-    jobs = [job for job in jobs if job.arguments[0].task in tasks]
+def idle_run(*tasks: str) -> Run | None:
+    """The server's own run on these tasks: one that is training, or else the newest.
+
+    An open class guesses what a first run will reach, so its members see none.
+    """
+    if room().may_see(visitor()):
+        return None
+    jobs = [job for job in engine().jobs(RUN, "") if job.arguments[0].task in tasks]
     going_on = [job for job in jobs if not job.ended]
     finished = [job for job in jobs if job.status == "finished"]
     here = (job.id for job in (*going_on[:1], *finished[-1:]))
-    return next(filter(None, map(run, chain(here, _done(tasks, others())))), None)
+    return next(filter(None, map(run, chain(here, _done(tasks, "")))), None)
 
 
-def _done(tasks: Container[str], owner: str | None = None) -> Iterator[str]:
+def _done(tasks: Container[str], owner: str) -> Iterator[str]:
     """The ids of finished runs in the database, the newest first."""
     rows = stored_runs(owner, limit=5, status="finished")
     yield from (row.id for row in rows if row.task in tasks)

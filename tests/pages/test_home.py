@@ -113,15 +113,16 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
 
 
 @pytest.mark.usefixtures("somebody")
-def test_a_strangers_run_is_shown_in_a_class_alone(engine, room):
-    other = engine.submit(now.runs.RUN, LONG, owner="another")
+def test_a_class_sees_no_result_before_its_own(engine, room):
+    other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
-    assert "Somebody" not in texts(open_page("home.py").markdown)
+    assert "While idle, the server is training" in texts(open_page("home.py").markdown)
     opened = room.create(TEACHER, "Class", 10, Rules())
     room.start(TEACHER, opened.id)
     room.join(opened.code, server.visitor())
     at = open_page("home.py")
-    assert "Somebody in this class is training this" in texts(at.markdown)
+    assert "While idle" not in texts(at.markdown)
+    assert "Best accuracy" not in {each.label for each in at.metric}
     assert at.button(key="train_now").label == "Train now"
     engine.cancel(other)
     wait(engine, other)

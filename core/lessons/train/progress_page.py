@@ -23,16 +23,17 @@ from core.ui.runs import (
     differences,
     earlier,
     epoch_table,
+    idle_run,
     loss_table,
     newest,
     run,
-    somebodys,
     top_loss,
 )
 from core.ui.server import engine, store, visitor
 from core.words import Words
 
 FIRST_STEP_SECONDS = 0.3
+NEWS_SECONDS = 60  # how long the end of a run is news
 COMPARED = 4  # earlier runs on a chart, at most
 LEGEND = "loss_legend"
 ROW = 48  # pixels: the line that names the run, with its button or without
@@ -43,7 +44,7 @@ words = Words(__file__)
 
 
 def chosen(asks_settings: bool) -> Run | None:
-    """The run to show: the session's, the visitor's newest of the task, or anybody's.
+    """The run to show: the session's, the newest of the visitor, or the server's.
 
     A run that is new on the screen sets the controls, unless the address does.
     """
@@ -68,7 +69,7 @@ def chosen(asks_settings: bool) -> Run | None:
         state.controls_of = current.id if current else state.controls_of
     if current is None:
         st.query_params.pop("run", None)
-        return somebodys(state.task)
+        return idle_run(state.task)
     st.query_params["run"] = current.id
     return current
 
@@ -197,8 +198,9 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 
 def draw_status(current: Run) -> None:
-    # While it goes on, page.css keeps this in sight on a phone.
-    with st.container(key="run_ended" if current.job.ended else "run_status"):
+    # Until a while after the end, page.css keeps this in sight on a phone.
+    ago = time.time() - (current.job.stopped or time.time())
+    with st.container(key="run_status" if ago < NEWS_SECONDS else "run_ended"):
         job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
@@ -251,8 +253,8 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
-            who = "Somebody here" if job.owner else "While idle, the server"
-            text = f"{who} trained a model that gets {format.quality(result)} of the"
+            quality = format.quality(result)
+            text = f"While idle, the server trained a model that gets {quality} of the"
             return f"{text} test images right.", 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
