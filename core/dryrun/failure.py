@@ -160,17 +160,22 @@ def unpacked(tensor: Any, frames: Frames) -> Line | None:
     for line, frame in frames:
         names = {name for name, value in frame.f_locals.items() if value is tensor}
         if names:
-            tree = ast.parse("".join(linecache.getlines(line.file)))
             earlier = range(frame.f_code.co_firstlineno, line.number)
-            assigned = (n for n in ast.walk(tree) if isinstance(n, ast.Assign))
-            lines = [
-                node.lineno
-                for node in assigned
-                for part in ast.walk(node.targets[0])
-                if node.lineno in earlier and ast.unparse(part) in names
-            ]
+            lines = [n for n in assignments(line.file, names) if n in earlier]
             return Line(line.file, max(lines)) if lines else None
     return None
+
+
+def assignments(file: str, names: set[str]) -> list[int]:
+    """The numbers of the lines that assign to variables or attributes."""
+    tree = ast.parse("".join(linecache.getlines(file)))
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for part in ast.walk(node.targets[0])
+        if ast.unparse(part) in names
+    ]
 
 
 def is_dropped(line: Line) -> bool:
@@ -192,7 +197,9 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
         module = maker()
         registered = [*module.parameters(), *module.buffers()] if module else [made]
         if not any(made is each for each in registered):
-            return at, (
+            names = {f"self.{key}" for key, it in vars(module).items() if it is made}
+            lines = [n for n in assignments(at.file, names) if n >= at.number]
+            return Line(at.file, min(lines, default=at.number)), (
                 "this tensor isn't registered with the model, so it doesn't move with "
                 "the model: make it a parameter, a buffer, or a module"
             )
