@@ -237,19 +237,26 @@ class Questions:
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one
+        self._most_of_all = of_all
         self._lock = threading.Lock()  # guards the next two
         self._open: Counter[str] = Counter()
         self._own: dict[str, threading.Semaphore] = {}
 
+    def ahead(self, owner: str) -> int:
+        """How many questions have to be answered before this owner's next one."""
+        with self._lock:
+            of_all, own = self._open.total(), self._open[owner]
+        return max(of_all - self._most_of_all + 1, own - self._of_one + 1, 0)
+
     @contextmanager
-    def turn(self, owner: str, seconds: float) -> Iterator[float]:
-        """Wait for a turn; yields the seconds that are left of those given.
+    def turn(self, owner: str, seconds: float) -> Iterator[None]:
+        """Wait for a turn, at most so many seconds.
 
         The server itself, whose owner is "", needn't wait. Raises ExplainedError if no
         turn comes in time, or if the owner has too many questions open.
         """
         if not owner:
-            yield seconds
+            yield
             return
         deadline = time.monotonic() + seconds
         with self._lock:
@@ -263,7 +270,7 @@ class Questions:
                     if not gate.acquire(timeout=max(0, deadline - time.monotonic())):
                         raise ExplainedError(NO_TURN)
                     turns.callback(gate.release)
-                yield max(0.1, deadline - time.monotonic())
+                yield
         finally:
             with self._lock:
                 self._open[owner] -= 1

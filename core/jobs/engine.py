@@ -258,11 +258,16 @@ class Engine:
         """The answer of a quick function on the lab worker.
 
         A stranger's files take the lane "upload", and a visitor's code takes the lane
-        "code". Raises ExplainedError if the function does, if no answer comes in time,
-        or if the owner has too many questions open.
+        "code". The seconds begin again with the owner's turn. Raises ExplainedError if
+        the function does, if no turn or no answer comes in time, or if the owner has
+        too many questions open.
         """
-        with self._questions[lane].turn(owner, seconds) as left:
-            return self._connection.ask(address, self._unpacked(arguments), left)
+        with self._questions[lane].turn(owner, seconds):
+            return self._connection.ask(address, self._unpacked(arguments), seconds)
+
+    def ahead(self, owner: str, lane: str) -> int:
+        """How many questions in the lane come before the owner's next one."""
+        return self._questions[lane].ahead(owner)
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Insert the bytes of checkpoints, since workers can't reach the database."""

@@ -19,7 +19,7 @@ from core.jobs import code
 from core.runs.export import definitions, names_in
 from core.serving.visitor_code import mode
 from core.ui import code_editor, figures, format
-from core.ui.server import ask, engine, explained
+from core.ui.server import engine, explained, run_code
 from core.words import Words
 
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
@@ -80,12 +80,12 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
             "Start again", icon=icon, type="tertiary", on_click=_reset, args=(address,)
         )
         if pressed:
-            with explained("The code was not run"), st.spinner("Running it"):
+            with explained("The code was not run"):
                 text = code_editor.text(key)[:MOST_CHARACTERS]
                 seconds = code.SECONDS - 1
                 asked = Request(NAME, text, seconds=seconds, names=True, **machine)
                 confine = how.kind == "confined"
-                answer = ask("core.jobs.code:run", asked, confine, lane="code")
+                answer = run_code("Running it", "core.jobs.code:run", asked, confine)
                 state[f"{key}_ran"] = text, *answer
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
     said = _failed(report) if report else ""

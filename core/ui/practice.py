@@ -11,7 +11,7 @@ from core.serving.visitor_code import Mode, mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
 from core.ui.questions import Question
-from core.ui.server import ask, engine, explained, visitor
+from core.ui.server import engine, explained, run_code, visitor
 
 JUDGE = "core.script.exercises:judge"
 RUN = "core.jobs.code:run"
@@ -50,7 +50,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
         field = st.container()
         icon = ":material/play_arrow:"
         if st.form_submit_button("Check it", icon=icon):
-            with explained("The code was not run"), st.spinner("Running your code"):
+            with explained("The code was not run"):
                 _judge(key, title, how)
     written, verdict = answers.given().get(key), answers.given().get(f"{key}_verdict")
     with right:
@@ -74,7 +74,8 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 def _judge(key: str, title: str, how: Mode) -> None:
     text = code_editor.text(key)
-    verdict: Verdict = ask(JUDGE, title, text, how.kind == "confined", lane="code")
+    doing, confine = "Running your code", how.kind == "confined"
+    verdict: Verdict = run_code(doing, JUDGE, title, text, confine)
     answers.keep(key, text)
     answers.keep(f"{key}_verdict", asdict(verdict))
 
@@ -153,8 +154,8 @@ def _run(question: Question) -> None:
     """After an answer, offer to run the code and see what it really does."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
-    with explained("The code was not run"), st.spinner("Running the code"):
-        report, printed = ask(RUN, question.request(), False, lane="code")
+    with explained("The code was not run"):
+        report, printed = run_code("Running the code", RUN, question.request(), False)
         if failure := report["failure"]:
             printed += f"line {failure['line']['line']}, {failure['kind']}: "
             printed += failure["message"]

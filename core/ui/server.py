@@ -22,8 +22,10 @@ from core.serving import monitoring, streamlit_patches
 from core.serving.visitor_cookie import COOKIE, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
+from core.ui.format import counted
 
 Answer = TypeVar("Answer")
+CODE_SECONDS = 180.0  # while a class waits for its turns, and to run the code
 
 logger = logging.getLogger(__name__)
 _tabs: Counter[str] = Counter()  # open ones, by visitor
@@ -75,6 +77,14 @@ def ask(
     return engine().ask(
         address, *arguments, seconds=seconds, owner=visitor(), lane=lane
     )
+
+
+def run_code(doing: str, address: str, *arguments: Any) -> Any:
+    """The answer of a function that runs a visitor's code; a spinner says the wait."""
+    ahead = engine().ahead(visitor(), "code")
+    after = f", after {counted(ahead, 'other program')}" if ahead else ""
+    with st.spinner(f"{doing}{after}", show_time=True):
+        return ask(address, *arguments, seconds=CODE_SECONDS, lane="code")
 
 
 def ask_once(address: str, *arguments: Any) -> Any:

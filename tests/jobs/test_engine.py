@@ -447,6 +447,20 @@ def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
         assert open_then <= 2
 
 
+def test_after_a_turn_there_is_all_the_time_for_an_answer(engine, monkeypatch):
+    seconds = []
+
+    def answer(_: str, __: tuple, given: float) -> None:
+        seconds.append(given)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(engine._connection, "ask", answer)
+    with ThreadPoolExecutor(6) as people:
+        for number in range(6):
+            people.submit(engine.ask, QUICK, seconds=9, owner=str(number), lane="code")
+    assert seconds == [9] * 6
+
+
 def test_who_is_forgotten_has_no_jobs(engine):
     done = engine.submit(RUN, SHORT, owner="me")
     stored = finish(engine, done).id

@@ -60,12 +60,12 @@ def asked(monkeypatch):
     """What the lab is asked, which answers with the report."""
     asked = []
 
-    def ask(address, request, confine, lane):
+    def run_code(_, address, request, confine):
         asked.append(request)
-        assert (address, confine, lane) == ("core.jobs.code:run", False, "code")
+        assert (address, confine) == ("core.jobs.code:run", False)
         return REPORT, "what it printed"
 
-    monkeypatch.setattr(playground, "ask", ask)
+    monkeypatch.setattr(playground, "run_code", run_code)
     monkeypatch.setattr(playground, "engine", Mock)
     monkeypatch.setattr(playground, "mode", lambda _: Mode("here"))
     return asked

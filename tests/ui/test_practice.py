@@ -23,14 +23,14 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(practice, "visitor", lambda: "me")
     monkeypatch.setattr(practice, "mode", lambda _: MODE)
     monkeypatch.setattr(practice, "engine", Mock)
-    monkeypatch.setattr(practice, "ask", judged)
+    monkeypatch.setattr(practice, "run_code", judged)
     yield opened
     opened.close()
 
 
-def judged(_: str, title: str, text: str, confine: bool, lane: str) -> Verdict:
+def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
     """In the place of the lab."""
-    assert (confine, lane) == (False, "code")
+    assert confine is False
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
     return Verdict(False, "Line 2: what is wrong.", "what it printed")
@@ -142,12 +142,12 @@ def test_the_way_leads_from_question_to_question():
 
 
 def test_whoever_has_answered_sees_what_the_code_comes_to(monkeypatch):
-    def here(address, request, confine, **_):
+    def here(_, address, request, confine):
         assert (address, confine) == ("core.jobs.code:run", False)
         assert request.text == question.code
         return {"failure": None, "notes": []}, "what it printed"
 
-    monkeypatch.setattr(practice, "ask", here)
+    monkeypatch.setattr(practice, "run_code", here)
     at = opened()
     number, question = next(
         (i, q) for i, q in enumerate(LESSONS[0].questions) if q.code

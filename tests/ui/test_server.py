@@ -1,5 +1,6 @@
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -33,6 +34,22 @@ def test_a_person_with_two_tabs_is_one_until_both_are_closed():
     server.count_tabs("ana", -1)
     server.count_tabs("bo", -1)
     assert server.open_pages().keys().isdisjoint({"ana", "bo"})
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"), [(0, "Running it"), (7, "Running it, after 7 other programs")]
+)
+def test_who_waits_for_others_programs_is_told_how_many(ahead, said, monkeypatch):
+    engine, spinner = Mock(), Mock(side_effect=server.st.spinner)
+    engine.ahead.return_value = ahead
+    monkeypatch.setattr(server, "engine", lambda: engine)
+    monkeypatch.setattr(server.st, "spinner", spinner)
+    assert server.run_code("Running it", "a:b", 1) is engine.ask.return_value
+    spinner.assert_called_once_with(said, show_time=True)
+    engine.ahead.assert_called_once_with("", "code")
+    engine.ask.assert_called_once_with(
+        "a:b", 1, seconds=server.CODE_SECONDS, owner="", lane="code"
+    )
 
 
 # Answers that are kept: who waits for them, and when they are asked anew

@@ -11,7 +11,7 @@ from core.script.rules import RULES
 from core.script.syntax import MOST_BYTES, Finding
 from core.serving.visitor_code import mode
 from core.ui import code_editor
-from core.ui.server import ask, engine, explained
+from core.ui.server import engine, explained, run_code
 from core.words import Words
 
 words = Words(__file__)
@@ -38,11 +38,9 @@ def draw() -> None:
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
-            with (
-                explained("The script was not checked"),
-                st.spinner("Checking your script"),
-            ):
-                state.checked = text, ask(CHECK, text, how.kind, lane="code")
+            with explained("The script was not checked"):
+                checked = run_code("Checking your script", CHECK, text, how.kind)
+                state.checked = text, checked
         text, checked = state.get("checked", ("", Checked()))
         with field:
             code_editor.draw(
