@@ -17,6 +17,12 @@ from core.lessons.compare.timing_pitfalls_result import (
     TimingLab,
 )
 from core.lessons.compare.your_gpu_result import BATCH_SIZES, SIZES, BrowserGpu, Work
+from core.lessons.device.parallel_result import (
+    AT_ONCE,
+    IN_TURN,
+    Multiplications,
+    Multiplied,
+)
 from core.lessons.model.model_result import Transfer, Transfers
 from core.lessons.scale.scale_result import Cost, Gradients, Share, Step
 from core.lessons.speed.climb_result import (
@@ -99,6 +105,20 @@ def machine(*backends: str, cores: int = 2) -> Machine:
 PAIR = (
     Candidate("cpu", "CPU", "CPU (2 threads)", 2),
     Candidate("cuda", "CUDA", "Testing card", 2),
+)
+MULTIPLIED = Multiplications(
+    tuple(
+        Multiplied(work, way, (seconds,) * 3, "cpu")
+        for work, way, seconds in (
+            (AT_ONCE, "Python loop", 4e-8),
+            (AT_ONCE, "One core", 1e-10),
+            (IN_TURN, "Python loop", 2e-8),
+            (IN_TURN, "One core", 1e-6),
+        )
+    ),
+    2,
+    PROCESSOR,
+    DATE,
 )
 RACE = Race(
     candidates=PAIR,

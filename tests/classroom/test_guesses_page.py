@@ -8,7 +8,6 @@ from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
 from core.ui import guess
 from tests import samples
-from tests.lessons.device import test_parallel_page as multiplied
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
 
@@ -16,7 +15,7 @@ RACERS = [candidate.name for candidate in samples.RACE.candidates]
 @pytest.mark.parametrize(
     ("key", "result", "answers"),
     [
-        ("multiply_guess", multiplied.DONE, parallel.TIMES),
+        ("multiply_guess", samples.MULTIPLIED, parallel.TIMES),
         ("race_guess", samples.RACE, [*RACERS, guess.CLOSE]),
         ("timing_guess", samples.TIMING, timing_pitfalls.GUESSES),
         ("guess_two_workers", samples.CLIMBED, climb_result.GUESSES),

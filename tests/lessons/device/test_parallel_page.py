@@ -7,27 +7,10 @@ import pytest
 from core.lessons.device.parallel_page import TIMES, Parallel
 from core.lessons.device.parallel_result import (
     AT_ONCE,
-    IN_TURN,
     SHORT_VECTORS,
-    Multiplications,
     Multiplied,
 )
-from tests.samples import DATE, PROCESSOR
-
-DONE = Multiplications(
-    tuple(
-        Multiplied(work, way, (seconds,) * 3, "cpu")
-        for work, way, seconds in (
-            (AT_ONCE, "Python loop", 4e-8),
-            (AT_ONCE, "One core", 1e-10),
-            (IN_TURN, "Python loop", 2e-8),
-            (IN_TURN, "One core", 1e-6),
-        )
-    ),
-    2,
-    PROCESSOR,
-    DATE,
-)
+from tests.samples import MULTIPLIED
 
 
 @pytest.mark.parametrize(
@@ -39,8 +22,8 @@ DONE = Multiplications(
     ],
 )
 def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
-    first, second, *rest = DONE.found
-    result = replace(DONE, found=(first, replace(second, seconds=core), *rest))
+    first, second, *rest = MULTIPLIED.found
+    result = replace(MULTIPLIED, found=(first, replace(second, seconds=core), *rest))
     finding = Parallel().finding(result)
     assert times in finding.sentence
     assert finding.right == right
@@ -53,5 +36,5 @@ def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
 )
 def test_short_vectors_are_never_told_to_be_faster(short, said):
     slower = Multiplied(AT_ONCE, SHORT_VECTORS, (short,) * 3, "cpu")
-    lines = Parallel().lines(replace(DONE, found=(*DONE.found, slower)))
+    lines = Parallel().lines(replace(MULTIPLIED, found=(*MULTIPLIED.found, slower)))
     assert said in " ".join(lines)
