@@ -29,7 +29,7 @@ from core.words import Words
 words = Words(__file__)
 
 LOOP = "core.loops:train_epoch"
-SETTINGS = ("model", "batch_size", "epochs")  # a run's settings on the handout
+SETTINGS = ("model", "batch_size", "epochs", "learning_rate", "schedule")
 LEFT, RIGHT, TOP, BOTTOM = 38, 346, 8, 166  # pixels of the chart in handout.html
 
 
@@ -38,6 +38,7 @@ class Point(NamedTuple):
     what: str  # "CNN, batch 128"
     accuracy: float  # 0 to 1
     seconds: float
+    steps: int
     place: str = ""  # "88.1% in 590 steps"; empty: no place in the quest
 
 
@@ -120,7 +121,8 @@ def answers_table(chosen: Class) -> str:
 def handout(chosen: Class) -> dict[str, Any]:
     """The fields of handout.html, except those that `page` computes."""
     people = names_of(store().classes.members(chosen.id))
-    machine, code, runs = engine().machine(), body(LOOP), all_runs(chosen)
+    machine, code = engine().machine(), body(LOOP)
+    runs = [run for run in all_runs(chosen) if run.visitor in people]
     return {
         "title": chosen.name,
         "day": format.day(date.fromtimestamp(chosen.created)),
@@ -128,6 +130,7 @@ def handout(chosen: Class) -> dict[str, Any]:
         "people": len(people),
         "runs": len(runs),
         "target": chosen.rules.target,
+        "cost": chosen.rules.cost,
         "points": _points(chosen, runs, people),
         "hard": [score for score in questions.of_class(chosen) if score.mistaken],
         "guesses": _guesses(chosen),
@@ -148,6 +151,7 @@ def _points(
             ", ".join(listing.setting(by_id[run.run_id], name) for name in SETTINGS),
             run.accuracy,
             run.seconds,
+            run.steps,
             run.score(chosen.rules) if run.reached(chosen.rules) else "",
         )
         for run in best
@@ -173,23 +177,24 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     return rows
 
 
-def page(points: Sequence[Point], target: float, **fields: Any) -> str:
+def page(points: Sequence[Point], target: float, cost: str, **fields: Any) -> str:
     """One HTML page to print, which needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
         target=target,
+        cost=cost,
         best=best,
         winner=next((point for point in points if point.place), None),
-        chart=_chart(best, target) if best else None,
+        chart=_chart(best, target, cost) if best else None,
         percent=lambda share, digits=2: f"{share:.{digits}%}",
     )
 
 
-def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
+def _chart(points: Sequence[Point], target: float, cost: str) -> dict[str, Any]:
     """The pixels at which the points, the target, and the labeled ticks are drawn."""
-    seconds = [max(point.seconds, 1e-3) for point in points]
-    across = axes.costs(seconds)
+    costs = [max(getattr(point, cost), 1e-3) for point in points]
+    across = axes.costs(costs)
     up = axes.shares([target, *(point.accuracy for point in points)])
 
     def x(value: float) -> float:
@@ -203,7 +208,7 @@ def _chart(points: Sequence[Point], target: float) -> dict[str, Any]:
         "across": [(x(tick), f"{tick:g}") for tick in across],
         "down": [(y(share), f"{100 * share:g}%") for share in up],
         "target": y(target),
-        "dots": [(x(s), y(p.accuracy)) for s, p in zip(seconds, points, strict=True)],
+        "dots": [(x(c), y(p.accuracy)) for c, p in zip(costs, points, strict=True)],
     }
 
 

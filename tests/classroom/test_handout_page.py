@@ -15,10 +15,11 @@ FULL: dict[str, Any] = {
     "people": 3,
     "runs": 7,
     "target": 0.88,
+    "cost": "steps",
     "points": [
-        Point("Amber Otter", "ANN, default settings", 0.884, 3.2, "88.4% in 3.2 s"),
-        Point("Tidy Newt", "CNN, 3 epochs", 0.912, 41.0),
-        Point("Zoë", "ANN, 1 epoch", 0.79, 0.9),
+        Point("Amber Otter", "ANN, batch 64", 0.884, 3.2, 2345, "88.4% in 3.2 s"),
+        Point("Tidy Newt", "CNN, 3 epochs", 0.912, 41.0, 1407),
+        Point("Zoë", "ANN, 1 epoch", 0.79, 0.9, 469),
     ],
     "hard": [Score("Train", QUESTION, answered=3, right=1, mistaken="`zero_grad()`")],
     "guesses": [("Speed: Fused", "Same (2 of 3)", "Up to 2×: 1.4×")],
@@ -56,6 +57,8 @@ def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     assert "1 of 3 right on the first try" in text
     assert "Up to 2×: 1.4×" in text
     assert "for x in y:\n    pass" in text
+    assert "Training steps; the dashed line" in text
+    assert "<td>2,345</td>" in text
     assert Elements(text).begun.count("circle") == 3
 
 
@@ -64,8 +67,8 @@ def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
     assert "No run has finished" in text
     assert "circle" not in Elements(text).begun
     nameless = [point._replace(name="") for point in FULL["points"]]
-    assert "</b>: ANN, default" in page(**FULL | {"points": nameless})
-    one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0)]})
+    assert "</b>: ANN, batch 64" in page(**FULL | {"points": nameless})
+    one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0, 469)]})
     assert "The best accuracy is 50.00%. Nobody is ranked in the quest yet." in one
     assert Elements(one).begun.count("circle") == 1
 
@@ -75,7 +78,7 @@ def test_nothing_that_a_student_wrote_is_html():
     question = Question("key", f"`{evil}`", evil, {evil: f"**{evil}**"})
     given = {
         "title": evil,
-        "points": [Point(evil, f"ANN, {evil}", 0.9, 1.0)],
+        "points": [Point(evil, f"ANN, {evil}", 0.9, 1.0, 469)],
         "hard": [Score(evil, question, 1, 0, evil)],
         "guesses": [(evil, evil, evil)],
     }
