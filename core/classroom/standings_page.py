@@ -122,11 +122,12 @@ def neighbors(order: Sequence[Best], visitor: str) -> list[tuple[int, Best]]:
 
 
 def stuck(
-    members: Iterable[Member], runs: Iterable[RunSummary], busy: Collection[str] = ()
+    members: Sequence[Member], runs: Iterable[RunSummary], busy: Collection[str] = ()
 ) -> dict[Member, str]:
     """Members without a run, or whose last run failed, each with a sentence.
 
-    `runs` are the class's, the newest first; visitors in `busy` are training now.
+    `runs` are the class's, the newest first; visitors in `busy` are training now. Until
+    half of the members have a run, nobody is late.
     """
     last: dict[str | None, RunSummary] = {}
     for run in runs:
@@ -136,9 +137,9 @@ def stuck(
         newest_run = last.get(member.visitor)
         if member.visitor in busy:
             continue
-        if newest_run is None:
+        if newest_run is None and 2 * len(last) >= len(members):
             why[member] = "No run yet."
-        elif newest_run.status in ("failed", "interrupted"):
+        elif newest_run and newest_run.status in ("failed", "interrupted"):
             ended = format.ENDINGS[newest_run.status]
             why[member] = f"The last run {ended}: {newest_run.message}"
     return why
@@ -192,10 +193,7 @@ clear = _newest.clear
 def newest() -> Standings:
     """Raises ExplainedError if no class is on the board, or the database is away."""
     shown, standings = room().on_board, _newest()
-    if shown and (shown.id, shown.is_open) != (
-        standings.opened.id,
-        standings.opened.is_open,
-    ):
+    if shown and shown != standings.opened:
         clear()
         standings = _newest()
     return standings

@@ -89,6 +89,7 @@ def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train
         run("bob", 0.9),
         run("bob", status="failed", message="Long ago."),
     ]
+    assert [member.name for member in stuck(members, runs[:2])] == ["Ada"]
     why = stuck(members, runs, ["di"])
     assert {member.name: reason for member, reason in why.items()} == {
         "Ada": "The last run failed: There was not enough memory.",
