@@ -43,7 +43,7 @@ def draw(chosen: Class) -> None:
     # No callback: it would save what was there before the newest change.
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
-        act(_save, chosen.id, values | presets)
+        act(_save, chosen, values | presets)
         if "notice" not in st.session_state:  # the notice says why nothing was saved
             st.session_state.rules_saved = True
         st.rerun()
@@ -153,8 +153,8 @@ def _value(suffix: str, name: str, rules: Rules) -> str:
     return f"{number:g}"
 
 
-def _save(teacher: Teacher, class_id: str, values: dict[str, Any]) -> None:
-    told = "changed the rules: " + ", ".join(
-        f"{name} {value}" for name, value in values.items() if value not in (None, ())
-    )
-    room().change(teacher, class_id, told, rules=Rules(**values))
+def _save(teacher: Teacher, chosen: Class, values: dict[str, Any]) -> None:
+    rules = Rules(**values)
+    changed = (name for name in values if values[name] != getattr(chosen.rules, name))
+    told = "; ".join(f"{name.replace('_', ' ')}: {values[name]}" for name in changed)
+    room().change(teacher, chosen.id, f"changed the rules: {told}", rules=rules)

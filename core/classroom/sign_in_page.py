@@ -38,7 +38,6 @@ ENTER = "teacher/enter"  # relative to a page's address
 PASSWORD, EMAILS = "TEACHER_PASSWORD", "TEACHER_EMAILS"
 SHORTEST, LONGEST = 8, 200  # characters of a password
 LONGEST_NAME = 40  # characters
-WELCOME = Sentence("success", words("sign_in.welcome"))
 WRONG = Sentence("warning", words("sign_in.wrong"))
 FIELDS = f"""<label>Password
   <input name="password" type="password" required maxlength="{LONGEST}"
@@ -181,7 +180,7 @@ async def enter(request: Request) -> Response:
         room().dismiss(_sign_ins.pop(old)[0])
     _sign_ins[token] = Teacher(who, name), now + LASTS_SECONDS
     room().welcome(Teacher(who, name))
-    answer = forms.to_page(who, WELCOME, "Teacher")
+    answer = forms.to_page(who, None, "Teacher")
     visitor_cookie.set_cookie(answer, COOKIE, token, LASTS_SECONDS, request.scope)
     return answer
 

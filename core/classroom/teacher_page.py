@@ -58,7 +58,7 @@ def choose() -> Class | None:
 
 def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
     with st.form("new_class", border=False):
-        st.text_input("Name", key="new_class_name", placeholder="Monday, room 2")
+        st.text_input("Name", key="new_class_name", placeholder="Such as: Monday")
         st.number_input("How many people may join", 1, 500, 30, key="new_class_size")
         st.form_submit_button(
             "Make the class", key="make_class", type=type, on_click=act, args=(_make,)
@@ -97,11 +97,10 @@ def _buttons(chosen: Class) -> None:
 
 def _how_to_join(chosen: Class) -> None:
     with st.popover("How to join", icon=":material/qr_code:"):
-        joined = f"{chosen.joined} of {chosen.size} have joined."
         if not chosen.is_open:
-            joined = "The link works once the class is open."
+            st.markdown("The link works once the class is open.")
         st.code(link := joining.link_to(chosen), language=None, wrap_lines=True)
-        st.markdown(words("teacher.join", code=chosen.code, joined=joined))
+        st.markdown(words("teacher.join", code=chosen.code))
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
         st.link_button("Projector view", wall, icon=icon)
         if urlsplit(link).hostname in (*joining.LOCAL, None):
@@ -206,14 +205,12 @@ def _table(
     rows, pages = [], open_pages()
     for member in sorted(members, key=lambda member: member not in why):
         top = by_visitor.get(member.visitor)
-        cells = (f"{top.accuracy:.2%}", f"{top.seconds:.1f}") if top else ("", "")
-        page = pages.get(member.visitor, "away")
-        rows.append((member.name, page, count[member.visitor], *cells))
+        page, score = pages.get(member.visitor, "away"), top and top.score(chosen.rules)
+        rows.append((member.name, page, count[member.visitor], score or ""))
     figures.table(
         rows,
-        ("Name", "Page", "Runs", "Best", "Seconds"),
+        ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
-        right=("Best", "Seconds"),
     )
 
 

@@ -145,7 +145,7 @@ def overdue(seconds: float) -> str:
     """The message of a job that ran for too long."""
     return (
         f"The job was stopped after {spoken(seconds)}, the longest that a job may "
-        "take here. Choose a smaller job, such as one with fewer epochs."
+        "take here. The machine may be busy: try again later, or with fewer epochs."
     )
 
 

@@ -86,7 +86,7 @@ def sender(request: Request) -> str:
     return request.client.host if request.client else ""
 
 
-def to_page(visitor: str, sentence: Sentence, page: str) -> Response:
-    if visitor:
+def to_page(visitor: str, sentence: Sentence | None, page: str) -> Response:
+    if visitor and sentence:
         say(visitor, sentence)
     return RedirectResponse(f"../{page}", 303)

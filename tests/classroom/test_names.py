@@ -38,7 +38,7 @@ def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
     ],
 )
 def test_short_long_invisible_or_markdown_names_are_refused(typed):
-    with pytest.raises(ExplainedError, match="Choose another"):
+    with pytest.raises(ExplainedError, match=r"Choose another|Type a name"):
         names.chosen(typed)
 
 

@@ -84,7 +84,7 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
-    assert "A name must have" in texts(at.warning)
+    assert "Type a name" in texts(at.warning)
     assert len(server.store().classes.all()) == 1
 
 
