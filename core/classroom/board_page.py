@@ -10,11 +10,12 @@ from core.classroom import guesses_page as guesses
 from core.classroom import standings_chart as axes
 from core.classroom import standings_page
 from core.classroom.rules import WITHIN, Rules
+from core.classroom.standings_chart import Point
 from core.classroom.standings_page import Best, Standings, label, neighbors
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.ui import figures, format, runs
-from core.ui.charts import FONT_PIXELS, TALL
+from core.ui.charts import TALL
 from core.ui.course import HOME, link, page
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
@@ -23,7 +24,6 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_WAITING = 4  # jobs listed; the rest are only counted
-WALL_HEIGHT, WALL_FONT_PIXELS = 510, 22  # size of the projector's chart
 
 
 def draw() -> None:
@@ -86,34 +86,35 @@ def headline(standings: Standings) -> str:
     return f"The quest: {goal}. {done}."
 
 
-def chart(standings: Standings, on_wall: bool = False) -> None:
-    """A point for each person's best run; empty axes until somebody has a run."""
+def points(standings: Standings) -> list[Point]:
     rules: Rules = standings.opened.rules
-    machine, me, best = engine().machine(), visitor(), standings.best
+    machine = engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
-    limits = [[limit] if limit else [] for limit in rules.limits]
-    points = [(run.name, getattr(run, rules.cost), run.accuracy) for run in best]
-    ticks = (
-        axes.costs([cost for _, cost, _ in points] + limits[0]),
-        axes.shares(([share for *_, share in points] or [0.8]) + limits[1]),
-    )
-    height, pixels = (WALL_HEIGHT, WALL_FONT_PIXELS) if on_wall else (TALL, FONT_PIXELS)
-    hides = on_wall and rules.anonymous
-    named = on_wall and not hides
-    sides = axes.sides(points, ticks, pixels) if named else [""] * len(best)
-    rows = [
+    return [
         (
-            "Somebody" if hides else run.name,
-            *point[1:],
+            run.name,
+            getattr(run, rules.cost),
+            run.accuracy,
             backends.get(run.device or "", "CPU"),
             format.NAMES[run.task],
-            f"{run.steps:,} steps, {run.seconds:.1f} s",
-            side,
-            "You" if run.visitor == me and not on_wall else "",
         )
-        for run, point, side in zip(best, points, sides, strict=True)
+        for run in standings.best
     ]
-    columns = ["who", "cost", "accuracy", "backend", "task", "costs", "side", "mine"]
+
+
+def chart(standings: Standings) -> None:
+    """A point for each person's best run; empty axes until somebody has a run."""
+    rules: Rules = standings.opened.rules
+    me, drawn = visitor(), points(standings)
+    rows = [
+        (
+            *point,
+            f"{run.steps:,} steps, {run.seconds:.1f} s",
+            "You" if run.visitor == me else "",
+        )
+        for run, point in zip(standings.best, drawn, strict=True)
+    ]
+    columns = ["who", "cost", "accuracy", "backend", "task", "costs", "mine"]
     data = pd.DataFrame(rows, columns=columns)
     st.vega_lite_chart(
         data,
@@ -121,12 +122,10 @@ def chart(standings: Standings, on_wall: bool = False) -> None:
             tuple(sorted(set(data["backend"]))) or ("CPU",),
             tuple(sorted({*data["task"], format.NAMES[standings.task]})),
             rules.limits,
-            ticks,
+            axes.ticks(drawn, rules.limits),
             f"Training {rules.cost}",
-            height,
-            pixels,
         ),
-        height=height,
+        height=TALL,
         key="class_scatter",
         alt=f"Test accuracy and {rules.cost} of {len(rows)} people's best runs",
     )

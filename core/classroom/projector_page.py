@@ -1,6 +1,8 @@
 """The board on the room's wall: large, live, and without a sidebar."""
 
+from base64 import b64encode
 from contextlib import suppress
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import streamlit as st
 from core.classroom import board_page as board
 from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
-from core.classroom.rules import Rules
+from core.classroom import standings_chart as axes
 from core.classroom.standings_page import Standings
 from core.errors import ExplainedError
 from core.ui import charts, paper, runs, wall
@@ -23,7 +25,7 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_PLACES = 5
-MOST_MISTAKES, MISTAKE_PIXELS = 16, 100  # in a row; width of one
+MOST_MISTAKES = 10  # in a row
 
 
 def draw() -> None:
@@ -43,65 +45,71 @@ def draw() -> None:
     board.live(_wall)
 
 
-def _part(part: str, **fields: Any) -> None:
-    template = paper.template(Path(__file__).with_name("wall.html"))
-    st.html(str(getattr(template.module, part)(**fields)))
-
-
 def _wall(standings: Standings) -> None:
     shown = standings.opened
-    rules: Rules = shown.rules
-    leader = board.leader(standings, named=not rules.anonymous)
+    leader = board.leader(standings, named=not shown.rules.anonymous)
     door = joining.link_to(shown)
     code = segno.make(door, error="m")
-    _part(
-        "head",
-        shown=shown,
-        lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
-        qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
-        door=door,
-        address=joining.address("Class").partition("://")[2],
-        joined=len(standings.names),
+    tally = _tally(standings, key) if (key := room().revealed) else None
+    template = paper.template(Path(__file__).with_name("wall.html"))
+    st.html(
+        template.render(
+            shown=shown,
+            rules=shown.rules,
+            colors=charts.palette(),
+            joining=shown.is_open and not (standings.best or tally),
+            lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
+            qr=code.svg_data_uri(
+                scale=4, border=2, dark=charts.LIGHT.text, light="white"
+            ),
+            door=door,
+            address=joining.address("Class").partition("://")[2],
+            joined=len(standings.names),
+            tally=tally,
+            chart=_chart(standings),
+            mistakes=None if tally else _mistakes(runs.run(standings.newest)),
+            top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
+            now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
+        )
     )
-    left, right = st.columns([12, 8], gap="large")
-    with left:
-        board.chart(standings, on_wall=True)
-    with right:
-        places = [
-            (
-                "Somebody" if rules.anonymous else run.name,
-                run.score(rules),
-                run.reached(rules),
-            )
-            for run in standings.best
-            if run.task == standings.task
-        ]
-        now = board.queue_lines(standings, on_wall=True) if shown.is_open else []
-        _part("side", places=places[:MOST_PLACES], now=now)
-    if revealed := room().revealed:
-        _tally(standings, revealed)
-    elif engine().machine() and (newest := runs.run(standings.newest)):
-        with suppress(ExplainedError):
-            _mistakes(newest)
 
 
-def _tally(standings: Standings, key: str) -> None:
+def _tally(standings: Standings, key: str) -> dict[str, Any]:
     asked = next(each for each in guesses.GUESSES if each.key == key)
     answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
-    _part(
-        "tally",
-        title=asked.title,
-        answers=[(str(answer), people) for answer, people in answers.most_common()],
-        right=(room().with_result and asked.measured()) or ((), ""),
-        color=charts.palette().right,
-    )
+    return {
+        "title": asked.title,
+        "answers": [(str(answer), people) for answer, people in answers.most_common()],
+        "right": (room().with_result and asked.measured()) or ((), ""),
+    }
 
 
-def _mistakes(newest: Run) -> None:
-    """Images that the class's newest model gets wrong. Raises ExplainedError."""
-    pixels, labels = wall.images(newest.config.task)
-    if wrong := sorted(wall.wrong(newest, labels) or ()):
-        _part("line", text=f"The newest model gets {len(wrong)} of {len(labels)} wrong")
-        shown = wrong[:MOST_MISTAKES]
-        what, width = f"{len(shown)} of them", len(shown) * MISTAKE_PIXELS
-        wall.show(pixels[shown], what, width, columns=MOST_MISTAKES)
+def _chart(standings: Standings) -> dict[str, Any]:
+    """Points with their names' places; `x` and `y` are percentages of the chart."""
+    points, limits = board.points(standings), standings.opened.rules.limits
+    costs, shares = axes.ticks(points, limits)
+    logs = tuple(map(log, costs))
+    tasks = sorted({task for *_, task in points})
+    return {
+        "costs": costs,
+        "shares": shares,
+        "x": lambda cost: axes.along(log(cost), logs, 0, 100),
+        "y": lambda share: axes.along(share, shares, 0, 100),
+        "points": [*zip(points, axes.sides(points, (costs, shares)), strict=True)],
+        "legend": sorted({(backend, task) for *_, backend, task in points}),
+        "shapes": dict(zip(tasks, axes.SHAPES, strict=False)),
+    }
+
+
+def _mistakes(run: Run | None) -> tuple[str, str] | None:
+    """How many images the model gets wrong, and a PNG of some of them."""
+    if run is None or engine().machine() is None:
+        return None
+    with suppress(ExplainedError):
+        pixels, labels = wall.images(run.config.task)
+        if wrong := sorted(wall.wrong(run, labels) or ()):
+            some = pixels[wrong[:MOST_MISTAKES]]
+            png = wall.png(wall.montage(some, charts.palette(), columns=MOST_MISTAKES))
+            text = f"The newest model gets {len(wrong)} of {len(labels)} wrong"
+            return text, b64encode(png).decode()
+    return None

@@ -1,6 +1,7 @@
 """The class's best runs as points: what they cost, and how good they are."""
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from math import ceil, floor, log, log10
 from typing import Any
 
@@ -8,11 +9,16 @@ import altair as alt
 import numpy as np
 
 from core.ui import charts
-from core.ui.charts import LATER, MOST_TICKS, Chart, Palette
+from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SHAPES = ("circle", "square", "triangle-up")
+SIZE = 84  # square pixels of a point
+WIDTH, HEIGHT = 36, 18  # of the chart on the wall, in the height of its letters
+BELOW = (0, -1.5, WIDTH)  # the line with the costs, which no name may cover
 Ticks = tuple[float, ...]
+Point = tuple[str, float, float, str, str]  # who, cost, accuracy, backend, task
+Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
 
 
 def costs(values: Iterable[float]) -> Ticks:
@@ -41,36 +47,46 @@ def shares(values: Sequence[float]) -> Ticks:
     return tuple(round(n * step, 3) for n in range(first, max(last, first + 1) + 1))
 
 
+def ticks(points: Sequence[Point], limits: Limits) -> tuple[Ticks, Ticks]:
+    most, least = ([limit] if limit else [] for limit in limits)
+    return (
+        costs([point[1] for point in points] + most),
+        shares(([point[2] for point in points] or [0.8]) + least),
+    )
+
+
 def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
     """The place of a value on an axis with these ticks, drawn from begin to end."""
     return float(np.interp(value, (ticks[0], ticks[-1]), (begin, end)))
 
 
-def sides(
-    points: Iterable[tuple[str, float, float]], ticks: tuple[Ticks, Ticks], pixels: int
-) -> list[str]:
-    """Where each name has room beside its point: "right", "left", or "" for nowhere.
+def sides(points: Iterable[Point], ticks: tuple[Ticks, Ticks]) -> list[tuple[str, int]]:
+    """Where each name has room near its point: "right" or "left", and lines above it.
 
-    `points` are name, cost, and accuracy, the most important first.
+    Lengths are in the letters' height; `points` begin with the most important. A name
+    without room has the side "".
     """
     logs = tuple(map(log, ticks[0]))
-    width, height, half = 42 * pixels, 18 * pixels, 0.6 * pixels
     places = [
-        (name, along(log(cost), logs, 0, width), along(accuracy, ticks[1], 0, height))
-        for name, cost, accuracy in points
+        (name, along(log(cost), logs, 0, WIDTH), along(share, ticks[1], 0, HEIGHT))
+        for name, cost, share, *_ in points
     ]
-    taken = [(x - half, y, 2 * half) for _, x, y in places]
+    taken = [(x - 0.5, y, 1.0) for _, x, y in places]
     found = []
     for name, x, y in places:
-        room, chosen = pixels * 0.62 * len(name), ""
-        for side, left in (("left", x - half - room), ("right", x + half)):
-            if 0 <= left <= width - room and all(
-                abs(y - other) >= pixels or left >= begin + wide or begin >= left + room
-                for begin, other, wide in taken
+        room = 0.62 * len(name)
+        ways = product((0, -1, 1), (("right", x + 0.6), ("left", x - 0.6 - room)))
+        for lines, (side, left) in ways:
+            line = y + lines
+            if 0 <= left <= WIDTH - room and all(
+                abs(line - other) >= 1 or left >= begin + wide or begin >= left + room
+                for begin, other, wide in (*taken, BELOW)
             ):
-                chosen, box = side, (left, y, room)
-        taken += [box] if chosen else []
-        found.append(chosen)
+                taken.append((left, line, room))
+                found.append((side, lines))
+                break
+        else:
+            found.append(("", 0))
     return found
 
 
@@ -79,51 +95,40 @@ def scatter(
     colors: Palette,
     backends: tuple[str, ...],
     tasks: tuple[str, ...],
-    lines: tuple[float | None, float | None],
+    lines: Limits,
     ticks: tuple[Ticks, Ticks],
     title: str,
-    height: int,
-    pixels: int,
 ) -> Chart:
-    """Accuracy over cost; letters are `pixels` high.
+    """Accuracy over cost; `lines` are the quest's limits.
 
-    Columns: who, cost, accuracy, backend, task, costs (in words), side (of the name),
-    and mine: "You" for the visitor. `lines` are the quest's limits.
+    Columns: who, cost, accuracy, backend, task, costs (in words), and mine: "You" for
+    the visitor.
     """
-    fonts: Any = {"labelFontSize": pixels, "titleFontSize": pixels}
     across, up = ticks
     axes = alt.Chart(LATER).encode(
         x=alt.X("cost:Q")
         .title(title)
         .scale(type="log", nice=False, domain=[across[0], across[-1]])
-        .axis(charts.ticks(across, format=",~r", **fonts)),
+        .axis(charts.ticks(across, format=",~r")),
         y=alt.Y("accuracy:Q")
         .title("Test accuracy")
         .scale(zero=False, domain=[up[0], up[-1]])
-        .axis(charts.ticks(up, format=charts.PERCENT, **fonts)),
+        .axis(charts.ticks(up, format=charts.PERCENT)),
     )
-    legend: Any = {"labelFontSize": pixels}
     ink: Any = {"symbolFillColor": colors.text, "symbolStrokeColor": colors.text}
     hues = [colors.of(backend) for backend in backends]
-    color = charts.hues("backend", backends, hues, symbolOpacity=1, **legend)
+    color = charts.hues("backend", backends, hues, symbolOpacity=1)
     shape = alt.Shape("task:N").scale(domain=tasks, range=SHAPES[: len(tasks)])
-    several = alt.Legend(title=None, orient="top", **ink, **legend)
-    points = axes.mark_point(filled=True, size=pixels * 7, opacity=0.85).encode(
+    several = alt.Legend(title=None, orient="top", **ink)
+    points = axes.mark_point(filled=True, size=SIZE, opacity=0.85).encode(
         color=color if len(backends) > 1 else color.legend(None),
         shape=shape.legend(several if len(tasks) > 1 else None),
         tooltip=charts.tips(who="Who", task="Task", backend="Device", costs="Cost")
         + charts.tips(".2%", accuracy="Test accuracy"),
     )
     mine = axes.transform_filter("datum.mine")
-    ring = mine.mark_point(size=pixels * 20, strokeWidth=2.5, color=colors.text)
-    you = mine.mark_text(dy=-1.5 * pixels, fontSize=pixels, fontWeight="bold")
-    sides: Any = (("right", "left", 0.8), ("left", "right", -0.8))
-    names = [
-        axes.transform_filter(f"datum.side == '{side}'")
-        .mark_text(align=align, dx=dx * pixels, fontSize=pixels, fontWeight="bold")
-        .encode(text="who:N")
-        for side, align, dx in sides
-    ]
+    ring = mine.mark_point(size=3 * SIZE, strokeWidth=2.5, color=colors.text)
+    you = mine.mark_text(dy=-18, fontWeight="bold")
     limits = [
         alt.Chart(alt.Data(values=[{"limit": value}]))
         .encode(**{axis: "limit:Q"})
@@ -131,5 +136,5 @@ def scatter(
         for axis, value in zip("xy", lines, strict=True)
         if value
     ]
-    layers = (*limits, points, ring, you.encode(text="mine:N"), *names)
-    return alt.layer(*layers).properties(height=height)
+    layers = (*limits, points, ring, you.encode(text="mine:N"))
+    return alt.layer(*layers).properties(height=TALL)

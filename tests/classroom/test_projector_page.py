@@ -1,31 +1,57 @@
-import inspect
-import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from core.classroom import projector_page
-from core.ui import paper
+from core.classroom.rules import Rules
+from core.classroom.standings_page import Best
+from core.ui import charts, paper
 
 WALL = Path(projector_page.__file__).with_name("wall.html")
 EVIL = "<script>alert(1)</script>"
+TALLY = {"title": EVIL, "answers": [(EVIL, 3)], "right": ((EVIL,), EVIL)}
 
 
-def test_each_part_that_the_wall_draws_is_in_its_template():
-    drawn = re.findall(r'_part\(\s*"(\w+)"', inspect.getsource(projector_page))
-    parts = paper.template(WALL).module
-    assert {*drawn} == {"head", "side", "tally", "line"}
-    assert all(hasattr(parts, part) for part in drawn)
+def best(accuracy: float) -> Best:
+    return Best("me", EVIL, "a run", "sprites", None, accuracy, 9.0, 590, 1)
+
+
+def wall(**more: Any) -> str:
+    """The wall on which each word that somebody wrote is evil."""
+    points = [((EVIL, 590, 0.88, "CPU", EVIL), ("left", -1))]
+    chart = {"costs": (1, 1000), "shares": (0.8, 0.9), "points": points, "legend": []}
+    return paper.template(WALL).render(
+        shown=SimpleNamespace(name=EVIL, is_open=True, code=EVIL, size=30),
+        rules=Rules(quest="steps", target=0.8),
+        colors=charts.LIGHT,
+        lines=[EVIL, EVIL],
+        chart=chart | {"x": float, "y": float, "shapes": {EVIL: "square"}},
+        top=[best(0.9), best(0.7), best(0.6)],
+        now=[EVIL],
+        **more,
+    )
 
 
 def test_the_wall_has_a_title_for_which_the_page_waits():
-    shown = SimpleNamespace(name="Monday", is_open=False)
-    head = paper.template(WALL).module.head(shown, ["a line"], "", "", "", 0)
-    assert "Monday" in head.partition("<h1")[2].partition("</h1>")[0]
+    assert "script" in wall().partition("<h1")[2].partition("</h1>")[0]
 
 
-def test_nothing_on_the_wall_that_somebody_wrote_is_html():
-    parts = paper.template(WALL).module
-    written = parts.side([(EVIL, EVIL, True)], [EVIL]) + parts.line(EVIL)
-    written += parts.tally(EVIL, [(EVIL, 3)], (EVIL, EVIL), "red")
-    assert "&lt;script" in written
-    assert "<script" not in written
+@pytest.mark.parametrize("more", [{}, {"tally": TALLY}, {"joining": True}])
+def test_nothing_on_the_wall_that_somebody_wrote_is_html(more):
+    assert "&lt;script" in wall(**more)
+    assert "<script" not in wall(**more)
+
+
+def test_revealed_guesses_replace_the_chart_and_before_a_run_there_is_neither():
+    chart, bar = 'class="chart"', 'class="answer"'
+    assert [chart in wall(), bar in wall()] == [True, False]
+    assert [chart in wall(tally=TALLY), bar in wall(tally=TALLY)] == [False, True]
+    assert [chart in wall(joining=True), bar in wall(joining=True)] == [False, False]
+
+
+def test_the_wall_says_once_which_runs_are_not_ranked():
+    ranked, once, others = wall().partition("Not ranked yet")
+    assert (ranked.count("90.0% in 590 steps"), bool(once)) == (1, True)
+    assert others.count("in 590 steps") == 2

@@ -27,11 +27,14 @@ def test_an_axis_of_accuracies_has_round_ticks_around_all_and_none_twice(values)
     assert 2 <= len({f"{100 * tick:g}" for tick in ticks}) == len(ticks) <= MOST_TICKS
 
 
-def test_names_stand_beside_their_points_where_they_cover_nothing():
+def test_names_stand_near_their_points_where_they_cover_nothing():
     ticks = costs([590, 4690]), shares([0.86, 0.88])
-    alone = [("Amber Otter", 590.0, 0.88), ("Tidy Newt", 4690.0, 0.86)]
-    assert sides(alone, ticks, 22) == ["right", "left"]
-    crowd = [(f"Amber Otter {n}", 1500.0, 0.87 + n / 1e5) for n in range(9)]
-    beside = sides(crowd, ticks, 22)
-    assert {*beside} == {"left", "right", ""}
-    assert beside[0]
+    where = "CPU", "Sprites"
+    alone = [("Amber Otter", 590.0, 0.88, *where), ("Tidy Newt", 4690.0, 0.86, *where)]
+    assert sides(alone, ticks) == [("right", 0), ("left", 0)]
+    close = [(name, 4690.0, 0.87 + n / 2000, *where) for n, name in enumerate("ABCD")]
+    assert {lines for side, lines in sides(close, ticks) if side} > {0}
+    crowd = [(f"Otter {n}", 1500.0, 0.87 + n / 1e5, *where) for n in range(9)]
+    near = sides(crowd, ticks)
+    assert {side for side, _ in near} == {"left", "right", ""}
+    assert near[0] == ("right", 0)
