@@ -5,6 +5,7 @@ import linecache
 import re
 import traceback
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -66,6 +67,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     line, frame = frames[-1] if frames else (None, None)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         line = Line(error.filename, error.lineno)
+    stack = traceback.extract_tb(error.__traceback__)
     message = in_cuda_words(str(error))
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
@@ -86,6 +88,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         why = "the memory was full at this point"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = line_to_change(hosts[0], line, frames, origins)
+        if any("torch/optim" in Path(f.filename).as_posix() for f in stack):
+            why = "the optimizer made this tensor on the CPU: move the model before it"
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
         why = "the generator is on another device"
@@ -93,6 +97,9 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit, why = at.line, "the lengths have to stay on the CPU"
     elif "can't convert" in message:
         why = "move the tensor to the CPU first, with .cpu()"
+        for name, value in frame.f_locals.items() if frame else ():
+            if isinstance(value, list) and any(v is t for v in value for t in tensors):
+                why = f"move its tensors to the CPU first: torch.stack({name}).cpu()"
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
 
 
@@ -193,27 +200,33 @@ def is_dropped(line: Line) -> bool:
 
 def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
     made, line = origin.tensor(), origin.line
+    is_parameter = isinstance(made, nn.Parameter)
     for at, maker in origin.makers:
         module = maker()
         registered = [*module.parameters(), *module.buffers()] if module else [made]
         if not any(made is each for each in registered):
             names = {f"self.{key}" for key, it in vars(module).items() if it is made}
             lines = [n for n in assignments(at.file, names) if n >= at.number]
+            how = "self.register_buffer, or nn.Parameter if it is trained"
+            if is_parameter:
+                how = "nn.ModuleList for layers, nn.ParameterList for parameters"
             return Line(at.file, min(lines, default=at.number)), (
-                "this tensor isn't registered with the model, so it doesn't move with "
-                "the model: make it a parameter, a buffer, or a module"
+                "this isn't registered with the model, so it doesn't move with it: use "
+                + how
             )
-    if not isinstance(made, nn.Parameter) and not origin.makers:
-        if line.code.startswith("for "):
-            line = unpacked(made, frames) or line
-        return line, "this tensor was made on the CPU and never moved: add .to(device)"
-    running = {id(frame) for _, frame in frames}
-    for caller, function in origin.callers:
-        if function in running:
-            break
-        line = caller
-    if origin.makers:
-        return line, "this model was never moved to the device"
-    return line, (
-        "these parameters were made on the CPU and never moved: add .to(device)"
-    )
+    if origin.makers or is_parameter:
+        running = {id(frame) for _, frame in frames}
+        for caller, function in origin.callers:
+            if function in running:
+                break
+            line = caller
+        return line, "this model was never moved: add .to(device)"
+    if line.code.startswith("for "):
+        known = (n for _, f in frames for n, it in f.f_locals.items() if it is made)
+        name = next(known, "the batch")
+        return unpacked(made, frames) or line, (
+            f"after this line, {name} is still on the CPU: move it with .to(device)"
+        )
+    if origin.source is None:
+        return line, "this line makes a tensor on the CPU: add device= or .to(device)"
+    return line, "this tensor was made on the CPU and never moved: add .to(device)"

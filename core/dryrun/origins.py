@@ -141,7 +141,11 @@ class Origins:
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), *place, source, is_same)
-        if source and not tensor.is_cpu:
+        if (
+            source
+            and not tensor.is_cpu
+            and not isinstance(source.tensor(), nn.Parameter)
+        ):
             source.copies.append((origin.line, origin.tensor))
             source.copies = source.copies[-4:]
         self._of[id(tensor)] = origin

@@ -221,7 +221,10 @@ class Run:
                 "The dry run skipped torch.compile and ran the model uncompiled."
             )
         for line in sorted(self.script.shortened):
-            notes.append(f"The dry run left the loop on line {line.number} early.")
+            notes.append(
+                f"The dry run left the loop on line {line.number} early, so the "
+                "script's results differ from those of a full run."
+            )
         return notes
 
     def _memory(self, found: Failure | None) -> Memory | None:

@@ -86,7 +86,8 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
         line = failure["line"]["line"] if failure["line"] else ""
         say = words("ran.error", line=line, said=said)
         if failure["why"]:
-            say += words("ran.cause", why=capitalized(failure["why"]))
+            why = capitalized(failure["why"])
+            say += words("ran.cause", line=culprit["line"], why=why)
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:
