@@ -127,9 +127,10 @@ def _invitation(shown: Run | None) -> None:
     st.markdown(HOME.promise)
     mine = shown is not None and shown.job.owner == visitor()
     going_on = mine and shown is not None and not shown.job.ended
-    takes = words("takes")
+    others = any(job.owner not in ("", visitor()) for job in engine().going_on())
+    takes = words("busy" if others else "takes")
     if not going_on and races():
-        takes = words("race.takes")
+        takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
     _buttons(shown.job if shown and mine else None)
     if why := st.session_state.pop("home_refused", ""):
@@ -167,14 +168,15 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
     # Empty axes until the first step, so that the page keeps its height.
     named = begun or ({shown.name: shown} if shown.started else {})
     steps = shown.started.steps if shown.started else 100
-    x, most = ("seconds", None) if begun else ("step", steps)
+    x, most = ("seconds", None) if entered else ("step", steps)
     looks = tuple((name, one.number) for name, one in named.items())
-    if (
-        entered
-        and len(named) == len(entered)
-        and all(one.result for one in named.values())
-    ):
-        _verdict(named)
+    results = {name: one.result for name, one in entered.items() if one.result}
+    if entered and len(results) == len(entered):
+        _verdict(entered)
+    else:
+        for name, result in results.items():
+            share = f"{result.test_accuracy:.2%}"
+            st.markdown(words("race.done", name=name, share=share))
     st.vega_lite_chart(
         runs.loss_table(list(named.values()) or [shown], list(named)),
         charts.losses(
@@ -256,4 +258,7 @@ def _machine_line(machine: Machine | None) -> None:
 def _wall(shown: Run | None) -> None:
     task = shown.config.task if shown else dataset.default_task(engine().machine())
     mine = shown is not None and shown.job.owner == visitor()
+    # Until a race's next model has answers, the one before keeps the wall.
+    answered = [one for one in (race(shown).values() if shown else ()) if one.history]
+    shown = answered[-1] if answered else shown
     wall.draw(task, shown, "your" if mine else "this")

@@ -45,12 +45,25 @@ def shown_on_wall(at) -> dict:
 
 
 def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
+    before = engine.submit(now.runs.RUN, LONG, owner="before")
+    wait(engine, before, lambda job: job.progress.started)
     at = open_page("home.py")
     assert at.button(key="train_now").label == "Train now"
+    assert "Other people's runs are going on" in texts(at.markdown)
     at.radio(key="home_race_guess").set_value(now.SAME).run()
     at.button(key="train_now").click().run()
+    assert '"Seconds of training"' in at.get("vega_lite_chart")[0].proto.spec
     first, second = engine.jobs(now.runs.RUN, somebody)
+    between = engine.submit(now.runs.RUN, LONG, owner="between")
+    engine.cancel(before)
     finish(at, engine, first.id)
+    wait(engine, between, lambda job: job.progress.started)
+    at.run()
+    assert "**The usual setting is done**" in texts(at.markdown)
+    assert "Place 1 in the queue" in status(at)
+    last = engine.job(first.id).value.history[-1]
+    assert tuple(shown_on_wall(at)["said"]) == last.wall
+    engine.cancel(between)
     finish(at, engine, second.id)
     job = engine.job(second.id)
     said = status(at)
