@@ -330,7 +330,7 @@ class Connection:
 
     def _kill(self, client: Client, address: str) -> None:
         """End a worker and its tasks; the worker's nanny starts another."""
-        logger.warning("the worker at %s does not respond and will be killed", address)
+        logger.warning("the worker at %s is not responding and will be killed", address)
         client.run(worker.kill, workers=[address], nanny=True, on_error="ignore")
 
     def withdraw(self, job_id: str) -> None:

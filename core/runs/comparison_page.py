@@ -157,8 +157,8 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     )
     beaten = "faster and more accurate" if percent else "faster and better"
     text = (
-        f"The line connects the best {len(best):,} of {count}. For each of these "
-        f"runs, no other run is both {beaten}."
+        f"The line connects the best {len(best):,} of {count}. None of these "
+        f"runs is beaten: no other run is both {beaten}."
     )
     if len(best) == 1:
         names = listing.names(listed, listing_page.numbers(listed))

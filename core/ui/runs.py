@@ -340,7 +340,7 @@ def why_not(run_id: str) -> str:
         return why_none(run_id)
     status = format.NAMES.get(wanted.job.status, wanted.job.status)
     if not wanted.config.has_images:
-        return "That run's model predicts numbers, but this page is for runs on images."
+        return "That run fits a regression, but this page is for image classifiers."
     return f"That run has not finished: its status is {status}."
 
 

@@ -71,7 +71,7 @@ def test_a_code_joins_however_it_is_typed_and_a_second_tab_is_the_same_member(
     assert room.rename("ada", "Ada  B").name == room.member("ada").name == "Ada B"
     room.join(code, "bob")
     assert "already has that name" in refused(room.rename, "bob", "ada b")
-    assert "not in an open class" in refused(room.rename, "eve", "Eve")
+    assert "not in a class that's open" in refused(room.rename, "eve", "Eve")
 
 
 def test_a_wrong_code_and_a_closed_or_full_class_are_told_apart(room, opened):

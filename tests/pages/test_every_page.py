@@ -151,7 +151,7 @@ def test_what_the_address_says_is_never_markdown(page):
 @pytest.mark.parametrize("page", ["pages/5_Evaluate.py", "pages/6_Checkpoints.py"])
 def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     at = open_page(page, run=curve_run_id)
-    assert "predicts numbers" in texts(at.warning)
+    assert "fits a regression" in texts(at.warning)
     listed = {each.id for each in runs.finished()}
     assert run_id in listed
     assert curve_run_id not in listed

@@ -77,7 +77,7 @@ class BrowserGpu:
             and all(0 < each < 1e9 for each in self.paces)
             and self.speed < MOST_FLOPS
         ):
-            raise ValueError("The browser sent figures that no GPU can reach.")
+            raise ValueError("The browser sent figures that no GPU could reach.")
 
     def of(self, *kinds: str) -> list[Work]:
         return [work for work in self.works if work.kind in kinds]
@@ -103,7 +103,7 @@ class BrowserGpu:
 
     def rows(self) -> list[Row]:
         """A row for each piece of work and who did it."""
-        name = f"{self.name} (as the browser claims)"
+        name = f"{self.name} (according to the browser)"
         here = Environment("webgpu", name, "WebGPU", 1, "", "", "")
         found = []
         for work in self.works:

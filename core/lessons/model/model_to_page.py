@@ -203,7 +203,7 @@ def outcome(finding: OptimizerFinding) -> str:
     if finding.error:
         return f"**It fails.** {finding.error}"
     if not finding.holds_the_parameters:
-        return "**The model does not learn**: AdamW still has the old tensors"
+        return "**The model isn't learning**: AdamW still has the old tensors"
     return "It works" if finding.weights_changed else "The step changes nothing"
 
 
