@@ -128,7 +128,7 @@ def _invitation(shown: Run | None) -> None:
     mine = shown is not None and shown.job.owner == visitor()
     going_on = mine and shown is not None and not shown.job.ended
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
-    takes = words("busy" if others else "takes")
+    takes = words("busy") if others else words("takes")
     if not going_on and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
@@ -150,7 +150,7 @@ def _invitation(shown: Run | None) -> None:
     ran = None if shown.diverged else shown.result
     if ran and (seconds := ran.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
-    name = next((name for name, one in entered.items() if one is shown), "")
+    name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     steer_page.draw(shown)
     if shown.job.status == "failed":
