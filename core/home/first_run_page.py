@@ -168,7 +168,8 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
     # Empty axes until the first step, so that the page keeps its height.
     named = begun or ({shown.name: shown} if shown.started else {})
     steps = shown.started.steps if shown.started else 100
-    x, most = ("seconds", None) if entered else ("step", steps)
+    most = None if begun else 10 if entered else steps
+    x = "seconds" if entered else "step"
     looks = tuple((name, one.number) for name, one in named.items())
     results = {name: one.result for name, one in entered.items() if one.result}
     if entered and len(results) == len(entered):
