@@ -81,6 +81,7 @@ class Run:
         self.values: dict[tuple[int, str], Value] = {}
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
+        self.is_late = False
         memory.capacity = request.capacity
 
     def mode(self) -> Mode:
@@ -167,6 +168,7 @@ class Run:
     def _end_in_time(self, ended: threading.Event) -> None:
         left = self.request.seconds
         while not ended.wait(left):
+            self.is_late = True
             _thread.interrupt_main()
             # Python ignores an interrupt that meets a finalizer, so others follow.
             left = 1.0
@@ -183,8 +185,8 @@ class Run:
         what = failure.what_is_missing(error) if self.request.simulates else ""
         if what:
             return NOT_SIMULATED, None, f"A dry run can't simulate {what}."
-        if isinstance(error, KeyboardInterrupt):
-            return OK, None, self._interrupted(error)
+        if self.is_late:
+            return NOT_SIMULATED, None, self._interrupted(error)
         for each in failure.chain(error):
             if failure.is_of_devices(each) or failure.lost_leaf(each, self.origins):
                 return DEVICE_ERROR, failure.explain(each, self.origins), ""
@@ -203,7 +205,7 @@ class Run:
         where = f" on line {frames[0][0].number}" if frames else ""
         return (
             f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
-            "rest did not run."
+            "rest did not run. Look for a loop that never ends, or for too much work."
         )
 
     def _print(self, error: BaseException) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from core.dryrun.report import DEVICE_ERROR, OK, Request
+from core.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
@@ -64,12 +64,13 @@ def check_apart(text: str, how: How = "off") -> Checked:
     )
     if not report or checked.unreadable:
         return checked
-    found = {*checked.findings, *(found_by_running(report) if ran else ())}
-    why_not = "" if ran else " ".join(report["notes"]).rstrip(".")
+    is_seen = report["status"] != SCRIPT_ERROR
+    found = {*checked.findings, *(found_by_running(report) if is_seen else ())}
+    why_not = "" if ran else " ".join(report["notes"])
     if failure := None if ran else report["failure"]:
         said = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
-        why_not = words("ran.failed", line=line, said=said) if line else said
+        why_not = words("ran.failed", line=line, said=said) if line else f"{said}."
     return replace(
         checked, findings=tuple(sorted(found, key=_order)), ran=ran, why_not=why_not
     )

@@ -22,6 +22,7 @@ words = Words(__file__)
 FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
+STEPS = 10**6  # no loop is left early, so one without an end is stopped and told
 SIMULATED = {"with": True, "without": False}  # machines, by whether they have a GPU
 TOLERANCE = 1e-4  # for numbers: other ways to the same result round differently
 
@@ -95,6 +96,7 @@ def request(exercise: Exercise, text: str, machine: str) -> Request:
     return Request(
         NAME,
         text,
+        steps=STEPS,
         seconds=code.SECONDS - 1,
         simulates=SIMULATED[machine],
         before=exercise.before,

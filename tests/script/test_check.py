@@ -132,6 +132,13 @@ def test_a_script_that_may_be_run_is_run(text):
         assert said in finding.say
 
 
+def test_a_loop_that_never_ends_has_not_run(monkeypatch):
+    monkeypatch.setattr(checking.code, "SECONDS", 4.0)
+    checked = check_apart("x = 1\nwhile True: pass", "here")
+    assert not checked.ran
+    assert "stopped" in checked.why_not
+
+
 def test_what_does_not_run_is_read_and_says_so():
     text = "for x, y in loader:\n    state = torch.load(path)\n"
     checked = check_apart(text, "here")

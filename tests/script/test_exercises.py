@@ -206,6 +206,22 @@ def test_what_is_still_wrong_is_said(title, text, said):
     assert said in verdict.say
 
 
+FOR = "for inputs, labels in loader:"
+WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Model", f"while True: pass\n{SOLUTION['Model']}"),
+        ("Speed", SOLUTION["Speed"].replace(FOR, WITHOUT_END)),
+    ],
+)
+def test_a_loop_that_never_ends_is_told(title, text, monkeypatch):
+    monkeypatch.setattr(code, "SECONDS", 4.0)
+    assert "stopped" in judge(title, text, False).say
+
+
 @pytest.mark.parametrize("text", ["", "def f(:", "x\0", "(" * 999, "x = 1\n" * 999])
 def test_whatever_is_written_is_judged(text):
     verdict = judge("Model", text, False)
