@@ -100,6 +100,12 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         for name, value in frame.f_locals.items() if frame else ():
             if isinstance(value, list) and any(v is t for v in value for t in tensors):
                 why = f"move its tensors to the CPU first: torch.stack({name}).cpu()"
+    elif "deserialize object" in message:
+        why = "add map_location, so that the file can be loaded on any machine"
+    elif NOT_BUILT_IN.search(message) and line:
+        earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
+        culprit = next((each for each in earlier if "cuda" in each.code), line)
+        why = "this asks for CUDA, even on a machine without a GPU"
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
 
 

@@ -94,6 +94,10 @@ STILL_WRONG = {
             "On a machine without a GPU: Line 2",
         ),
         ('x = "is_available cpu"\nmodel = Net()', "the model is on"),
+        (
+            'device = "cuda" or "cpu"\nmodel = Net()\nmodel.to(device)',
+            "Change line 1. This asks for CUDA, even on a machine without a GPU.",
+        ),
     ],
     "Model": [
         (
