@@ -7,8 +7,9 @@ script prints goes to the standard error.
 import json
 import os
 import sys
+from os import _exit  # the script can't replace it
 
-from core.dryrun.report import Request
+from core.dryrun.report import NO_REPORT, Request
 
 
 def main() -> None:
@@ -22,11 +23,19 @@ def main() -> None:
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as we live
-    report = json.dumps(run(request).plain())
-    with os.fdopen(answer, "w", encoding="utf-8") as output:
-        output.write(report)
-    sys.stdout.flush()
-    os._exit(0)  # don't wait for threads that the script left behind
+    status, is_visitors = NO_REPORT, "ANSWER_FD" in os.environ
+    try:
+        report = json.dumps(run(request).plain(), default=lambda it: type(it).__name__)
+        with os.fdopen(answer, "w", encoding="utf-8") as output:
+            output.write(report)
+        sys.stdout.flush()
+        status = 0
+    except MemoryError:
+        os.write(2, b"MemoryError\n")  # for core.jobs.confined
+        raise
+    finally:
+        if is_visitors or status == 0:
+            _exit(status)  # without our traceback; the script's threads may go on
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from core.sim.simulation import in_cuda_words
 
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
 ARGUMENTS = "_arguments"  # attribute of an error: tensors of the call that raised it
+MOST_CHARACTERS = 10_000  # of a message
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
@@ -33,20 +34,30 @@ NOT_BUILT_IN = re.compile(
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those that it was raised from."""
-    while error is not None:
+    """The error, and those that it was raised from, which may go in a circle."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
 
+def text(error: BaseException) -> str:
+    """The error's message in CUDA's words; "" if the error's own code fails."""
+    try:
+        return in_cuda_words(format(str(error), f".{MOST_CHARACTERS}"))
+    except BaseException:
+        return ""
+
+
 def is_of_devices(error: BaseException) -> bool:
     is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
-    return is_torch and bool(OF_DEVICES.search(in_cuda_words(str(error))))
+    return is_torch and bool(OF_DEVICES.search(text(error)))
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
     """The line that moved a leaf, so that the moved copy has no gradient."""
-    if not (isinstance(error, Exception) and WITHOUT_LEAF.search(str(error))):
+    if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
         return None
     line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
     if line and ("grad" in line.code or isinstance(error, ValueError)):
@@ -57,9 +68,9 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
 
 def what_is_missing(error: BaseException) -> str:
     """A sentence on what can't be simulated; "" for any other error."""
-    if isinstance(error, cuda.CannotSimulateError):
-        return str(error)
-    return str(error) if NOT_BUILT_IN.search(str(error)) else ""
+    said = text(error)
+    is_known = isinstance(error, cuda.CannotSimulateError)
+    return said if is_known or NOT_BUILT_IN.search(said) else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:
@@ -68,7 +79,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         line = Line(error.filename, error.lineno)
     stack = traceback.extract_tb(error.__traceback__)
-    message = in_cuda_words(str(error))
+    message = text(error)
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
     culprit, why = line, ""

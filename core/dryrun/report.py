@@ -9,6 +9,8 @@ from typing import Any
 from core.dryrun.script import Line
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+NO_REPORT = 70  # exit status of a process whose report can't be written
+MOST_PRINTED = 64_000  # characters
 LARGEST = 2**53  # a browser rounds larger whole numbers
 VERDICTS = (
     "The dry run found no device error.",

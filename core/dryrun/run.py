@@ -24,6 +24,7 @@ from core.dryrun.origins import Origins
 from core.dryrun.remarks import Remarks
 from core.dryrun.report import (
     DEVICE_ERROR,
+    MOST_PRINTED,
     NOT_SIMULATED,
     OK,
     SCRIPT_ERROR,
@@ -246,7 +247,7 @@ class Run:
 
 def run(request: Request) -> Report:
     """Call this once in a process, which gives up its real devices for good."""
-    os.environ.update(NO_DEVICES)
+    os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")  # nobody could type
     why_not = simulation.offer() if request.simulates else ""
     if why_not:
         return Report(NOT_SIMULATED, notes=[why_not])
@@ -258,4 +259,4 @@ def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         report = run(request).plain()
-    return report, printed.getvalue()
+    return report, printed.getvalue()[:MOST_PRINTED]

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from core.dryrun.report import NOT_SIMULATED, Report, Request, fits
+from core.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request, fits
 from core.errors import quoted
 from core.jobs import sandbox
 from core.jobs.confined import Confined
@@ -15,10 +16,20 @@ from core.words import capitalized
 
 SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
-MOST_PRINTED = 64_000  # characters
 MOST_QUOTED = 400  # characters of an error
-UNREADABLE = "The app can't read your code's result."
+UNREADABLE = (
+    "The app can't read your code's result. Undo your last change, and try again."
+)
 ENDED_ITSELF = "Your code ended its own process, so there is no result."
+LIMITS = {  # what is behind an error
+    r"\[Errno (1|30)\]": (
+        "on a server, code can't start processes, use the network, or write files"
+    ),
+    "can't start new thread": "on a server, code can start about 60 threads",
+    "^MemoryError|DefaultCPUAllocator": (
+        f"on Linux, code can use at most {MEMORY_BYTES / 1e9:g} GB of memory here"
+    ),
+}
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 
 _spares: list[Confined] = []
@@ -41,15 +52,18 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
             memory_bytes=MEMORY_BYTES,
         )
     except sandbox.ChildDiedError as error:
-        return _untold(str(error)), ""
+        has_ended = "exit status" in str(error)
+        return _untold(ENDED_ITSELF if has_ended else str(error)), ""
     except Exception:  # the script wrote into the report's pipe
         return _untold(UNREADABLE), ""
-    return report, printed[:MOST_PRINTED]
+    return report, printed
 
 
 def raised(failure: Mapping[str, Any]) -> str:
     parts = filter(None, (failure["kind"], failure["message"]))
-    return quoted(": ".join(parts), most=MOST_QUOTED)
+    said = ": ".join(parts)
+    limits = (f" ({what})" for error, what in LIMITS.items() if re.search(error, said))
+    return quoted(said, most=MOST_QUOTED) + next(limits, "")
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
@@ -75,7 +89,8 @@ def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
     with suppress(ValueError, RecursionError):
         report = json.loads(ended.answer)
     if not ended.answer.strip():
-        return _untold(ended.why or ENDED_ITSELF), printed
+        why = UNREADABLE if ended.status == NO_REPORT else ENDED_ITSELF
+        return _untold(ended.why or why), printed
     return (report if fits(report) else _untold(ended.why or UNREADABLE)), printed
 
 

@@ -114,6 +114,7 @@ class Child:
             how = "does not respond"
         elif status < 0:
             how = f"was ended by {signal.Signals(-status).name}"
+            how += f" ({signal.strsignal(-status)})"
         raise ChildDiedError(f"The process {how}.")
 
     def end(self) -> None:

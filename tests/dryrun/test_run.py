@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from core.dryrun import __main__
+from core.dryrun import __main__, failure
 from core.dryrun.__main__ import size
 from core.dryrun.report import (
     DEVICE_ERROR,
+    MOST_PRINTED,
     NOT_SIMULATED,
     OK,
     SCRIPT_ERROR,
@@ -333,3 +334,45 @@ def test_scripts_as_people_write_them(name: str) -> None:
         assert report["remarks"] == []
     kept = growth["line"]["line"] if growth.get("keeps_graph") else None
     assert kept == expected.get("graph_line")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("class E(Exception): __str__ = int\nraise E", "Line 2: `E`"),
+        (
+            "class E(KeyError):\n def __str__(_): raise KeyboardInterrupt\nraise E",
+            "`E`",
+        ),
+        (
+            "a, b = KeyError(), OSError()\na.__cause__, b.__cause__ = b, a\nraise a",
+            "Key",
+        ),
+        ("raise ValueError('x' * 10**8)", "Line 1: `ValueError: xxx"),
+        ("import torch\ntorch.ones(2**40)", "at most 1.5 GB of memory here"),
+    ],
+)
+def test_whatever_an_error_says_its_line_is_told(text: str, said: str) -> None:
+    report, _ = code.run(Request("your code", text), confine=False)
+    assert said in code.failed(report["failure"], "your code")
+    assert len(report["failure"]["message"]) <= failure.MOST_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import os\nos._exit(0)", code.ENDED_ITSELF),
+        ("import ctypes\nctypes.string_at(8)", "Segmentation fault"),
+        ("while True: print('x' * 1000)", "stopped after 1 s on line 1"),
+    ],
+)
+def test_on_a_laptop_too_it_is_told_what_ended_the_code(text: str, said: str) -> None:
+    report, printed = code.run(Request("your code", text, seconds=1), confine=False)
+    assert said in report["notes"][0]
+    assert len(printed) in (0, MOST_PRINTED)
+
+
+def test_nobody_has_to_type_for_a_debugger() -> None:
+    text = "breakpoint()\nprint('after')"
+    report, printed = code.run(Request("your code", text, names=True), confine=False)
+    assert (report["status"], printed) == (OK, "after\n")

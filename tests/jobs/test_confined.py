@@ -17,8 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
+from core.dryrun.report import OK, Request
 from core.errors import ExplainedError
-from core.jobs import confined
+from core.jobs import code, confined
 from core.jobs.confined import Confined, Ended
 from tests.jobs import attacks
 from tests.process import HOUR, ROOT, descendants, python, that_go_on
@@ -57,6 +58,11 @@ def _nothing_is_left() -> Iterator[None]:
     before = descendants()
     yield
     assert list(that_go_on(descendants() - before)) == []
+
+
+@pytest.fixture
+def _no_spares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code, "SPARES", 0)
 
 
 def asked(code: str, request: bytes = b"", **limits: Any) -> Ended:
@@ -140,6 +146,48 @@ def test_it_knows_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = asked("import os; print(*os.environ)")
     known = {*confined.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
     assert set(ended.output.decode().split()) <= known
+
+
+@walls
+@pytest.mark.usefixtures("_no_spares")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "facts = {'outputs': 0}\nfacts['outputs'] = facts",
+        "import os\nos.close(int(os.environ['ANSWER_FD']))",
+        "import builtins\nfor name in dir(builtins): setattr(builtins, name, None)",
+    ],
+)
+def test_a_report_that_cannot_be_written_is_told_without_a_traceback(text: str) -> None:
+    report, printed = code.run(Request("your code", text), confine=True)
+    assert (report["notes"], printed) == ([code.UNREADABLE], "")
+
+
+@walls
+@pytest.mark.usefixtures("_no_spares")
+def test_a_fact_that_json_does_not_know_is_told_by_its_class() -> None:
+    request = Request("your code", "import torch\nfacts = {'a': torch.ones(1)}")
+    report, _ = code.run(request, confine=True)
+    assert (report["status"], report["facts"]) == (OK, {"a": "Tensor"})
+
+
+@walls
+@pytest.mark.usefixtures("_no_spares")
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("import os\nos.fork()", "code can't start processes"),
+        ("open('/tmp/new', 'w')", "or write files"),
+    ],
+)
+def test_an_error_of_the_walls_names_the_limit(text: str, limit: str) -> None:
+    report, _ = code.run(Request("your code", text), confine=True)
+    assert limit in code.failed(report["failure"], "your code")
+
+
+@walls
+def test_it_does_not_learn_the_machines_name() -> None:
+    assert asked("import os; print(os.uname().nodename)").output == b"sandbox\n"
 
 
 @walls
