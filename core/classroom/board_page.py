@@ -71,6 +71,8 @@ def leader(standings: Standings, named: bool = True) -> str:
     if not standings.order:
         return ""
     first, shown = standings.order[0], standings.opened
+    if (firsts := [*map(standings.place, standings.order)].count(1)) > 1:
+        return f"{firsts} people share first place."
     verb = "leads" if shown.is_open else "has won"
     return f"{first.name if named else 'Somebody'} {verb}: {first.score(shown.rules)}."
 
@@ -82,8 +84,8 @@ def headline(standings: Standings) -> str:
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
     reached = len(standings.order)
     have = f"{reached} of {len(standings.names)} {'is' if reached == 1 else 'are'}"
-    done = f"{have} ranked so far" if reached else "Nobody is ranked yet"
-    return f"The quest: {goal}. {done}."
+    done, so_far = (have, " so far") if reached else ("Nobody is", " yet")
+    return f"The quest: {goal}. {done} ranked{so_far * standings.opened.is_open}."
 
 
 def points(standings: Standings) -> list[Point]:
@@ -144,12 +146,12 @@ def _quest(standings: Standings, me: str) -> None:
         figures.table(
             (
                 (
-                    f"{number}",
+                    f"{standings.place(best)}",
                     f"{best.name} (you)" if best.visitor == me else best.name,
                     f"{getattr(best, rules.cost):,.{decimals}f}",
                     f"{best.accuracy:.2%}",
                 )
-                for number, best in neighbors(standings.order, me)
+                for best in neighbors(standings.order, me)
             ),
             ("Place", "Who", cost, "Accuracy"),
             "Places in the quest",
@@ -168,15 +170,18 @@ def place(standings: Standings, me: str) -> str:
         return next((run for run in own if run.task == standings.task), None)
 
     if ranked := mine(standings.order):
-        number = standings.order.index(ranked) + 1
-        return f"You are **number {number}** of {len(standings.order)}."
+        numbers = [standings.place(run) for run in standings.order]
+        number = standings.place(ranked)
+        tied = "tied for " * (numbers.count(number) > 1)
+        return f"You are {tied}**number {number}** of {len(numbers)}."
     if (best := mine(standings.best)) is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
     rules = standings.opened.rules
     missing = f"{(rules.target - best.accuracy) * 100:.1f} points"
     if rules.quest == "accuracy":
         missing = f"{best.seconds - WITHIN:.1f} s"
-    return f"Your best run: **{best.score(rules)}**. {missing} to go."
+    to_go = f" {missing} to go." * standings.opened.is_open
+    return f"Your best run: **{best.score(rules)}**.{to_go}"
 
 
 def _queue(standings: Standings) -> None:

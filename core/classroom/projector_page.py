@@ -67,6 +67,7 @@ def _wall(standings: Standings) -> None:
             joined=len(standings.names),
             tally=tally,
             chart=_chart(standings),
+            place=standings.place,
             mistakes=None if tally else _mistakes(runs.run(standings.newest)),
             top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
             now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],

@@ -66,6 +66,13 @@ class Standings:
     queue: list[Job]  # running, then waiting in their order
     guesses: Mapping[str, Mapping[str, Any]]  # by question, then by visitor
 
+    def place(self, run: Best) -> int:
+        """From 1; equally good runs share a place, whichever was first in the queue."""
+        worth, *others = (
+            each.worth(self.opened.rules)[:2] for each in (run, *self.order)
+        )
+        return 1 + sum(other > worth for other in others)
+
 
 def bests(
     runs: Iterable[RunSummary], names: Mapping[str, str], rules: Rules
@@ -111,14 +118,11 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     return words("board.luck", setting=setting, seeds=len(seeds), **figures)
 
 
-def neighbors(order: Sequence[Best], visitor: str) -> list[tuple[int, Best]]:
-    """The first, the visitor and their neighbors, with places from 1.
-
-    A visitor without a place gets the first three.
-    """
+def neighbors(order: Sequence[Best], visitor: str) -> list[Best]:
+    """The first, the visitor, and their neighbors; without a place, the first three."""
     mine = next((i for i, run in enumerate(order) if run.visitor == visitor), None)
     around = range(3) if mine is None else (0, mine - 1, mine, mine + 1)
-    return [(i + 1, order[i]) for i in sorted({*around}) if 0 <= i < len(order)]
+    return [order[i] for i in sorted({*around}) if 0 <= i < len(order)]
 
 
 def stuck(

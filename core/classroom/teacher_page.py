@@ -85,14 +85,14 @@ def _buttons(chosen: Class) -> None:
         button(*resume, room().pause, False, type="primary")
     else:
         button("Pause the queue", "pause_queue", "pause", room().pause, True)
+    waiting = sum(bool(job.place) for job in queue())
+    clear = words("teacher.clear", jobs=format.counted(waiting, "job"))
     if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
-        waiting = sum(bool(job.place) for job in queue())
-        text = words("teacher.clear", jobs=format.counted(waiting, "job"))
-        sure(text, "Clear the queue", _clear)
+        sure(clear, "Clear the queue", _clear)
     _how_to_join(chosen)
     if st.button("Close the class", icon=":material/door_front:", key="close_class"):
-        text = words("teacher.close", name=chosen.name)
-        sure(text, "Close the class", room().close, class_id)
+        text = f"{words('teacher.close', name=chosen.name)} {clear * bool(waiting)}"
+        sure(text, "Close the class", _close, class_id)
 
 
 def _how_to_join(chosen: Class) -> None:
@@ -120,6 +120,13 @@ def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -
 def _clear(teacher: Teacher) -> None:
     cleared = engine().clear(words("teacher.cleared"))
     room().note(teacher, f"cleared the queue of {cleared} jobs")
+
+
+def _close(teacher: Teacher, class_id: str) -> None:
+    """Waiting runs would still change the final board, so they are canceled."""
+    if any(job.place for job in queue()):
+        _clear(teacher)
+    room().close(teacher, class_id)
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:

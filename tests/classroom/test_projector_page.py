@@ -29,6 +29,7 @@ def wall(**more: Any) -> str:
         lines=[EVIL, EVIL],
         chart=chart | {"x": float, "y": float, "shapes": {EVIL: "square"}},
         top=[best(0.9), best(0.7), best(0.6)],
+        place=lambda _: 1,
         now=[EVIL],
         **more,
     )

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 
 from core.classroom.rules import WITHIN, Rules
-from core.classroom.standings_page import bests, luck, neighbors, stuck
+from core.classroom.standings_page import Standings, bests, luck, neighbors, stuck
 from core.store.tables import Member
 from tests.store.made_up import summary
 
@@ -50,11 +52,14 @@ def test_each_quest_has_another_winner(quest, first):
     assert bests(runs, NAMES, rules)[0].run_id == first
 
 
-def test_of_two_equal_runs_the_earlier_one_is_first_in_whatever_order_they_come():
+def test_equal_runs_share_a_place_and_the_earlier_one_is_named_first():
     rules = Rules(target=0.88, quest="steps")
     runs = [run(who, 0.89, steps=590, seq=n) for n, who in enumerate(NAMES)]
     for given in (runs, runs[::-1]):
         assert [each.name for each in bests(given, NAMES, rules)] == [*NAMES.values()]
+    order = bests([run("ada", 0.9, steps=900), *runs[1:]], NAMES, rules)
+    shown = SimpleNamespace(opened=SimpleNamespace(rules=rules), order=order)
+    assert [Standings.place(shown, each) for each in order] == [1, 1, 1, 4]
 
 
 def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
@@ -73,11 +78,11 @@ def test_a_visitor_sees_the_first_and_their_neighbors():
     order = bests([run(who, 0.9, n) for n, who in enumerate(NAMES, 1)], NAMES, RULES)
 
     def places(visitor: str) -> str:
-        return " ".join(f"{p} {best.name}" for p, best in neighbors(order, visitor))
+        return " ".join(best.name for best in neighbors(order, visitor))
 
-    assert places("ada") == "1 Ada 2 Bob"
-    assert places("di") == "1 Ada 3 Cy 4 Di"
-    assert places("nobody") == "1 Ada 2 Bob 3 Cy"
+    assert places("ada") == "Ada Bob"
+    assert places("di") == "Ada Cy Di"
+    assert places("nobody") == "Ada Bob Cy"
     assert neighbors([], "ada") == []
 
 
