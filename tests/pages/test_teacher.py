@@ -142,6 +142,11 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     assert f"canceled a job by {names['amber']}" in log(opened)
     for what in ("hid a run by", "showed a run by"):
         assert what in log(opened)
+    job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
+    press(at, "close_class")
+    assert "This cancels 1 job in the queue" in texts(at.markdown)
+    press(at, "sure")
+    assert engine.job(job_id).status == "cancelled"
 
 
 def test_a_teacher_renames_and_removes_somebody(opened):
