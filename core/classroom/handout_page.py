@@ -177,16 +177,15 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     return rows
 
 
-def page(points: Sequence[Point], target: float, cost: str, **fields: Any) -> str:
+def page(points: Sequence[Point], target: float, **fields: Any) -> str:
     """One HTML page to print, which needs no other file and no network."""
     best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
         target=target,
-        cost=cost,
         best=best,
         winner=next((point for point in points if point.place), None),
-        chart=_chart(best, target, cost) if best else None,
+        chart=_chart(best, target, fields["cost"]) if best else None,
         percent=lambda share, digits=2: f"{share:.{digits}%}",
     )
 

@@ -72,6 +72,7 @@ class Room(Gate):
     def _leave(self, class_id: str) -> None:
         if self._open and self._open.id == class_id:
             self._ended, self._open, self._own_rules = self._open, None, {}
+            self.revealed = ""  # the wall shows the final board
 
     @property
     def open(self) -> Class | None:

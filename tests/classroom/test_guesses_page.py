@@ -1,4 +1,6 @@
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -6,7 +8,7 @@ from core.classroom.guesses_page import GUESSES, finding
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
-from core.ui import guess
+from core.ui import guess, last_measurement
 from tests import samples
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
@@ -27,6 +29,12 @@ def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, ans
     assert fitting
     assert set(fitting) <= set(answers)
     assert float(figure.removesuffix("×").partition(" to ")[0]) > 0
+
+
+def test_readings_that_allow_every_answer_prove_none_right(monkeypatch):
+    asked = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
+    monkeypatch.setattr(last_measurement, "newest", lambda _: SimpleNamespace(value=1))
+    assert asked.measured() == ((), "1×")
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():

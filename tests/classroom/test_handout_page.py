@@ -13,7 +13,7 @@ FULL: dict[str, Any] = {
     "day": "November 22, 2026",
     "machine": "A card",
     "people": 3,
-    "runs": 7,
+    "runs": 1,
     "target": 0.88,
     "cost": "steps",
     "points": [
@@ -56,6 +56,7 @@ def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     assert "<b>moves</b>" in text
     assert "1 of 3 right on the first try" in text
     assert "Up to 2×: 1.4×" in text
+    assert "3 people ·\n1 run ·" in text
     assert "for x in y:\n    pass" in text
     assert "Training steps; the dashed line" in text
     assert "<td>2,345</td>" in text

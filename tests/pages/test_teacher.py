@@ -77,8 +77,10 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     press(press(at, "clear_queue"), "sure")
     press(press(at, "close_class"), "not_sure")
     assert room.open is not None
+    room.reveal(TEACHER, "race_guess", "Compare", False)
     press(press(at, "close_class"), "sure")
     assert room.open is None
+    assert room.revealed == ""
     for what in ("made the class", "opened", "paused", "resumed", "cleared", "closed"):
         assert what in log(made)
     assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
