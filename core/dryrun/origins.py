@@ -174,8 +174,8 @@ class Origins:
         first, *others = frames[min(start, len(frames) - 1) :]
         callers = []
         for inner, outer in pairwise([first, *others]):
-            if not _returns_something(inner.f_code):
-                break
+            if "self" in inner.f_locals or not _returns_something(inner.f_code):
+                break  # a method may keep what it makes
             callers.append((_line(outer), id(inner)))
         return _line(first), makers, callers
 
