@@ -28,6 +28,7 @@ OF_DEVICES = re.compile(
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
+ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # assigned to here
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -234,7 +235,7 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:
-            if function in running:
+            if function in running or ATTRIBUTE.match(line.code):
                 break
             line = caller
         return line, "this model was never moved: add .to(device)"
