@@ -28,7 +28,8 @@ MOST_WAITING = 4  # jobs listed; the rest are only counted
 
 def draw() -> None:
     def board(standings: Standings) -> None:
-        left, right = st.columns([6, 4], gap="medium")
+        with st.container(key="board"):
+            left, right = st.columns([6, 4], gap="medium")
         with left:
             first = leader(standings)
             st.markdown(

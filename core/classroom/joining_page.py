@@ -42,9 +42,11 @@ def draw() -> bool:
     st.session_state.class_of = shown
     st.query_params.pop("code", None)
     if not shown.is_open:
+        you = (f", {each.name}" for each in room().members() if each.visitor == me)
+        final = words("joining.final", name=shown.name, you=next(you, ""))
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(words("joining.final", name=shown.name), width="content")
-            link(RUNS)
+            st.markdown(final, width="content")
+            link(RUNS, "Your runs")
         return True
     if (member := room().member(me)) is None:
         st.markdown(f"You see **{shown.name}** because you are its teacher.")
@@ -54,6 +56,7 @@ def draw() -> bool:
         with st.popover("Change your name", icon=":material/edit:", type="tertiary"):
             st.text_input("Your name in this class", key="class_name", max_chars=40)
             st.button("Use this name", key="rename_member", on_click=_rename)
+    st.caption(words("joining.code"))
     if not visitor_of_cookie():
         st.info(words("joining.no_cookie"), icon=":material/cookie_off:")
     return True

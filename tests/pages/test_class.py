@@ -112,7 +112,9 @@ def test_members_are_told_that_a_class_was_closed_or_deleted(opened, engine):
     made = opened()
     at = join(made)
     server.room().close(TEACHER, made.id)
-    assert "**Physics 9B** has ended." in said(at.run())
+    (member,) = server.room().members()
+    assert f"**Physics 9B** has ended, {member.name}." in said(at.run())
+    assert "Your runs" in links(at)
     assert "Nobody is ranked." in said(at)
     assert at.get("vega_lite_chart")  # the final board
     assert "That class is closed" in said(open_page(PAGE, code=made.code))
