@@ -128,7 +128,7 @@ def scatter(
     )
     mine = axes.transform_filter("datum.mine")
     ring = mine.mark_point(size=3 * SIZE, strokeWidth=2.5, color=colors.text)
-    you = mine.mark_text(dy=-18, fontWeight="bold")
+    you = mine.mark_text(align="right", dx=-12, fontWeight="bold")
     limits = [
         alt.Chart(alt.Data(values=[{"limit": value}]))
         .encode(**{axis: "limit:Q"})
