@@ -57,10 +57,7 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The id of a machine's newest measurement, of one subject or of any.
-
-        Those of `students` count only if nobody else has measured.
-        """
+        """The id of the newest, on one subject or on any; those of `students` last."""
         by = func.coalesce(Measurement.visitor, "")
         query = (
             select(Measurement.id)

@@ -29,9 +29,8 @@ def newest(address: str, subject: str | None = None) -> Job | None:
     members = (member.visitor for member in room().members())
     students = [who for who in members if not room().is_teacher(who)]
     try:
-        find = store().measurements.newest_id
-        measurement_id = find(address, here, subject, students)
-        return _read(measurement_id, address) if measurement_id else None
+        found = store().measurements.newest_id(address, here, subject, students)
+        return _read(found, address) if found else None
     except StoreError as error:
         logger.warning("could not read the newest measurement: %s", error)
         return None
