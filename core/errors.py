@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 logger = logging.getLogger(__name__)
 
 MOST_QUOTED = 60  # characters
+SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")  # code in Markdown
+MARKUP = re.compile(r"[][<>*#$`\n]|://")  # the parts of links, pictures, and headings
 
 
 class ExplainedError(Exception):
@@ -57,6 +59,12 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
     fence = "`" * (longest + 1)
     inside = f" {shown} " if longest else shown or "''"
     return f"{fence}{inside}{fence}"
+
+
+def plain(text: str, most: int) -> str:
+    """Markdown that has code spans and no other markup; anything else is quoted."""
+    has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text
+    return quoted(text, most) if has_markup else text[:most]
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -54,6 +54,23 @@ def test_long_errors_are_a_line_too() -> None:
     assert "\n" not in said
 
 
+@pytest.mark.parametrize(
+    ("text", "is_plain"),
+    [
+        ("The file `a[0]` and ``b`c`` are missing: add .to(device).", True),
+        ("![i](http://a.example/b.png)", False),
+        ("first\n# Heading", False),
+        ("See https://a.example", False),
+        (r"\``a` ![i](b) `c", False),
+        ("$`$ ![i](b) `$", False),
+        ("`` a ` ![i](b) `", False),
+    ],
+)
+def test_only_code_spans_are_markup_in_a_strangers_sentence(text, is_plain) -> None:
+    said = errors.plain(text, 300)
+    assert said == (text if is_plain else errors.quoted(text, 300))
+
+
 @given(st.text(st.characters(categories=None) | st.sampled_from("`\n$:[]<>\u202e")))
 def test_what_a_stranger_said_is_one_code_span(text: str) -> None:
     span = errors.quoted(text)

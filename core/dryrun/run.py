@@ -36,6 +36,7 @@ from core.dryrun.report import (
 )
 from core.dryrun.script import Line, Script, sources
 from core.dryrun.steps import Steps
+from core.errors import quoted
 from core.sim import memory, simulation
 
 MOST_VALUES = 200  # in a report, since the script may be a stranger's
@@ -196,7 +197,7 @@ class Run:
         told = failure.explain(error, self.origins)
         sentence = ""
         if isinstance(error, FileNotFoundError):
-            sentence = f"A file is missing: {error.filename}."
+            sentence = f"A file is missing: {quoted(error.filename, most=200)}."
         elif self.script.shortened:
             sentence = "The script fails after a loop that the dry run left early."
         return SCRIPT_ERROR, told, sentence

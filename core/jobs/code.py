@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from core.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request, fits
+from core.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request, fits, safe
 from core.errors import quoted
 from core.jobs import sandbox
 from core.jobs.confined import Confined
@@ -56,7 +56,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
         return _untold(ENDED_ITSELF if has_ended else str(error)), ""
     except Exception:  # the script wrote into the report's pipe
         return _untold(UNREADABLE), ""
-    return report, printed
+    return safe(report, request), printed
 
 
 def raised(failure: Mapping[str, Any]) -> str:
@@ -91,7 +91,9 @@ def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
     if not ended.answer.strip():
         why = UNREADABLE if ended.status == NO_REPORT else ENDED_ITSELF
         return _untold(ended.why or why), printed
-    return (report if fits(report) else _untold(ended.why or UNREADABLE)), printed
+    if not fits(report):
+        return _untold(ended.why or UNREADABLE), printed
+    return safe(report, request), printed
 
 
 def _start() -> Confined:

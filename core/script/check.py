@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
+from core.errors import quoted
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
@@ -98,7 +99,7 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
         yield from at(remark["line"], sure, remark["say"], remark["slug"])
     for wait in report["waits"]:
         if "copy" not in wait["cause"]:
-            say = words("ran.wait", times=wait["times"], cause=wait["cause"])
+            say = words("ran.wait", times=wait["times"], cause=quoted(wait["cause"]))
             yield from at(wait["line"], "look", say)
     for copy in report["copies"]:
         if copy["same"]:

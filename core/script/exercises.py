@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.dryrun.report import OK, Request
+from core.dryrun.report import MOST_TOLD, OK, Request
 from core.errors import ExplainedError, quoted
 from core.jobs import code
 from core.words import Words
@@ -79,16 +79,17 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
     printed = ""
     for machine in exercise.machines:
         report, printed = code.run(request(exercise, text, machine), confine)
+        right = solved(title, machine)
         try:
-            missing = next(_missing(exercise, report, solved(title, machine)), "")
-        except (AttributeError, LookupError, TypeError, ValueError):
+            missing = next(_missing(exercise, report, right), "")
+        except Exception:  # the code wrote its own report
             missing = words("judge.forged")
         if missing:
             where = ""
             if len(exercise.machines) > 1:
                 with_one = SIMULATED[machine]
                 where = words("judge.with") if with_one else words("judge.without")
-            return Verdict(False, f"{where}{missing}", printed)
+            return Verdict(False, f"{where}{missing}"[:MOST_TOLD], printed)
     return Verdict(True, exercise.right, printed)
 
 

@@ -55,4 +55,4 @@ def text(key: str, default: str = "") -> str:
 
 def lines_in(hint: str) -> list[int]:
     """The numbers of the lines that a hint names: "Line 8: ..." or "Change line 8"."""
-    return [int(number) for number in re.findall(r"\b(?:Line|Change line) (\d+)", hint)]
+    return [int(n) for n in re.findall(r"\b(?:Line|Change line) (\d{1,6})", hint)]

@@ -122,9 +122,7 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
         st.info(note, icon=":material/info:")
     if printed:
         st.markdown("**What the code printed**")
-        is_long = printed.count("\n") > MOST_LINES
-        height: Any = 200 if is_long else "content"
-        st.code(printed, language=None, wrap_lines=True, height=height)
+        output(printed)
     _table(
         "**Tensors and models**, as they were after each line",
         ("Line", "Name", "Shape", "dtype", "Device"),
@@ -155,6 +153,14 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
             if use["line"]["file"] == NAME
         ),
     )
+
+
+def output(printed: str) -> None:
+    """Draw what code printed; long output scrolls."""
+    is_long = printed.count("\n") > MOST_LINES or len(printed) > MOST_CHARACTERS
+    height: Any = 200 if is_long else "content"
+    text = printed.encode(errors="replace").decode()  # no surrogates
+    st.code(text, language=None, wrap_lines=True, height=height)
 
 
 def _shape(value: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
 from core.serving.visitor_code import Mode, mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
+from core.ui.playground import output
 from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
 
@@ -59,7 +60,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
         else:
             _explain(verdict["say"], verdict["solved"])
             if verdict["printed"]:
-                st.code(verdict["printed"], language=None, wrap_lines=True)
+                output(verdict["printed"])
             with st.expander("One way to do it"):
                 st.code(exercise.solution, wrap_lines=True)
     with field:
@@ -74,6 +75,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 def _judge(key: str, title: str, how: Mode) -> None:
     text = code_editor.text(key)
+    answers.given().pop(f"{key}_verdict", None)  # of the code before
     doing, confine = "Running your code", how.kind == "confined"
     verdict: Verdict = run_code(doing, JUDGE, title, text, confine)
     answers.keep(key, text)
@@ -90,6 +92,7 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
 
 
 def _explain(text: str, is_right: bool) -> None:
+    text = text.encode(errors="replace").decode()  # a verdict may be an old one
     if is_right:
         st.success(text, icon=":material/check:")
     else:
@@ -159,7 +162,7 @@ def _run(question: Question) -> None:
         if failure := report["failure"]:
             printed += f"line {failure['line']['line']}, {failure['kind']}: "
             printed += failure["message"]
-        st.code(printed or "\n".join(report["notes"]), language=None, wrap_lines=True)
+        output(printed or "\n".join(report["notes"]))
         if question.gpu and not question.measured:
             st.caption("This code ran on a simulated GPU.")
 

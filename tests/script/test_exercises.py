@@ -210,6 +210,11 @@ def test_what_is_still_wrong_is_said(title, text, said):
     assert said in verdict.say
 
 
+def test_a_fact_that_cannot_be_compared_is_told():
+    text = SOLUTION["Speed"].replace("print(", "printed = [10**400]; str(")
+    assert "can't be read" in judge("Speed", text, False).say
+
+
 FOR = "for inputs, labels in loader:"
 WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
 

@@ -33,7 +33,7 @@ def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
     assert confine is False
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
-    return Verdict(False, "Line 2: what is wrong.", "what it printed")
+    return Verdict(False, "Line 2: what is wrong. \ud800", "what it printed \ud83d")
 
 
 def page(part: str, title: str) -> None:

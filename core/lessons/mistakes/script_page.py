@@ -5,6 +5,7 @@ from itertools import groupby
 
 import streamlit as st
 
+from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
 from core.script.rules import RULES
@@ -88,5 +89,5 @@ def _found(text: str, checked: Checked) -> None:
 def _say(finding: Finding) -> None:
     word, color = SURENESS[finding.sureness]
     st.markdown(f":{color}-badge[{word}] {finding.say}")
-    if finding.slug:
+    if finding.slug in BY_SLUG:
         link_to(finding.slug)
