@@ -8,13 +8,12 @@ export default function ({ data, parentElement, setStateValue }) {
 
   const fit = (marked) => {
     const lines = (code.value || code.placeholder).split("\n")
-    code.rows = lines.length
-    code.cols = lines.reduce((most, line) => Math.max(most, line.length), 0) + 1
     while (numbers.childElementCount > lines.length) numbers.lastChild.remove()
     while (numbers.childElementCount < lines.length) {
       numbers.append(document.createElement("li"))
     }
     for (const [index, number] of [...numbers.children].entries()) {
+      number.dataset.line = lines[index]
       number.className = marked.includes(index + 1) ? "marked" : ""
     }
   }

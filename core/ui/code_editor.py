@@ -12,7 +12,7 @@ import streamlit as st
 _FIELD = st.components.v2.component(
     "code_editor",
     html='<div class="code"><ol aria-hidden="true"></ol>'
-    '<textarea wrap="off" spellcheck="false" autocapitalize="off"></textarea></div>',
+    '<textarea rows="1" spellcheck="false" autocapitalize="off"></textarea></div>',
     css=Path(__file__).with_suffix(".css").read_text("utf-8"),
     js=Path(__file__).with_suffix(".js").read_text("utf-8"),
 )

@@ -48,6 +48,11 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     script.press_sequentially("for r in x:\nc")  # no shortcut of Streamlit's
     expect(script).to_have_value("for r in x:\n    c")
     expect(page.locator("li.marked")).to_have_count(0)
+    script.fill("x = 1" + " + 1" * 100 + "\ny = 2")  # the first line wraps
+    assert script.evaluate("each => each.scrollWidth <= each.clientWidth")
+    numbers = script.locator("xpath=..").locator("li")
+    first, last = (number.bounding_box() for number in numbers.all())
+    assert first["height"] > 2 * last["height"]
     page.get_by_label("The code", exact=True).first.fill(EXERCISES["Mistakes"].solution)
     page.get_by_role("button", name="Check it").first.click()
     right = page.get_by_text("Right: CrossEntropyLoss expects logits")

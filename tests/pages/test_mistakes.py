@@ -244,6 +244,7 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
     )
     assert not at.exception
     assert "1 found, 1 marked “Sure”" in texts(at.markdown)
+    assert "gradients that are never cleared" in texts(at.markdown)
     assert "**Line 3**" in texts(at.markdown)
     links = [each.proto.query_string for each in at.get("page_link")]
     assert "mistake=no_zero_grad" in links

@@ -56,7 +56,8 @@ def draw() -> None:
         if "checked" in state:
             _found(*state.checked)
         else:
-            st.markdown(words("script.about", count=len(RULES)))
+            listed = words("script.listed")
+            st.markdown(words("script.about", count=len(RULES), listed=listed))
 
 
 def _found(text: str, checked: Checked) -> None:
@@ -76,7 +77,10 @@ def _found(text: str, checked: Checked) -> None:
     else:
         found = len(checked.findings)
         sure = sum(finding.sureness == "sure" for finding in checked.findings)
-        st.markdown(words("script.found", found=found, sure=sure, count=count))
+        how = words("script.both") if checked.ran else words("script.read_only")
+        listed = words("script.listed")
+        counts = {"found": found, "sure": sure}
+        st.markdown(words("script.found", **counts, how=how, listed=listed))
         lines = NEWLINE.split(text)
         for number, findings in groupby(checked.findings, lambda finding: finding.line):
             with st.container(border=True):
