@@ -59,7 +59,7 @@ ABOUT = re.compile(
     r"|\w-dimensional|pin memory|\bcpu\b|\bv?ram\b|\b[rg]tx|\bfp16|bf16|float\d\d|\bxpu"
     r"|attention|paging|runtimeerror|cores\b|inference|parallel|\bddp\b|dropout|elastic"
     r"|internal assert|multiprocessing|\bhidden|\btarget\b|tpu|jetson|accurac|neural"
-    r"|\bcnn\b|\beval\b|\branks?\b|checkpoints"
+    r"|\bbuffer|\bcnn\b|\beval\b|\branks?\b|checkpoints"
 )
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
 SIZE = r"([\d.]+) ([KMG])iB"
@@ -223,7 +223,8 @@ def explain(text: str) -> Answer:
         return _answer("likely", found, last, line, where)
     is_about = ABOUT.search(PATH.sub("", last).lower())
     kind = "unknown" if is_about else "unrelated"
-    return Answer(kind, known().none[kind])
+    say = kind if is_about or messages else "strange"
+    return Answer(kind, known().none[say])
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:

@@ -79,6 +79,10 @@ STUMBLES = {  # the commonest stumbles around devices, as one would tell or past
     "Cannot find a working triton installation": "compile_toolchain",
     "operator torchvision::nms does not exist": "torchvision_mismatch",
     "optimizer made before the move to the gpu": "optimizer_before_move",
+    "the tensor in my model did not move to the gpu": "tensor_not_registered",
+    "what is a buffer": "tensor_not_registered",
+    "my tensor did not move to the gpu": "to_not_reassigned",
+    "the model did not move to the gpu": "model_not_moved",
     "class weights of the loss are not on the device": "loss_not_moved",
 }
 
@@ -189,12 +193,19 @@ def test_the_hint_at_fragmentation_counts_where_the_figures_agree():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  \n", "RuntimeError: CUDA error: nobody knows this one"]
+    ("text", "kind"),
+    [
+        ("", "unknown"),
+        ("  \n", "unknown"),
+        ("RuntimeError: CUDA error: nobody knows this one", "unknown"),
+        ("what is a decorator", "unrelated"),
+    ],
 )
-def test_what_it_cannot_tell_it_says(text):
+def test_what_it_cannot_tell_it_says(text, kind):
     answer = explain(text)
-    assert answer.kind == "unknown"
+    assert answer.kind == kind
     assert "aste the" in answer.say
+    assert "error is not about" not in answer.say
 
 
 @pytest.mark.parametrize("text", ["A" * 20_000, 'File "' * 3_000, "Error: " * 3_000])
