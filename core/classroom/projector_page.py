@@ -51,28 +51,24 @@ def _wall(standings: Standings) -> None:
     door = joining.link_to(shown)
     code = segno.make(door, error="m")
     tally = _tally(standings, key) if (key := room().revealed) else None
-    template = paper.template(Path(__file__).with_name("wall.html"))
-    st.html(
-        template.render(
-            shown=shown,
-            rules=shown.rules,
-            colors=charts.palette(),
-            joining=shown.is_open and not (standings.best or tally),
-            lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
-            qr=code.svg_data_uri(
-                scale=4, border=2, dark=charts.LIGHT.text, light="white"
-            ),
-            door=door,
-            address=joining.address("Class").partition("://")[2],
-            joined=len(standings.names),
-            tally=tally,
-            chart=_chart(standings),
-            place=standings.place,
-            mistakes=None if tally else _mistakes(runs.run(standings.newest)),
-            top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
-            now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
-        )
+    page = paper.template(Path(__file__).with_name("wall.html")).render(
+        shown=shown,
+        rules=shown.rules,
+        colors=charts.palette(),
+        joining=shown.is_open and not (standings.best or tally),
+        lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
+        qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
+        door=door,
+        address=joining.address("Class").partition("://")[2],
+        joined=len(standings.names),
+        tally=tally,
+        chart=_chart(standings),
+        place=standings.place,
+        mistakes=None if tally else _mistakes(runs.run(standings.newest)),
+        top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
+        now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
     )
+    st.html(page)
 
 
 def _tally(standings: Standings, key: str) -> dict[str, Any]:
