@@ -17,9 +17,7 @@ from core.words import capitalized
 SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
 MOST_QUOTED = 400  # characters of an error
-UNREADABLE = (
-    "The app can't read your code's result. Undo your last change, and try again."
-)
+UNREADABLE = "The app can't read your code's result. Undo your change, and try again."
 ENDED_ITSELF = "Your code ended its own process, so there is no result."
 LIMITS = {  # what is behind an error
     r"\[Errno (1|30)\]": (
@@ -52,16 +50,14 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
             memory_bytes=MEMORY_BYTES,
         )
     except sandbox.ChildDiedError as error:
-        has_ended = "exit status" in str(error)
-        return _untold(ENDED_ITSELF if has_ended else str(error)), ""
+        return _untold(ENDED_ITSELF if "exit status" in str(error) else str(error)), ""
     except Exception:  # the script wrote into the report's pipe
         return _untold(UNREADABLE), ""
     return safe(report, request), printed
 
 
 def raised(failure: Mapping[str, Any]) -> str:
-    parts = filter(None, (failure["kind"], failure["message"]))
-    said = ": ".join(parts)
+    said = ": ".join(filter(None, (failure["kind"], failure["message"])))
     limits = (f" ({what})" for error, what in LIMITS.items() if re.search(error, said))
     return quoted(said, most=MOST_QUOTED) + next(limits, "")
 

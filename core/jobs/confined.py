@@ -207,9 +207,8 @@ def walled(argv: list[str], memory_bytes: int) -> list[str]:
     files = sorted({*FILES, *packages, f"{sys.base_prefix}/lib", python, code})
     return [
         shutil.which("bwrap") or "bwrap",
-        *("--unshare-all", "--die-with-parent", "--new-session"),
-        *("--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"),
-        *("--hostname", "sandbox"),
+        *("--unshare-all", "--hostname", "sandbox", "--die-with-parent"),
+        *("--new-session", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"),
         *(part for file in files for part in ("--ro-bind-try", file, file)),
         *(part for file in DEVICES for part in ("--dev-bind", file, file)),
         *("--dir", "/tmp", "--remount-ro", "/", "--chdir", "/"),
