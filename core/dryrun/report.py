@@ -15,7 +15,6 @@ NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
 LARGEST = 2**53  # a browser rounds larger whole numbers
 MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list
-MARKDOWN = ("notes", "say", "why")
 VERDICTS = (
     "The dry run found no device error.",
     "The dry run found a device error.",
@@ -182,7 +181,7 @@ def safe(value: Any, request: Request, key: str = "") -> Any:
     """A plain report that can be drawn, whatever a script wrote into it."""
     if isinstance(value, str):
         text = value[:MOST_TOLD].encode(errors="replace").decode()  # no surrogates
-        return plain(text, MOST_TOLD) if key in MARKDOWN else text
+        return plain(text, MOST_TOLD) if key in ("notes", "say", "why") else text
     if isinstance(value, list):
         return [safe(part, request, key) for part in value[:MOST_LISTED]]
     if not isinstance(value, dict) or key == "facts":  # facts are only compared

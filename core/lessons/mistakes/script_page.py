@@ -70,10 +70,8 @@ def _found(text: str, checked: Checked) -> None:
         st.info(words("script.empty"), icon=":material/content_paste:")
     elif not checked.findings:
         none = words("script.ran") if checked.ran else words("script.none", count=count)
-        if checked.why_not:
-            st.info(none, icon=":material/info:")
-        else:
-            st.success(none, icon=":material/check:")
+        shown = st.info if checked.why_not else st.success
+        shown(none, icon=":material/check:")
     else:
         found = len(checked.findings)
         sure = sum(finding.sureness == "sure" for finding in checked.findings)
