@@ -140,9 +140,8 @@ def _invitation(shown: Run | None) -> None:
         st.markdown(takes)
         return
     if not mine:
-        doing = "trained" if shown.job.ended else "is training"
-        idle = f"While idle, the server {doing} this model."
-        st.markdown(f":material/group: {idle} {takes}")
+        idle = ":material/group: While idle, the server is training this model. "
+        st.markdown(takes if shown.job.ended else idle + takes)
     if shown.is_simulated:
         simulated.badge()
     entered = race(shown)
