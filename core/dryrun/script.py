@@ -189,6 +189,9 @@ class Loops(ast.NodeTransformer):
 
     def visit_While(self, loop: ast.While) -> list[ast.AST]:
         self.generic_visit(loop)
+        is_endless = isinstance(loop.test, ast.Constant)
+        if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
+            return [loop]  # whoever takes from it with next() gets all that is asked
         state = f"__state_{loop.lineno}__"
         begin = ast.Assign([ast.Name(state, ast.Store())], ast.Dict([], []))
         more = self._call("__more__", ast.copy_location(_name(state), loop.test))
