@@ -255,9 +255,17 @@ def run(request: Request) -> Report:
     return Run(request).report()
 
 
+class Printed(io.StringIO):
+    """What a script prints, up to MOST_PRINTED; endless output must not fill memory."""
+
+    def write(self, text: str) -> int:
+        super().write(text[: max(0, MOST_PRINTED - self.tell())])
+        return len(text)
+
+
 def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
     """The report for JSON, and what the script printed."""
-    printed = io.StringIO()
+    printed = Printed()
     with redirect_stdout(printed), redirect_stderr(printed):
         report = run(request).plain()
-    return report, printed.getvalue()[:MOST_PRINTED]
+    return report, printed.getvalue()
