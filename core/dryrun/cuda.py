@@ -5,6 +5,8 @@ device's type, `is_cuda`, files. If it asks for what one simulated device can't 
 run ends with a sentence that says so.
 """
 
+# ruff: noqa: ARG001, ARG005 - there is one device, whichever a caller names
+
 import ctypes
 import threading
 import types
@@ -277,7 +279,7 @@ class Stream:
         return True
 
 
-def _properties(_: Any = None) -> types.SimpleNamespace:
+def _properties(device: Any = None) -> types.SimpleNamespace:
     return types.SimpleNamespace(
         name="Simulated accelerator",
         total_memory=memory.capacity,
@@ -290,23 +292,25 @@ def _properties(_: Any = None) -> types.SimpleNamespace:
 ANSWERS: dict[str, Any] = {
     "init": lambda: None,
     "get_device_properties": _properties,
-    "get_device_capability": lambda _=None: (8, 0),
+    "get_device_capability": lambda device=None: (8, 0),
     "get_arch_list": lambda: ["sm_80"],
     "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
-    "memory_cached": lambda _=None: memory.allocated,
-    "reset_max_memory_allocated": lambda _=None: memory.reset_peak(),
-    "set_per_process_memory_fraction": lambda *_: None,
+    "memory_cached": lambda device=None: memory.allocated,
+    "reset_max_memory_allocated": lambda device=None: memory.reset_peak(),
+    "set_per_process_memory_fraction": lambda fraction, device=None: None,
     "ipc_collect": lambda: None,
     "seed": lambda: None,
     "seed_all": lambda: None,
     "Stream": Stream,
     "current_stream": Stream,
     "default_stream": Stream,
-    "stream": lambda _: nullcontext(),
-    "device": lambda _: nullcontext(),
-    "set_stream": lambda _: None,
+    "stream": lambda stream: nullcontext(),
+    "device": lambda device: nullcontext(),
+    "set_stream": lambda stream: None,
     "get_rng_state_all": lambda: [frontend.FUNCTIONS["get_rng_state"]()],
-    "set_rng_state_all": lambda new: frontend.FUNCTIONS["set_rng_state"](new[0]),
+    "set_rng_state_all": lambda new_states: frontend.FUNCTIONS["set_rng_state"](
+        new_states[0]
+    ),
 }
 REFUSED = {
     "CUDAGraph": "CUDA graphs",

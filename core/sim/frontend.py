@@ -1,5 +1,7 @@
 """What a program sees of the device: torch.sim, torch.accelerator, events, files."""
 
+# ruff: noqa: ARG005 - there is one device, whichever a caller names
+
 import os
 import time
 import types
@@ -91,36 +93,37 @@ class Event(torch.Event):
         return (end.recorded - self.recorded) * 1e3
 
 
-# torch.sim has these functions, as torch.cuda has them for CUDA. They ignore a device
-# that they are given: there is only one.
+# torch.sim has these functions, as torch.cuda has them for CUDA.
 FUNCTIONS: dict[str, Any] = {
     "is_available": lambda: True,
     "is_initialized": lambda: True,
     "_is_in_bad_fork": lambda: os.getpid() != rules.process,
     "device_count": lambda: 1,
     "current_device": lambda: 0,
-    "set_device": lambda _: None,
-    "get_device_name": lambda _=None: "Simulated accelerator",
-    "synchronize": lambda _=None: ledger.wait("synchronize"),
-    "memory_allocated": lambda _=None: memory.allocated,
-    "memory_reserved": lambda _=None: memory.reserved,
-    "max_memory_allocated": lambda _=None: memory.peak,
-    "max_memory_reserved": lambda _=None: memory.peak,
-    "mem_get_info": lambda _=None: (memory.free(), memory.capacity),
-    "get_memory_info": lambda _=None: (memory.free(), memory.capacity),
-    "memory_stats": lambda _=None: {
+    "set_device": lambda device: None,
+    "get_device_name": lambda device=None: "Simulated accelerator",
+    "synchronize": lambda device=None: ledger.wait("synchronize"),
+    "memory_allocated": lambda device=None: memory.allocated,
+    "memory_reserved": lambda device=None: memory.reserved,
+    "max_memory_allocated": lambda device=None: memory.peak,
+    "max_memory_reserved": lambda device=None: memory.peak,
+    "mem_get_info": lambda device=None: (memory.free(), memory.capacity),
+    "get_memory_info": lambda device=None: (memory.free(), memory.capacity),
+    "memory_stats": lambda device=None: {
         "allocated_bytes.all.current": memory.allocated,
         "allocated_bytes.all.peak": memory.peak,
     },
-    "reset_peak_memory_stats": lambda _=None: memory.reset_peak(),
+    "reset_peak_memory_stats": lambda device=None: memory.reset_peak(),
     "empty_cache": memory.empty_cache,
     "manual_seed": lambda seed: generator.default.manual_seed(seed) and None,
     "manual_seed_all": lambda seed: generator.default.manual_seed(seed) and None,
     "initial_seed": lambda: generator.default.initial_seed(),
-    "get_rng_state": lambda _=None: generator.default.get_state(),
-    "set_rng_state": lambda new, _=None: generator.default.set_state(new) and None,
+    "get_rng_state": lambda device=None: generator.default.get_state(),
+    "set_rng_state": lambda new_state, device=None: (
+        generator.default.set_state(new_state) and None
+    ),
     "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16],
-    "is_bf16_supported": lambda _=True: True,
+    "is_bf16_supported": lambda including_emulation=True: True,
 }
 
 
