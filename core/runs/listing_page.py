@@ -167,7 +167,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
         column_config=columns,
-        alt="Your runs, newest first, with the selected runs in the charts",
+        alt="Your runs, newest first. The charts show the selected runs.",
     )
     if click := state.get("open_run"):
         run = listed[click["row"]]

@@ -104,7 +104,7 @@ class TimingPitfalls(Lab):
             st.markdown(self.words["full_queue"])
 
     def below(self, lab: TimingLab) -> None:
-        st.markdown("**The CPU's own trap: threads**")
+        st.markdown("**A trap when you time the CPU: threads**")
         chart, words = st.columns(SIDES, gap="medium")
         rows = []
         seconds: dict[str, dict[int, Sequence[float]]] = {}

@@ -111,7 +111,7 @@ class Copies(Lab):
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How many times the host waits in each way of moving or fetching data",
+            alt="How often the host waits with each way of moving or fetching data",
         )
         st.markdown(self.words["waits"])
 
