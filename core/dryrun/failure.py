@@ -28,7 +28,7 @@ OF_DEVICES = re.compile(
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
-ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # assigned to here
+ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # such as model.head = ...
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
