@@ -72,7 +72,7 @@ def leader(standings: Standings, named: bool = True) -> str:
     if not standings.order:
         return ""
     first, shown = standings.order[0], standings.opened
-    if (firsts := [*map(standings.place, standings.order)].count(1)) > 1:
+    if (firsts := standings.tied(first)) > 1:
         return f"{firsts} people share first place."
     verb = "leads" if shown.is_open else "has won"
     return f"{first.name if named else 'Somebody'} {verb}: {first.score(shown.rules)}."
@@ -171,10 +171,9 @@ def place(standings: Standings, me: str) -> str:
         return next((run for run in own if run.task == standings.task), None)
 
     if ranked := mine(standings.order):
-        numbers = [standings.place(run) for run in standings.order]
-        number = standings.place(ranked)
-        tied = "tied for " * (numbers.count(number) > 1)
-        return f"You are {tied}**number {number}** of {len(numbers)}."
+        number, of = standings.place(ranked), len(standings.order)
+        tied = "tied for " * (standings.tied(ranked) > 1)
+        return f"You are {tied}**number {number}** of {of}."
     if (best := mine(standings.best)) is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
     rules = standings.opened.rules

@@ -68,10 +68,15 @@ class Standings:
 
     def place(self, run: Best) -> int:
         """From 1; equally good runs share a place, whichever was first in the queue."""
-        worth, *others = (
-            each.worth(self.opened.rules)[:2] for each in (run, *self.order)
-        )
-        return 1 + sum(other > worth for other in others)
+        rules = self.opened.rules
+        worth = run.worth(rules)[:2]
+        return 1 + sum(each.worth(rules)[:2] > worth for each in self.order)
+
+    def tied(self, run: Best) -> int:
+        """How many runs share the run's place, with the run itself."""
+        rules = self.opened.rules
+        worth = run.worth(rules)[:2]
+        return sum(each.worth(rules)[:2] == worth for each in self.order)
 
 
 def bests(
