@@ -4,8 +4,7 @@ import ast
 import linecache
 import re
 import traceback
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -79,7 +78,6 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     line, frame = frames[-1] if frames else (None, None)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         line = Line(error.filename, error.lineno)
-    stack = traceback.extract_tb(error.__traceback__)
     message = text(error)
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
@@ -100,7 +98,9 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         why = "the memory was full at this point"
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = line_to_change(hosts[0], line, frames, origins)
-        if any("torch/optim" in Path(f.filename).as_posix() for f in stack):
+        stack = traceback.walk_tb(error.__traceback__)
+        files = (f.f_code.co_filename.replace("\\", "/") for f, _ in stack)
+        if any("torch/optim" in file for file in files):
             why = "the optimizer made this tensor on the CPU: move the model before it"
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
@@ -180,18 +180,20 @@ def line_to_change(
     return place(origin, frames)
 
 
-def unpacked(tensor: Any, frames: Frames) -> Line | None:
-    """The assignment that took a tensor out of its batch, in the outermost function."""
+def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
+    """The line that took a tensor out of its batch, in the outermost function, and its
+    name there; where no assignment did it, the loop did.
+    """
     for line, frame in frames:
-        names = {name for name, value in frame.f_locals.items() if value is tensor}
+        names = [name for name, value in frame.f_locals.items() if value is tensor]
         if names:
             earlier = range(frame.f_code.co_firstlineno, line.number)
             lines = [n for n in assignments(line.file, names) if n in earlier]
-            return Line(line.file, max(lines)) if lines else None
-    return None
+            return (Line(line.file, max(lines)) if lines else loop), names[0]
+    return loop, "the batch"
 
 
-def assignments(file: str, names: set[str]) -> list[int]:
+def assignments(file: str, names: Collection[str]) -> list[int]:
     """The numbers of the lines that assign to variables or attributes."""
     tree = ast.parse("".join(linecache.getlines(file)))
     return [
@@ -240,9 +242,8 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
             line = caller
         return line, "this model was never moved: add .to(device)"
     if line.code.startswith("for "):
-        known = (n for _, f in frames for n, it in f.f_locals.items() if it is made)
-        name = next(known, "the batch")
-        return unpacked(made, frames) or line, (
+        line, name = unpacked(made, line, frames)
+        return line, (
             f"after this line, {name} is still on the CPU: move it with .to(device)"
         )
     if origin.source is None:

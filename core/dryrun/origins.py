@@ -162,10 +162,11 @@ class Origins:
                 start = len(frames) if in_loader else start
                 in_loader = False
                 frames.append(frame)
-                this = frame.f_locals.get("self")
-                if frame.f_code.co_name == "__init__" and isinstance(this, nn.Module):
-                    start = len(frames)
-                    makers.append((_line(frame), weakref.ref(this)))
+                if frame.f_code.co_name == "__init__":
+                    this = frame.f_locals.get("self")
+                    if isinstance(this, nn.Module):
+                        start = len(frames)
+                        makers.append((_line(frame), weakref.ref(this)))
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
             frame = frame.f_back
@@ -174,8 +175,8 @@ class Origins:
         first, *others = frames[min(start, len(frames) - 1) :]
         callers = []
         for inner, outer in pairwise([first, *others]):
-            if "self" in inner.f_locals or not _returns_something(inner.f_code):
-                break  # a method may keep what it makes
+            if not _hands_over(inner.f_code):
+                break
             callers.append((_line(outer), id(inner)))
         return _line(first), makers, callers
 
@@ -185,8 +186,10 @@ def _line(frame: FrameType) -> Line:
 
 
 @cache
-def _returns_something(code: CodeType) -> bool:
-    """Whether a function returns anything but None."""
+def _hands_over(code: CodeType) -> bool:
+    """Whether a function returns anything; a method may keep what it makes."""
+    if "self" in code.co_varnames + code.co_freevars:
+        return False
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     return any(
         name == "RETURN_VALUE" and before != ("LOAD_CONST", None)
