@@ -61,6 +61,11 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
     return f"{fence}{inside}{fence}"
 
 
+def drawable(text: str) -> str:
+    """The text without lone surrogates, which no page can draw."""
+    return text.encode(errors="replace").decode()
+
+
 def plain(text: str, most: int) -> str:
     """Markdown that has code spans and no other markup; anything else is quoted."""
     has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text

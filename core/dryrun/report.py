@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.dryrun.script import Line
-from core.errors import plain
+from core.errors import drawable, plain
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
 NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
+NEWLINE = re.compile(r"\r\n?|\n")  # as Python counts lines; str.splitlines has more
 LARGEST = 2**53  # a browser rounds larger whole numbers
 MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
@@ -177,20 +178,25 @@ def fits(value: Any, kind: Any = Report) -> bool:
     return kind is Any or (isinstance(value, kind) and not is_large)
 
 
-def safe(value: Any, request: Request, key: str = "") -> Any:
+def safe(report: Any, request: Request) -> Any:
     """A plain report that can be drawn, whatever a script wrote into it."""
-    if isinstance(value, str):
-        text = value[:MOST_TOLD].encode(errors="replace").decode()  # no surrogates
-        return plain(text, MOST_TOLD) if key in ("notes", "say", "why") else text
-    if isinstance(value, list):
-        return [safe(part, request, key) for part in value[:MOST_LISTED]]
-    if not isinstance(value, dict) or key == "facts":  # facts are only compared
+    last = len(NEWLINE.split(request.text))
+
+    def cut(value: Any, key: str = "") -> Any:
+        if isinstance(value, str):
+            text = drawable(value[:MOST_TOLD])
+            return plain(text, MOST_TOLD) if key in ("notes", "say", "why") else text
+        if isinstance(value, list):
+            return [cut(part, key) for part in value[:MOST_LISTED]]
+        if not isinstance(value, dict) or key == "facts":  # facts are only compared
+            return value
+        value = {name: cut(part, name) for name, part in value.items()}
+        at = value.get("line")
+        if isinstance(at, int) and value.get("file", request.name) == request.name:
+            value["line"] = min(max(at, 1), last)
         return value
-    value = {name: safe(part, request, name) for name, part in value.items()}
-    at = value.get("line")
-    if isinstance(at, int) and value.get("file", request.name) == request.name:
-        value["line"] = min(max(at, 1), len(re.split(r"\r\n?|\n", request.text)))
-    return value
+
+    return cut(report)
 
 
 def terminal_lines(report: dict[str, Any]) -> Iterator[str]:

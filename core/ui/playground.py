@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from core.dryrun.report import Request
+from core.errors import drawable
 from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
@@ -159,8 +160,7 @@ def output(printed: str) -> None:
     """Draw what code printed; long output scrolls."""
     is_long = printed.count("\n") > MOST_LINES or len(printed) > MOST_CHARACTERS
     height: Any = 200 if is_long else "content"
-    text = printed.encode(errors="replace").decode()  # no surrogates
-    st.code(text, language=None, wrap_lines=True, height=height)
+    st.code(drawable(printed), language=None, wrap_lines=True, height=height)
 
 
 def _shape(value: dict[str, Any]) -> str:

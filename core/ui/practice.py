@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.errors import drawable
 from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
 from core.serving.visitor_code import Mode, mode
 from core.ui import answers, code_editor, course
@@ -92,7 +93,7 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
 
 
 def _explain(text: str, is_right: bool) -> None:
-    text = text.encode(errors="replace").decode()  # a verdict may be an old one
+    text = drawable(text)  # a verdict may be an old one
     if is_right:
         st.success(text, icon=":material/check:")
     else:

@@ -1,10 +1,10 @@
 """Check my script: a pasted script is read and run, and findings point at its lines."""
 
-import re
 from itertools import groupby
 
 import streamlit as st
 
+from core.dryrun.report import NEWLINE
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
@@ -18,7 +18,6 @@ from core.words import Words
 words = Words(__file__)
 
 CHECK = "core.script.check:check_apart"
-NEWLINE = re.compile(r"\r\n?|\n")  # as Python counts lines; str.splitlines has more
 SURENESS: dict[str, tuple[str, str]] = {
     "sure": ("Sure", "red"),
     "likely": ("Likely", "gray"),
