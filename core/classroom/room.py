@@ -49,10 +49,9 @@ class Room(Gate):
         """Restore the class that was open when the server stopped, if possible."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
-        self._open: Class | None = None
-        self._ended: Class | None = None  # the last one, for its final board
-        # Members of the open or else the ended class, in the order they joined
-        self._members: dict[str, Member] = {}  # by visitor
+        # The open class, or the class that was open last, for its final board
+        self.on_board: Class | None = None
+        self._members: dict[str, Member] = {}  # its members by visitor, as they came
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
         self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
         self.with_result = False  # whether the wall also shows what was measured
@@ -66,21 +65,17 @@ class Room(Gate):
 
     def _enter(self, opened: Class) -> None:
         members = {each.visitor: each for each in self._classes.members(opened.id)}
-        self._open, self._members, self._ended = opened, members, None
+        self.on_board, self._members, self._own_rules = opened, members, {}
         self.revealed = ""
-
-    def _leave(self, class_id: str) -> None:
-        if self._open and self._open.id == class_id:
-            self._ended, self._open, self._own_rules = self._open, None, {}
-            self.revealed = ""  # the wall shows the final board
 
     @property
     def open(self) -> Class | None:
-        return self._open
+        shown = self.on_board
+        return shown if shown and shown.is_open else None
 
     def rules_for(self, visitor: str) -> Rules:
         """The open class's rules; none for a teacher, or without a class."""
-        opened = self._open
+        opened = self.open
         if opened is None or visitor in self._teachers:
             return NONE
         if visitor not in self._members:
@@ -94,24 +89,26 @@ class Room(Gate):
 
     def member(self, visitor: str) -> Member | None:
         """The visitor as a member of the open class; None if they aren't a member."""
-        return self._members.get(visitor) if self._open else None
+        return self._members.get(visitor) if self.open else None
 
     def is_teacher(self, visitor: str) -> bool:
         return visitor in self._teachers
 
     def may_see(self, visitor: str) -> bool:
         """Whether a class is open and the visitor is a member or a teacher."""
-        return self._open is not None and self.board_for(visitor) is not None
+        return self.open is not None and self.board_for(visitor) is not None
 
-    def members(self) -> list[Member]:
-        """Members of the class on the board."""
+    def members(self, class_id: str = "") -> list[Member]:
+        """Members of a class, by default of the class on the board."""
         with self._lock:
-            return list(self._members.values())
+            # Somebody who has just joined may not be in the database yet.
+            if not class_id or (self.on_board and self.on_board.id == class_id):
+                return list(self._members.values())
+        return self._classes.members(class_id)
 
-    @property
-    def on_board(self) -> Class | None:
-        """The open class, or the class that was open last, for its final board."""
-        return self._open or self._ended
+    def names(self, class_id: str) -> dict[str, str]:
+        """The names of a class's members, by visitor."""
+        return {member.visitor: member.name for member in self.members(class_id)}
 
     def board_for(self, visitor: str) -> Class | None:
         """The class on the board, if the visitor is a member or a teacher."""
@@ -125,7 +122,7 @@ class Room(Gate):
         """
         typed = as_code(code)
         with self._lock:
-            opened = self._open
+            opened = self.open
             if opened is not None and opened.code == typed:
                 if member := self._members.get(visitor):
                     return member
@@ -133,9 +130,9 @@ class Room(Gate):
                     raise ExplainedError(words("room.full"))
                 name = names.friendly([each.name for each in self._members.values()])
                 member = Member(opened.id, visitor, name, time.time(), runs=0)
-                self._open = replace(opened, joined=opened.joined + 1)
+                self.on_board = replace(opened, joined=opened.joined + 1)
                 self._members[visitor] = member
-                self._classes.join(member, self._open.joined)
+                self._classes.join(member, self.on_board.joined)
                 return member
         raise ExplainedError(self.why_not(typed))  # reads the database, so not locked
 
@@ -147,11 +144,16 @@ class Room(Gate):
 
     def rename(self, visitor: str, name: str) -> Member:
         """Raises ExplainedError, see `names.chosen`."""
+        if (member := self.member(visitor)) is None:
+            raise ExplainedError(words("room.not_in"))
+        return self._rename(member, name)
+
+    def _rename(self, member: Member, name: str) -> Member:
         with self._lock:
-            if (member := self.member(visitor)) is None:
-                raise ExplainedError(words("room.not_in"))
-            others = [each.name for each in self._members.values() if each != member]
-            return self._change_member(member, name=names.chosen(name, others))
+            others = self.names(member.class_id)
+            others.pop(member.visitor, None)
+            name = names.chosen(name, others.values())
+            return self._change_member(member, name=name)
 
     def forget(self, visitor: str) -> None:
         """Forget a visitor whose data is deleted; the seat in the class stays taken."""
@@ -161,7 +163,7 @@ class Room(Gate):
     def _change_member(self, member: Member, **values: Any) -> Member:
         self._classes.change_member(member, **values)
         changed = replace(member, **values)
-        if (shown := self.on_board) and shown.id == member.class_id:
+        if self.on_board and self.on_board.id == member.class_id:
             self._members[member.visitor] = changed
         return changed
 
@@ -169,11 +171,11 @@ class Room(Gate):
 
     @property
     def paused(self) -> bool:
-        return self._open is not None and self._open.is_paused
+        return self.open is not None and self.open.is_paused
 
     def person(self, owner: str) -> str:
         """People who haven't joined count as one, so a new cookie gains nothing."""
-        if not owner or self._open is None or owner in self._teachers:
+        if not owner or self.open is None or owner in self._teachers:
             return owner
         return owner if owner in self._members else OUTSIDE
 
@@ -183,7 +185,8 @@ class Room(Gate):
     def admit(self, job: Job, expected: float | None) -> None:
         """Refuse a job that breaks a rule, or count it: no check comes after this."""
         with self._lock:
-            if self._open is None or job.owner in self._teachers:
+            opened = self.open
+            if opened is None or job.owner in self._teachers:
                 return
             rules = self.rules_for(job.owner)
             rules.check(job.address, job.arguments)
@@ -193,7 +196,7 @@ class Room(Gate):
             if job.address != RUN:
                 return
             member = self._members.get(job.owner)
-            begun = member.runs if member else self._open.outside
+            begun = member.runs if member else opened.outside
             if rules.runs is not None and begun >= rules.runs:
                 whose = "You have" if member else "People outside the class have"
                 runs = f"{begun} {'run' if begun == 1 else 'runs'}"
@@ -201,8 +204,8 @@ class Room(Gate):
             if member:
                 self._change_member(member, runs=begun + 1)
             else:
-                self._open = replace(self._open, outside=begun + 1)
-                self._classes.count_outside(self._open.id, begun + 1)
+                self.on_board = replace(opened, outside=begun + 1)
+                self._classes.count_outside(opened.id, begun + 1)
 
     def steer(self, owner: str, wish: Wish) -> None:
         self.rules_for(owner).check_rate(wish.learning_rate)
@@ -237,17 +240,17 @@ class Room(Gate):
     def close(self, teacher: Teacher, class_id: str) -> None:
         with self._lock:
             self._change(class_id, is_open=False, is_paused=False)
-            self._leave(class_id)
+            if self.open is None:
+                self.revealed = ""  # the wall shows the final board
         self.note(teacher, "closed the class", class_id)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Start no jobs until the queue is resumed; running jobs continue."""
         with self._lock:
-            if self._open is None:
+            if (opened := self.open) is None:
                 raise ExplainedError(words("room.none_open"))
-            class_id = self._open.id
-            self._change(class_id, is_paused=paused)
-        self.note(teacher, f"{'paused' if paused else 'resumed'} the queue", class_id)
+            self._change(opened.id, is_paused=paused)
+        self.note(teacher, f"{'paused' if paused else 'resumed'} the queue", opened.id)
 
     def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
         """Change a class's columns and log `told`; rules apply to later jobs."""
@@ -256,22 +259,14 @@ class Room(Gate):
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
         """Raises ExplainedError if the name can't be used."""
-        with self._lock:
-            # Somebody who has just joined may not be in the database yet.
-            shown, members = self.on_board, self.members()
-            if shown is None or shown.id != member.class_id:
-                members = self._classes.members(member.class_id)
-            others = [m.name for m in members if m.visitor != member.visitor]
-            changed = self._change_member(member, name=names.chosen(name, others))
-        told = f"renamed {member.name} to {changed.name}"
+        told = f"renamed {member.name} to {self._rename(member, name).name}"
         self.note(teacher, told, member.class_id)
 
     def remove(self, teacher: Teacher, member: Member) -> None:
         """Remove a person, who keeps their runs; their seat becomes free."""
         with self._lock:
-            left, shown = self._get(member.class_id), self.on_board
-            if shown and shown.id == left.id:
-                left = shown
+            left = self._get(member.class_id)
+            if left is self.on_board:
                 self._members.pop(member.visitor, None)
             self._change(left.id, joined=max(0, left.joined - 1))
             self._classes.remove(member)
@@ -285,7 +280,7 @@ class Room(Gate):
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log what a teacher did in this class, or else in the open class."""
-        open_id = self._open.id if self._open else None
+        open_id = self.open.id if self.open else None
         self._classes.write_down(teacher.name, act, class_id or open_id)
 
     def delete(self, teacher: Teacher, class_id: str, forget: Forget) -> None:
@@ -307,32 +302,27 @@ class Room(Gate):
 
     def _change(self, class_id: str, **values: Any) -> None:
         with self._lock:
-            self._get(class_id)
+            changed = self._get(class_id)
             self._classes.change(class_id, **values)
-            if self._open and self._open.id == class_id:
-                self._open = replace(self._open, **values)
-            elif self._ended and self._ended.id == class_id:
-                self._ended = replace(self._ended, **values)
+            if changed is self.on_board:
+                self.on_board = replace(changed, **values)
 
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:
-            self._leave(gone.id)  # so that no run is added to it
-            if self._ended and self._ended.id == gone.id:
-                self._ended, self._members = None, {}
-        runs: dict[str, list[str]] = {}
-        for run_id, owner in self._classes.runs(gone.id).items():
-            runs.setdefault(owner, []).append(run_id)
-        for owner, run_ids in runs.items():
-            forget(owner, run_ids)
+            if self.on_board and self.on_board.id == gone.id:
+                self.on_board, self._members = None, {}  # so that no run is added to it
+        runs = self._classes.runs(gone.id)
+        for run_id, owner in runs.items():
+            forget(owner, [run_id])
         self._classes.delete(gone.id)
-        for owner, run_ids in runs.items():  # again: a page may have loaded them
-            forget(owner, run_ids)
-        count = sum(map(len, runs.values()))
-        self._classes.write_down(who, f"deleted the class {gone.name} and {count} runs")
+        for run_id, owner in runs.items():  # again: a page may have loaded them
+            forget(owner, [run_id])
+        told = f"deleted the class {gone.name} and {len(runs)} runs"
+        self._classes.write_down(who, told)
 
     def _get(self, class_id: str) -> Class:
-        for each in self._classes.all():
-            if each.id == class_id:
+        for each in (self.on_board, *self._classes.all()):
+            if each and each.id == class_id:
                 return each
         raise ExplainedError(words("room.gone"))
 
