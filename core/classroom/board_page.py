@@ -11,9 +11,10 @@ from core.classroom import standings_chart as axes
 from core.classroom import standings_page
 from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_chart import Point
-from core.classroom.standings_page import Best, Standings, label, neighbors
+from core.classroom.standings_page import Standings, label, neighbors
 from core.errors import ExplainedError
 from core.jobs.job import Job
+from core.store.tables import RunSummary
 from core.ui import figures, format, runs
 from core.ui.charts import TALL
 from core.ui.course import HOME, link, page
@@ -75,7 +76,8 @@ def leader(standings: Standings, named: bool = True) -> str:
     if (firsts := standings.tied(first)) > 1:
         return f"{firsts} people share first place."
     verb = "leads" if shown.is_open else "has won"
-    return f"{first.name if named else 'Somebody'} {verb}: {first.score(shown.rules)}."
+    who = standings.names[first.visitor] if named else "Somebody"
+    return f"{who} {verb}: {shown.rules.score(first)}."
 
 
 def headline(standings: Standings) -> str:
@@ -95,10 +97,10 @@ def points(standings: Standings) -> list[Point]:
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     return [
         (
-            run.name,
+            standings.names[run.visitor],
             getattr(run, rules.cost),
-            run.accuracy,
-            backends.get(run.device or "", "CPU"),
+            run.accuracy or 0.0,
+            backends.get(run.device_name or "", "CPU"),
             format.NAMES[run.task],
         )
         for run in standings.best
@@ -148,7 +150,7 @@ def _quest(standings: Standings, me: str) -> None:
             (
                 (
                     f"{standings.place(best)}",
-                    f"{best.name} (you)" if best.visitor == me else best.name,
+                    standings.names[best.visitor] + " (you)" * (best.visitor == me),
                     f"{getattr(best, rules.cost):,.{decimals}f}",
                     f"{best.accuracy:.2%}",
                 )
@@ -166,7 +168,7 @@ def _quest(standings: Standings, me: str) -> None:
 
 
 def place(standings: Standings, me: str) -> str:
-    def mine(runs: list[Best]) -> Best | None:
+    def mine(runs: list[RunSummary]) -> RunSummary | None:
         own = (run for run in runs if run.visitor == me)
         return next((run for run in own if run.task == standings.task), None)
 
@@ -177,11 +179,11 @@ def place(standings: Standings, me: str) -> str:
     if (best := mine(standings.best)) is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
     rules = standings.opened.rules
-    missing = f"{(rules.target - best.accuracy) * 100:.1f} points"
+    missing = f"{(rules.target - (best.accuracy or 0)) * 100:.1f} points"
     if rules.quest == "accuracy":
-        missing = f"{best.seconds - WITHIN:.1f} s"
+        missing = f"{(best.seconds or 0) - WITHIN:.1f} s"
     to_go = f" {missing} to go." * standings.opened.is_open
-    return f"Your best run: **{best.score(rules)}**.{to_go}"
+    return f"Your best run: **{rules.score(best)}**.{to_go}"
 
 
 def _queue(standings: Standings) -> None:

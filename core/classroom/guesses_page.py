@@ -1,7 +1,7 @@
 """The class's guesses on Device, Compare, and Speed, beside what was measured."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,20 +98,24 @@ GUESSES = (
         for rung in RUNGS[1:]
     ),
 )
-KEYS = tuple(each.key for each in GUESSES)
+Tallies = dict[Guess, Counter[Any]]
 
 
-def counts(answers: Iterable[Any]) -> Counter[Any]:
+def of_class(class_id: str) -> Tallies:
     """How many people gave each answer; "Just show me" doesn't count."""
-    return Counter(answer for answer in answers if answer != guess.SHOWN)
+    given = store().answers.of_class(class_id, [each.key for each in GUESSES])
+    tallies = {each: Counter(given[each.key].values()) for each in GUESSES}
+    for each in tallies.values():
+        del each[guess.SHOWN]
+    return tallies
 
 
-def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
+def draw(tallies: Tallies) -> None:
     """The class's answers to a question that the visitor has guessed, too."""
-    mine = [each for each in GUESSES if guess.made(each.key) is not None]
+    mine = {g: n for g, n in tallies.items() if guess.made(g.key) is not None}
     st.subheader("What the class guessed", anchor=False)
     if mine:
-        tally(mine, given)
+        tally(mine)
     else:
         st.markdown(words("guesses.none"))
 
@@ -119,7 +123,7 @@ def draw(given: Mapping[str, Mapping[str, Any]]) -> None:
 @st.fragment(run_every=PATIENT_SECONDS)
 def reveal(chosen: Class) -> None:
     """Every tally for the teacher, who shows one on the wall, and then its result."""
-    asked = tally(GUESSES, store().answers.of_class(chosen.id, KEYS))
+    asked = tally(of_class(chosen.id))
     if not chosen.is_open:
         return
     label, icon, key = "Show the guesses on the wall", "cast", asked.key
@@ -132,18 +136,17 @@ def reveal(chosen: Class) -> None:
     button(label, "reveal_guess", icon, room().reveal, key, asked.title, with_result)
 
 
-def tally(asked: Sequence[Guess], given: Mapping[str, Mapping[str, Any]]) -> Guess:
+def tally(tallies: Tallies) -> Guess:
     """Draw a choice of questions and the chosen one's answers; returns the choice."""
-    tallies = [counts(given.get(each.key, {}).values()) for each in asked]
     chosen = st.selectbox(
         "Question",
-        asked,
-        max((i for i, tally in enumerate(tallies) if tally), default=0),
+        list(tallies),
+        max((i for i, answers in enumerate(tallies.values()) if answers), default=0),
         format_func=lambda each: each.title,
         key="class_guess",
         label_visibility="collapsed",
     )
-    answers, right = tallies[asked.index(chosen)], chosen.measured()
+    answers, right = tallies[chosen], chosen.measured()
     st.markdown(finding(answers, right))
     if not answers:
         return chosen

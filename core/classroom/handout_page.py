@@ -1,12 +1,11 @@
 """A class's downloads (tables and a handout), and the day of its deletion."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from math import log
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 
@@ -14,9 +13,10 @@ from core.classroom import guesses_page as guesses
 from core.classroom import questions_page as questions
 from core.classroom import standings_chart as axes
 from core.classroom.room import Teacher
+from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act
-from core.classroom.standings_page import bests
-from core.classroom.teacher_page import all_runs, names_of, sure
+from core.classroom.standings_page import all_runs, bests
+from core.classroom.teacher_page import sure
 from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
@@ -30,16 +30,6 @@ words = Words(__file__)
 
 LOOP = "core.loops:train_epoch"
 SETTINGS = ("model", "batch_size", "epochs", "learning_rate", "schedule")
-LEFT, RIGHT, TOP, BOTTOM = 38, 346, 8, 166  # pixels of the chart in handout.html
-
-
-class Point(NamedTuple):
-    name: str  # empty: hidden
-    what: str  # "CNN, batch 128"
-    accuracy: float  # 0 to 1
-    seconds: float
-    steps: int
-    place: str = ""  # "88.1% in 590 steps"; empty: no place in the quest
 
 
 def draw(chosen: Class) -> None:
@@ -94,13 +84,12 @@ def file_name(chosen: Class, content: str, kind: str) -> str:
 
 def table(chosen: Class) -> str:
     """CSV: a row for each run, with its student's name."""
-    people = names_of(store().classes.members(chosen.id))
-    return export.runs_csv(all_runs(chosen), people)
+    return export.runs_csv(all_runs(chosen), room().names(chosen.id))
 
 
 def answers_table(chosen: Class) -> str:
     """CSV: a row for each guess, and for each answer to a lesson's question."""
-    people = names_of(store().classes.members(chosen.id))
+    people = room().names(chosen.id)
     asked = {guess.key: guess.title for guess in guesses.GUESSES}
     of_lessons = [each for lesson in course.LESSONS for each in lesson.questions]
     asked |= {each.key: each.text for each in of_lessons}
@@ -120,51 +109,32 @@ def answers_table(chosen: Class) -> str:
 
 def handout(chosen: Class) -> dict[str, Any]:
     """The fields of handout.html, except those that `page` computes."""
-    people = names_of(store().classes.members(chosen.id))
+    people, rules = room().names(chosen.id), chosen.rules
     machine, code = engine().machine(), body(LOOP)
     runs = [run for run in all_runs(chosen) if run.visitor in people]
+    best = bests((r for r in runs if not (r.hidden or r.withheld)), people, rules)
+    most = Counter(run.task for run in best).most_common(1)
     return {
         "title": chosen.name,
         "day": format.day(date.fromtimestamp(chosen.created)),
         "machine": format.provenance(machine.devices[0]) if machine else "",
         "people": len(people),
         "runs": len(runs),
-        "target": chosen.rules.target,
-        "cost": chosen.rules.cost,
-        "points": _points(chosen, runs, people),
+        "rules": rules,
+        "names": {} if rules.anonymous else people,
+        # On the task that most people have trained on
+        "best": [run for run in best if run.task == most[0][0]],
         "hard": [score for score in questions.of_class(chosen) if score.mistaken],
         "guesses": _guesses(chosen),
         "code": code[code.index("for ") : code.index("\n\n    if ")],
     }
 
 
-def _points(
-    chosen: Class, runs: Sequence[RunSummary], people: Mapping[str, str]
-) -> list[Point]:
-    """Everybody's best run on the task that most people have trained on."""
-    by_id = {run.id: run for run in runs if not (run.hidden or run.withheld)}
-    best = bests(by_id.values(), people, chosen.rules)
-    most = Counter(run.task for run in best).most_common(1)
-    return [
-        Point(
-            "" if chosen.rules.anonymous else run.name,
-            ", ".join(listing.setting(by_id[run.run_id], name) for name in SETTINGS),
-            run.accuracy,
-            run.seconds,
-            run.steps,
-            run.score(chosen.rules) if run.reached(chosen.rules) else "",
-        )
-        for run in best
-        if run.task == most[0][0]
-    ]
-
-
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     """Question, guesses with counts, measured answer; the most answered first."""
-    given = store().answers.of_class(chosen.id, guesses.KEYS)
-    answers = {g: guesses.counts(given[g.key].values()) for g in guesses.GUESSES}
+    answers = guesses.of_class(chosen.id).items()
     rows = []
-    for guess, counts in sorted(answers.items(), key=lambda item: -item[1].total()):
+    for guess, counts in sorted(answers, key=lambda item: -item[1].total()):
         if counts:
             right = guess.measured()
             measured = "Not measured yet"
@@ -177,38 +147,20 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     return rows
 
 
-def page(points: Sequence[Point], target: float, **fields: Any) -> str:
-    """One HTML page to print, which needs no other file and no network."""
-    best = sorted(points, key=lambda point: (-point.accuracy, point.seconds))
+def page(best: Sequence[RunSummary], rules: Rules, **fields: Any) -> str:
+    """One HTML page to print, which needs no other file and no network.
+
+    `best` has each person's best run, the winner's first.
+    """
+    points = [("", getattr(r, rules.cost), r.accuracy or 0.0, "", "") for r in best]
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
-        target=target,
-        best=best,
-        winner=next((point for point in points if point.place), None),
-        chart=_chart(best, target, fields["cost"]) if best else None,
-        percent=lambda share, digits=2: f"{share:.{digits}%}",
+        rules=rules,
+        winner=best[0] if best and rules.reached(best[0]) else None,
+        best=sorted(best, key=lambda run: (-run.accuracy, run.seconds)),
+        chart=axes.scaled(points, (None, rules.target)),
+        what=lambda run: ", ".join(listing.setting(run, name) for name in SETTINGS),
     )
-
-
-def _chart(points: Sequence[Point], target: float, cost: str) -> dict[str, Any]:
-    """The pixels at which the points, the target, and the labeled ticks are drawn."""
-    costs = [max(getattr(point, cost), 1e-3) for point in points]
-    across = axes.costs(costs)
-    up = axes.shares([target, *(point.accuracy for point in points)])
-
-    def x(value: float) -> float:
-        logs = tuple(map(log, across))
-        return round(axes.along(log(value), logs, LEFT, RIGHT), 1)
-
-    def y(value: float) -> float:
-        return round(axes.along(value, up, BOTTOM, TOP), 1)
-
-    return {
-        "across": [(x(tick), f"{tick:g}") for tick in across],
-        "down": [(y(share), f"{100 * share:g}%") for share in up],
-        "target": y(target),
-        "dots": [(x(c), y(p.accuracy)) for c, p in zip(costs, points, strict=True)],
-    }
 
 
 def _set_end(teacher: Teacher, class_id: str) -> None:

@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from contextlib import suppress
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +63,7 @@ def _wall(standings: Standings) -> None:
         tally=tally,
         chart=_chart(standings),
         place=standings.place,
+        names=standings.names,
         mistakes=None if tally else _mistakes(runs.run(standings.newest)),
         top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
         now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
@@ -73,26 +73,22 @@ def _wall(standings: Standings) -> None:
 
 def _tally(standings: Standings, key: str) -> dict[str, Any]:
     asked = next(each for each in guesses.GUESSES if each.key == key)
-    answers = guesses.counts(standings.guesses.get(asked.key, {}).values())
+    answers = standings.guesses[asked].most_common()
     return {
         "title": asked.title,
-        "answers": [(str(answer), people) for answer, people in answers.most_common()],
+        "answers": [(str(answer), people) for answer, people in answers],
         "right": (room().with_result and asked.measured()) or ((), ""),
     }
 
 
 def _chart(standings: Standings) -> dict[str, Any]:
-    """Points with their names' places; `x` and `y` are percentages of the chart."""
-    points, limits = board.points(standings), standings.opened.rules.limits
-    costs, shares = axes.ticks(points, limits)
-    logs = tuple(map(log, costs))
+    """The points with their names' places, and the legend."""
+    points = board.points(standings)
+    scaled = axes.scaled(points, standings.opened.rules.limits)
+    sides = axes.sides(points, (scaled["costs"], scaled["shares"]))
     tasks = sorted({task for *_, task in points})
-    return {
-        "costs": costs,
-        "shares": shares,
-        "x": lambda cost: axes.along(log(cost), logs, 0, 100),
-        "y": lambda share: axes.along(share, shares, 0, 100),
-        "points": [*zip(points, axes.sides(points, (costs, shares)), strict=True)],
+    return scaled | {
+        "points": [*zip(points, sides, strict=True)],
         "legend": sorted({(backend, task) for *_, backend, task in points}),
         "shapes": dict(zip(tasks, axes.SHAPES, strict=False)),
     }

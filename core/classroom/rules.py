@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from core.config import DEVICES, MODELS, RunConfig, parse
 from core.errors import ExplainedError
+from core.store.tables import RunSummary
 from core.words import Words
 
 words = Words(__file__)
@@ -73,6 +74,25 @@ class Rules:
     def limits(self) -> tuple[float | None, float | None]:
         """The highest cost and the lowest accuracy that earn a place in the quest."""
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
+
+    def reached(self, run: RunSummary) -> bool:
+        """Whether a finished run has a place in the quest."""
+        if self.quest == "accuracy":
+            return (run.seconds or 0.0) <= WITHIN
+        return (run.accuracy or 0.0) >= self.target
+
+    def worth(self, run: RunSummary) -> tuple[bool, float]:
+        """Greater for a better run."""
+        reached, cost = self.reached(run), getattr(run, self.cost)
+        by_accuracy = reached == (self.quest == "accuracy")
+        return reached, (run.accuracy or 0.0) if by_accuracy else -cost
+
+    def score(self, run: RunSummary) -> str:
+        """Text such as "88.1% in 590 steps" or "88.1% in 2.4 s"."""
+        cost = f"{run.steps:,} step{'s' * (run.steps != 1)}"
+        if self.cost == "seconds":
+            cost = f"{run.seconds:.1f} s"
+        return f"{run.accuracy:.1%} in {cost}"
 
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
         """A sentence on why a setting can't have this value; "" if it can."""

@@ -60,6 +60,19 @@ def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
     return float(np.interp(value, (ticks[0], ticks[-1]), (begin, end)))
 
 
+def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
+    """What a template draws a chart from; `x` and `y` are percentages of the chart."""
+    across, up = ticks(points, limits)
+    logs = tuple(map(log, across))
+    return {
+        "costs": across,
+        "shares": up,
+        "x": lambda cost: along(log(cost), logs, 0, 100),
+        "y": lambda share: along(share, up, 0, 100),
+        "points": points,
+    }
+
+
 def sides(points: Iterable[Point], ticks: tuple[Ticks, Ticks]) -> list[tuple[str, int]]:
     """Where each name has room near its point: "right" or "left", and lines above it.
 

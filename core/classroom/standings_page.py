@@ -1,6 +1,6 @@
 """The class's standings on the board, gathered once for everybody who looks."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from core.errors import ExplainedError
 from core.jobs.engine import PAUSED
 from core.jobs.job import Job
 from core.runs import listing
-from core.store.tables import SETTINGS, Class, Member, RunSummary
+from core.store.tables import SETTINGS, Class, RunSummary
 from core.ui import course, dataset, format, runs
 from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from core.words import Words
@@ -21,84 +21,51 @@ words = Words(__file__)
 
 
 @dataclass(frozen=True)
-class Best:
-    visitor: str
-    name: str
-    run_id: str
-    task: str
-    device: str | None  # its product name
-    accuracy: float  # on the test set, 0 to 1
-    seconds: float
-    steps: int
-    number: int  # order of arrival
-
-    def reached(self, rules: Rules) -> bool:
-        """Whether the run has a place in the quest."""
-        most, least = rules.limits
-        return self.seconds <= (most or self.seconds) and self.accuracy >= (least or 0)
-
-    def worth(self, rules: Rules) -> tuple[bool, float, int]:
-        """Greater for a better run, and for the earlier of two equal runs."""
-        reached, cost = self.reached(rules), getattr(self, rules.cost)
-        by_accuracy = reached == (rules.quest == "accuracy")
-        return reached, self.accuracy if by_accuracy else -cost, -self.number
-
-    def score(self, rules: Rules) -> str:
-        """Text such as "88.1% in 590 steps" or "88.1% in 2.4 s"."""
-        steps = format.counted(self.steps, "step")
-        cost = steps if rules.cost == "steps" else f"{self.seconds:.1f} s"
-        return f"{self.accuracy:.1%} in {cost}"
-
-
-@dataclass(frozen=True)
 class Standings:
     """The class on the board as it stood a moment ago."""
 
     opened: Class  # or closed by now
-    names: Mapping[str, str]  # names of the members, by visitor
+    names: Mapping[Any, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
     task: str  # task set by the quest
-    best: list[Best]  # the best of them first
-    order: list[Best]  # those with a place in the quest, the best first
+    best: list[RunSummary]  # see `bests`
+    order: list[RunSummary]  # those with a place in the quest, the best first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
     luck: str  # how far apart runs are by their seeds alone
     newest: str  # id of the run on images that finished last; empty: none
     queue: list[Job]  # running, then waiting in their order
-    guesses: Mapping[str, Mapping[str, Any]]  # by question, then by visitor
+    guesses: guesses.Tallies
 
-    def place(self, run: Best) -> int:
+    def place(self, run: RunSummary) -> int:
         """From 1; equally good runs share a place, whichever was first in the queue."""
-        rules = self.opened.rules
-        worth = run.worth(rules)[:2]
-        return 1 + sum(each.worth(rules)[:2] > worth for each in self.order)
+        worth = self.opened.rules.worth
+        return 1 + sum(worth(each) > worth(run) for each in self.order)
 
-    def tied(self, run: Best) -> int:
+    def tied(self, run: RunSummary) -> int:
         """How many runs share the run's place, with the run itself."""
-        rules = self.opened.rules
-        worth = run.worth(rules)[:2]
-        return sum(each.worth(rules)[:2] == worth for each in self.order)
+        worth = self.opened.rules.worth
+        return sum(worth(each) == worth(run) for each in self.order)
 
 
 def bests(
-    runs: Iterable[RunSummary], names: Mapping[str, str], rules: Rules
-) -> list[Best]:
-    """Each member's best run on each image task, the best of all first.
+    runs: Iterable[RunSummary], names: Container[str], rules: Rules
+) -> list[RunSummary]:
+    """Each member's best run on each image task, the best and the earliest run first.
 
-    `names` has members by visitor. Runs that were steered by hand don't count.
+    `names` has members by visitor. Runs that were steered by hand don't count, because
+    others can't repeat them.
     """
-    best: dict[tuple[str, str], Best] = {}
-    for run in runs:
-        task, who = run.task, run.visitor or ""
-        accuracy, seconds = run.accuracy, run.seconds
-        if run.changes:  # steered by hand, so others can't repeat it
-            continue
-        if task is None or accuracy is None or seconds is None or who not in names:
-            continue
-        figures = run.device_name, accuracy, seconds, run.steps or 1, run.seq
-        new = Best(who, names[who], run.id, task, *figures)
-        before = best.get((who, task), new)
-        best[who, task] = max(before, new, key=lambda run: run.worth(rules))
-    return sorted(best.values(), key=lambda run: run.worth(rules), reverse=True)
+    counted = [
+        run
+        for run in runs
+        if run.visitor in names and not run.changes
+        if run.accuracy is not None and run.seconds is not None
+    ]
+    counted.sort(key=lambda run: (rules.worth(run), -run.seq), reverse=True)
+    best: dict[tuple[str, str], RunSummary] = {}
+    for run in counted:
+        best.setdefault((run.visitor or "", run.task), run)
+    return [*best.values()]
 
 
 def luck(runs: Iterable[RunSummary], task: str) -> str:
@@ -123,7 +90,7 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     return words("board.luck", setting=setting, seeds=len(seeds), **figures)
 
 
-def neighbors(order: Sequence[Best], visitor: str) -> list[Best]:
+def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
     """The first, the visitor, and their neighbors; without a place, the first three."""
     mine = next((i for i, run in enumerate(order) if run.visitor == visitor), None)
     around = range(3) if mine is None else (0, mine - 1, mine, mine + 1)
@@ -131,26 +98,24 @@ def neighbors(order: Sequence[Best], visitor: str) -> list[Best]:
 
 
 def stuck(
-    members: Sequence[Member], runs: Iterable[RunSummary], busy: Collection[str] = ()
-) -> dict[Member, str]:
+    members: Collection[str], runs: Sequence[RunSummary], busy: Collection[str] = ()
+) -> dict[str, str]:
     """Members without a run, or whose last run failed, each with a sentence.
 
     `runs` are the class's, the newest first; visitors in `busy` are training now. Until
     half of the members have a run, nobody is late.
     """
-    last: dict[str | None, RunSummary] = {}
-    for run in runs:
-        last.setdefault(run.visitor, run)
+    last = {run.visitor: run for run in reversed(runs)}
     why = {}
-    for member in members:
-        newest_run = last.get(member.visitor)
-        if member.visitor in busy:
+    for who in members:
+        if who in busy:
             continue
-        if newest_run is None and 2 * len(last) >= len(members):
-            why[member] = "No run yet."
-        elif newest_run and newest_run.status in ("failed", "interrupted"):
-            ended = format.ENDINGS[newest_run.status]
-            why[member] = f"The last run {ended}: {newest_run.message}"
+        if who not in last:
+            if 2 * len(last) >= len(members):
+                why[who] = "No run yet."
+        elif last[who].status in ("failed", "interrupted"):
+            ended = format.ENDINGS[last[who].status]
+            why[who] = f"The last run {ended}: {last[who].message}"
     return why
 
 
@@ -169,14 +134,18 @@ def label(job: Job) -> str:
     return lesson.title if lesson else "a measurement"
 
 
+def all_runs(chosen: Class) -> list[RunSummary]:
+    """Training runs of a class, the newest first, the hidden ones too."""
+    return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
+
+
 def _gather() -> Standings:
     shown = room().on_board
     if shown is None:
         raise ExplainedError(words("room.closed"))
-    names = {member.visitor: member.name for member in room().members()}
-    rules: Rules = shown.rules
-    all_runs = store().runs.find(hidden=True, class_id=shown.id, address=runs.RUN)
-    summaries = [run for run in all_runs if not (run.hidden or run.withheld)]
+    names, rules = room().names(shown.id), shown.rules
+    everything = all_runs(shown)
+    summaries = [run for run in everything if not (run.hidden or run.withheld)]
     best = bests(summaries, names, rules)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
@@ -186,12 +155,12 @@ def _gather() -> Standings:
         here=frozenset(open_pages().keys() & names.keys()),
         task=task,
         best=best,
-        order=[run for run in best if run.task == task and run.reached(rules)],
-        hidden=frozenset(run.visitor or "" for run in all_runs if run.withheld),
+        order=[run for run in best if run.task == task and rules.reached(run)],
+        hidden=frozenset(run.visitor or "" for run in everything if run.withheld),
         luck=luck(summaries, task),
         newest=next(evaluated, ""),
         queue=[job for job in queue() if job.owner],
-        guesses=store().answers.of_class(shown.id, guesses.KEYS),
+        guesses=guesses.of_class(shown.id),
     )
 
 

@@ -12,11 +12,11 @@ from core.classroom import joining_page as joining
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act, button, sign_out
-from core.classroom.standings_page import bests, label, queue, stuck
+from core.classroom.standings_page import all_runs, bests, label, queue, stuck
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
-from core.ui import figures, format, runs
+from core.ui import figures, format
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, open_pages, room, store
 from core.words import Words
@@ -129,30 +129,18 @@ def _close(teacher: Teacher, class_id: str) -> None:
     room().close(teacher, class_id)
 
 
-def all_runs(chosen: Class) -> list[RunSummary]:
-    """Training runs of a class, the newest first, the hidden ones too."""
-    return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
-
-
-def names_of(members: Sequence[Member]) -> dict[str, str]:
-    """Names by visitor."""
-    return {member.visitor: member.name for member in members}
-
-
 def students(chosen: Class) -> None:
     """Who is stuck, what runs, and who waits; updated while the class is open."""
 
     @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
     def live() -> None:
-        members, jobs = store().classes.members(chosen.id), queue()
-        class_runs = all_runs(chosen)
-        names = names_of(members)
-        why = stuck(members, class_runs, {job.owner for job in jobs})
+        names, jobs, class_runs = room().names(chosen.id), queue(), all_runs(chosen)
+        why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:
-            _headline(len(members), why)
-            if members:
-                _table(chosen, members, why, class_runs)
+            _headline(names, why)
+            if names:
+                _table(chosen.rules, names, why, class_runs)
         with right:
             if chosen.is_open:
                 _queue(jobs, names)
@@ -160,7 +148,7 @@ def students(chosen: Class) -> None:
 
     live()
     # Not in the part that is drawn every few seconds, which would close the dialog.
-    if members := store().classes.members(chosen.id):
+    if members := room().members(chosen.id):
         _person(members)
 
 
@@ -186,36 +174,36 @@ def _rename(teacher: Teacher, member: Member) -> None:
     room().rename_for(teacher, member, st.session_state.new_name)
 
 
-def _headline(members: int, why: Mapping[Member, str]) -> None:
-    if not members:
+def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
+    if not names:
         st.markdown(words("teacher.nobody"))
     elif not why:
-        st.markdown(f"**{members} have joined. Nobody is stuck.**")
+        st.markdown(f"**{len(names)} have joined. Nobody is stuck.**")
     else:
-        st.markdown(f"**{len(why)} of {members} may need your help.**")
-        names: dict[str, list[str]] = {}
-        for member, reason in why.items():
-            names.setdefault(reason, []).append(member.name)
-        figures.bullets(f"**{', '.join(n)}**: {reason}" for reason, n in names.items())
+        st.markdown(f"**{len(why)} of {len(names)} may need your help.**")
+        alike: dict[str, list[str]] = {}
+        for who, reason in why.items():
+            alike.setdefault(reason, []).append(names[who])
+        figures.bullets(f"**{', '.join(n)}**: {reason}" for reason, n in alike.items())
 
 
 def _table(
-    chosen: Class,
-    members: Sequence[Member],
-    why: Mapping[Member, str],
+    rules: Rules,
+    names: Mapping[str, str],
+    why: Mapping[str, str],
     class_runs: Sequence[RunSummary],
 ) -> None:
     """A row for each member, with the page they have open; the stuck ones first."""
     count = Counter(run.visitor for run in class_runs)
-    best = bests(class_runs, names_of(members), chosen.rules)
-    by_visitor = {run.visitor: run for run in sorted(best, key=lambda b: b.accuracy)}
-    rows, pages = [], open_pages()
-    for member in sorted(members, key=lambda member: member not in why):
-        top = by_visitor.get(member.visitor)
-        page, score = pages.get(member.visitor, "away"), top and top.score(chosen.rules)
-        rows.append((member.name, page, count[member.visitor], score or ""))
+    best = bests(class_runs, names, rules)
+    best.sort(key=lambda run: run.accuracy or 0.0)
+    scores = {run.visitor: rules.score(run) for run in best}
+    pages = open_pages()
     figures.table(
-        rows,
+        (
+            (name, pages.get(who, "away"), count[who], scores.get(who, ""))
+            for who, name in sorted(names.items(), key=lambda each: each[0] not in why)
+        ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
     )

@@ -1,25 +1,36 @@
 from html.parser import HTMLParser
 from typing import Any
 
-from core.classroom.handout_page import Point, page
+from core.classroom.handout_page import page
 from core.classroom.questions_page import Score
+from core.classroom.rules import Rules
+from core.store.tables import RunSummary
 from core.ui.questions import Question
+from tests.store.made_up import summary
 
 QUESTION = Question(
     "key", "Which `step`?", "`step()`", {"`step()`": "It **moves** them"}
 )
+EVIL = '<script>alert("x")</script><img src=x onerror=y>'
+
+
+def run(who: str, accuracy: float, seconds: float, steps: int, **more) -> RunSummary:
+    figures = dict(accuracy=accuracy, seconds=seconds, steps=steps)
+    return summary(visitor=who, **figures, **more)
+
+
 FULL: dict[str, Any] = {
     "title": "Monday",
     "day": "November 22, 2026",
     "machine": "A card",
     "people": 3,
     "runs": 1,
-    "target": 0.88,
-    "cost": "steps",
-    "points": [
-        Point("Amber Otter", "ANN, batch 64", 0.884, 3.2, 2345, "88.4% in 3.2 s"),
-        Point("Tidy Newt", "CNN, 3 epochs", 0.912, 41.0, 1407),
-        Point("Zoë", "ANN, 1 epoch", 0.79, 0.9, 469),
+    "rules": Rules(quest="steps"),
+    "names": {"amber": "Amber Otter", "tidy": "Tidy Newt", "zoe": "Zoë"},
+    "best": [
+        run("amber", 0.884, 3.2, 2345),
+        run("tidy", 0.912, 41.0, 1407, model="cnn", epochs=3),
+        run("zoe", 0.79, 0.9, 469, epochs=1),
     ],
     "hard": [Score("Train", QUESTION, answered=3, right=1, mistaken="`zero_grad()`")],
     "guesses": [("Speed: Fused", "Same (2 of 3)", "Up to 2×: 1.4×")],
@@ -50,7 +61,7 @@ class Elements(HTMLParser):
 
 def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     text = page(**FULL)
-    assert "<b>The quest: 88.4% in 3.2 s</b> by Amber Otter" in text
+    assert "<b>The quest: 88.4% in 2,345 steps</b> by Amber Otter: ANN, batch" in text
     assert "The best accuracy is 91.20%" in text
     assert "<code>step()</code>" in text
     assert "<b>moves</b>" in text
@@ -64,23 +75,22 @@ def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
 
 
 def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
-    text = page(**FULL | {"points": [], "hard": [], "guesses": []})
+    text = page(**FULL | {"best": [], "hard": [], "guesses": []})
     assert "No run has finished" in text
     assert "circle" not in Elements(text).begun
-    nameless = [point._replace(name="") for point in FULL["points"]]
-    assert "</b>: ANN, batch 64" in page(**FULL | {"points": nameless})
-    one = page(**FULL | {"points": [Point("Zoë", "ANN", 0.5, 10.0, 469)]})
+    assert "</b>: ANN, batch 64" in page(**FULL | {"names": {}})
+    one = page(**FULL | {"best": [run("zoe", 0.5, 10.0, 469)]})
     assert "The best accuracy is 50.00%. Nobody is ranked in the quest yet." in one
     assert Elements(one).begun.count("circle") == 1
 
 
 def test_nothing_that_a_student_wrote_is_html():
-    evil = '<script>alert("x")</script><img src=x onerror=y>'
-    question = Question("key", f"`{evil}`", evil, {evil: f"**{evil}**"})
+    question = Question("key", f"`{EVIL}`", EVIL, {EVIL: f"**{EVIL}**"})
     given = {
-        "title": evil,
-        "points": [Point(evil, f"ANN, {evil}", 0.9, 1.0, 469)],
-        "hard": [Score(evil, question, 1, 0, evil)],
-        "guesses": [(evil, evil, evil)],
+        "title": EVIL,
+        "names": {"amber": EVIL},
+        "best": [run("amber", 0.9, 1.0, 469, model=EVIL)],
+        "hard": [Score(EVIL, question, 1, 0, EVIL)],
+        "guesses": [(EVIL, EVIL, EVIL)],
     }
     assert {"script", "img"}.isdisjoint(Elements(page(**FULL | given)).begun)

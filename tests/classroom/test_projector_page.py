@@ -6,16 +6,12 @@ import pytest
 
 from core.classroom import projector_page
 from core.classroom.rules import Rules
-from core.classroom.standings_page import Best
 from core.ui import charts, paper
+from tests.store.made_up import summary
 
 WALL = Path(projector_page.__file__).with_name("wall.html")
 EVIL = "<script>alert(1)</script>"
 TALLY = {"title": EVIL, "answers": [(EVIL, 3)], "right": ((EVIL,), EVIL)}
-
-
-def best(accuracy: float) -> Best:
-    return Best("me", EVIL, "a run", "sprites", None, accuracy, 9.0, 590, 1)
 
 
 def wall(**more: Any) -> str:
@@ -28,8 +24,9 @@ def wall(**more: Any) -> str:
         colors=charts.LIGHT,
         lines=[EVIL, EVIL],
         chart=chart | {"x": float, "y": float, "shapes": {EVIL: "square"}},
-        top=[best(0.9), best(0.7), best(0.6)],
+        top=[summary(accuracy=share, steps=590) for share in (0.9, 0.7, 0.6)],
         place=lambda _: 1,
+        names={"me": EVIL},
         now=[EVIL],
         **more,
     )

@@ -4,7 +4,6 @@ import pytest
 
 from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_page import Standings, bests, luck, neighbors, stuck
-from core.store.tables import Member
 from tests.store.made_up import summary
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cy": "Cy", "di": "Di"}
@@ -32,9 +31,9 @@ def test_the_best_run_is_the_fastest_at_the_target_or_else_the_most_accurate():
         NAMES,
         RULES,
     )
-    assert {each.run_id for each in best} == {"fast", "another task", "better"}
-    assert best[0].run_id == "fast"
-    assert [each.name for each in best if each.reached(RULES)] == ["Ada"]
+    assert {each.id for each in best} == {"fast", "another task", "better"}
+    assert best[0].id == "fast"
+    assert [each.visitor for each in best if RULES.reached(each)] == ["ada"]
 
 
 @pytest.mark.parametrize(
@@ -49,14 +48,14 @@ def test_each_quest_has_another_winner(quest, first):
         run("cy", 0.90, WITHIN - 1, steps=9000, id="best in time"),
         run("di", 0.93, WITHIN + 1, steps=9000, id="too long"),
     ]
-    assert bests(runs, NAMES, rules)[0].run_id == first
+    assert bests(runs, NAMES, rules)[0].id == first
 
 
 def test_equal_runs_share_a_place_and_the_earlier_one_is_named_first():
     rules = Rules(target=0.88, quest="steps")
     runs = [run(who, 0.89, steps=590, seq=n) for n, who in enumerate(NAMES)]
     for given in (runs, runs[::-1]):
-        assert [each.name for each in bests(given, NAMES, rules)] == [*NAMES.values()]
+        assert [each.visitor for each in bests(given, NAMES, rules)] == [*NAMES]
     order = bests([run("ada", 0.9, steps=900), *runs[1:]], NAMES, rules)
     shown = SimpleNamespace(opened=SimpleNamespace(rules=rules), order=order)
     assert [Standings.place(shown, each) for each in order] == [1, 1, 1, 4]
@@ -78,25 +77,23 @@ def test_a_visitor_sees_the_first_and_their_neighbors():
     order = bests([run(who, 0.9, n) for n, who in enumerate(NAMES, 1)], NAMES, RULES)
 
     def places(visitor: str) -> str:
-        return " ".join(best.name for best in neighbors(order, visitor))
+        return " ".join(best.visitor for best in neighbors(order, visitor))
 
-    assert places("ada") == "Ada Bob"
-    assert places("di") == "Ada Cy Di"
-    assert places("nobody") == "Ada Bob Cy"
+    assert places("ada") == "ada bob"
+    assert places("di") == "ada cy di"
+    assert places("nobody") == "ada bob cy"
     assert neighbors([], "ada") == []
 
 
 def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train():
-    members = [Member("a class", who, name, 1.0, 0) for who, name in NAMES.items()]
     runs = [
         run("ada", status="failed", message="There was not enough memory."),
         run("ada", 0.9),
         run("bob", 0.9),
         run("bob", status="failed", message="Long ago."),
     ]
-    assert [member.name for member in stuck(members, runs[:2])] == ["Ada"]
-    why = stuck(members, runs, ["di"])
-    assert {member.name: reason for member, reason in why.items()} == {
-        "Ada": "The last run failed: There was not enough memory.",
-        "Cy": "No run yet.",
+    assert [*stuck(NAMES, runs[:2])] == ["ada"]
+    assert stuck(NAMES, runs, ["di"]) == {
+        "ada": "The last run failed: There was not enough memory.",
+        "cy": "No run yet.",
     }
