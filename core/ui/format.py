@@ -12,37 +12,13 @@ from core.measure.speedup import precise as precise
 from core.measure.speedup import rounded as rounded
 from core.measure.speedup import times as times
 from core.results import RunResult
+from core.words import Words
 
-NAMES = {
-    "fashion-mnist": "Fashion-MNIST",
-    "sprites": "Sprites",
-    "regression": "Regression",
-    "ann": "ANN",
-    "cnn": "CNN",
-    "simple": "Simple net",
-    "cross-entropy": "Cross-entropy",
-    "mse": "MSE",
-    "gaussian": "Gaussian NLL",
-    "auto": "Auto",
-    "": "Any",
-    "cpu": "CPU",
-    "cuda": "CUDA",
-    "mps": "MPS",
-    "xpu": "XPU",
-    "sim": "Simulated accelerator",
-    "memory": "Memory",
-    "device": "Device",
-    "dataloader": "DataLoader",
-    "constant": "Constant",
-    "one-cycle": "One-cycle",
-    "cancelled": "canceled",
-}
-# How a run has ended, after "The run".
-ENDINGS = {
-    "failed": "failed",
-    "cancelled": "was canceled",
-    "interrupted": "was interrupted",
-}
+words = Words(__file__)
+NAMES: dict[str, str] = words.table("names")
+ENDINGS: dict[str, str] = words.table("endings")
+SETTINGS: dict[str, str] = words.table("settings")
+SAID: dict[str, str] = words.table("values")
 # Classes in core/models.py, core/criteria.py or torch.nn.
 CLASSES = {
     "ann": "ANN",
@@ -52,37 +28,6 @@ CLASSES = {
     "mse": "MSELoss",
     "gaussian": "GaussianLoss",
 }
-SETTINGS = {
-    "task": "",
-    "model": "",
-    "criterion": "",
-    "device": "on",
-    "host": "on",
-    "feed": "",
-    "epochs": "epochs",
-    "batch_size": "batch",
-    "learning_rate": "lr",
-    "weight_decay": "decay",
-    "schedule": "",
-    "augment": "flips",
-    "seed": "seed",
-    "num_workers": "workers",
-    "pin_memory": "pinned",
-    "non_blocking": "non-blocking",
-    "item_each_step": ".item() each step",
-}
-
-
-SAID = {  # values whose name says too little without their control
-    "memory": "data in memory",
-    "device": "data on the device",
-    "dataloader": "data from a DataLoader",
-    "constant": "constant rate",
-    "one-cycle": "one-cycle schedule",
-    "": "any machine",
-}
-
-
 STEERED = "steered by hand"
 
 
