@@ -20,12 +20,12 @@ if sign_in.teacher() is None:
 
 tell_notice()
 chosen = None
-with explained("The classes can't be read right now"):
+with explained("The list of classes can't be read right now"):
     chosen = teacher.choose()
 if chosen is None:
     st.stop()
 
-with explained("The class can't be read right now"):
+with explained("The class's data can't be read right now"):
     frame.sections(
         {
             "The room": partial(teacher.students, chosen),

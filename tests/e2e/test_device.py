@@ -25,7 +25,7 @@ def test_the_device_page_lives_and_explains(visitor):
     del ballast
 
     page.get_by_text("torch was built without CUDA").last.click()
-    expect(page.get_by_text("without CUDA never asks the driver")).to_be_visible()
+    expect(page.get_by_text("without CUDA never contacts the driver")).to_be_visible()
     page.get_by_text("The driver is missing").last.click()
     expect(page.get_by_text("so a driver must be installed")).to_be_visible()
 
