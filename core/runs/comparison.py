@@ -62,16 +62,24 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
 def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     """The fastest run, the next one with other settings, and how far apart they are.
 
-    If the speedup has no winner, either may be the faster one. None unless two finished
-    runs differ in more than the seed.
+    If the speedup has no winner, either may be the faster one, since the fastest run's
+    settings may also have taken longer. None unless two finished runs differ in more
+    than the seed.
     """
     ranked = ranking(runs)
     for seconds, run in ranked[1:]:
         shortest, first = ranked[0]
         if not same_work(run, first):
             one, other = ([e.seconds for e in r.history] for r in (run, first))
-            return first, run, apart(one, other, seconds / shortest)
+            gain = apart(one, other, seconds / shortest)
+            low, high = gain.interval
+            low = min(low, seconds / _times(first, ranked)[-1])
+            return first, run, replace(gain, interval=(low, high))
     return None
+
+
+def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
+    return [seconds for seconds, run in ranked if same_work(run, like)]
 
 
 def same_work(run: Run, other: Run) -> bool:
@@ -102,13 +110,14 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         return f"**{capitalized('; '.join(parts))}.** {UNTIMED}" if parts else ""
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
+    others = [run for run in others if called[run.id] != called[best.id]]
     cost = _cost(best)
     diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
     faster, more, better = "faster", "more", "better"
-    if len(finished) > 2:
-        faster, more, better = "the fastest", "the most", "the best"
+    if (count := len({called[run.id] for run in finished})) > 2:
+        faster, more, better = f"the fastest of these {count}", "the most", "the best"
     goal, winner, when = level(finished), None, ""
     to = f"to reach {goal:.0%}" if goal else "in all"
     speed = (
@@ -116,9 +125,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     )
     if ahead := lead(finished):
         first, next_one, gain = ahead
-        taken = {run.id: format.duration(seconds) for seconds, run in ranked}
         one, two = called[first.id], called[next_one.id]
-        took, longer = taken[first.id], taken[next_one.id]
+        took, longer = (_taken(*_times(r, ranked)) for r in ahead[:2])
         varied = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
         speed = (
             f"we can't tell which is faster: {one} took {took} {to}, and {two} took "
@@ -141,6 +149,12 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     rank = f"{more} accurate" if best.config.has_images else better
     who = f"{called[best.id]} is {'also ' * (best is winner)}{rank}"
     return f"**{capitalized(speed)} {capitalized(who)}: {cost}.**{when}"
+
+
+def _taken(*seconds: float) -> str:
+    first, last = (format.duration(seconds[place]) for place in (0, -1))
+    others = f" (up to {last} in other runs with these settings)"
+    return first + others * (len(seconds) > 1)
 
 
 def _quality(run: Run) -> float:

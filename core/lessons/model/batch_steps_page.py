@@ -165,8 +165,8 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = charts.palette()
     most = float(np.abs(values).max()) or 1.0
-    # On a light page, dark text is legible on the amber of high logits.
-    strong = frame["logit"].abs() > most / 2
+    # On a light page, dark text is legible on all but the strongest violet.
+    strong = frame["logit"].abs() > most * (0.6 if colors == charts.DARK else 0.9)
     frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
     ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
     chart = alt.Chart(frame).encode(
