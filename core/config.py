@@ -183,7 +183,7 @@ class RunConfig:
                 elif name in names:
                     config = replace(config, **{name: parse(name, text)})
                 else:
-                    raise ValueError(f"There is no setting {quoted(name)}.")
+                    raise ValueError(f"There's no setting called {quoted(name)}.")
             except ValueError as error:
                 notices.append(f"{error} The app ignored this setting.")
         if (count := len(notices)) > MOST_NOTICES:
@@ -244,7 +244,7 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
     if epochs > most:
         advice = " Larger batches allow more epochs." if noun == "steps" else ""
         yield (
-            f"Epochs must be at most {most} for {task} with batch size {batch_size}, "
+            f"Choose at most {most} epochs for {task} with batch size {batch_size}, "
             f"not {epochs}: a run may have at most {limit:,} {noun}.{advice}"
         )
 

@@ -165,7 +165,7 @@ def tally(tallies: Tallies) -> Guess:
 
 def finding(answers: Counter[Any], right: Measured) -> str:
     if not answers:
-        return "Nobody has guessed this yet."
+        return "Nobody has made a guess about this yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     (most, count), *others = answers.most_common()
     if alike := [f"“{answer}”" for answer, people in others if people == count]:
@@ -173,7 +173,7 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     else:
         text += f", {count} {'was' if count == 1 else 'were'} “{most}”"
     if right is None:
-        return f"**{text}.** The answer hasn't been measured yet."
+        return f"**{text}.** The result hasn't been measured yet."
     fitting, figure = right
     if not fitting:
         return f"**{text}. The machine couldn't tell: {figure}.**"

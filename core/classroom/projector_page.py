@@ -103,6 +103,6 @@ def _mistakes(run: Run | None) -> tuple[str, str] | None:
         if wrong := sorted(wall.wrong(run, labels) or ()):
             some = pixels[wrong[:MOST_MISTAKES]]
             png = wall.png(wall.montage(some, charts.palette(), columns=MOST_MISTAKES))
-            text = f"The newest model gets {len(wrong)} of {len(labels)} wrong"
+            text = f"The newest model gets {len(wrong)} of {len(labels)} images wrong"
             return text, b64encode(png).decode()
     return None

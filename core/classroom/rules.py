@@ -54,7 +54,7 @@ class Rules:
         if not 0 < self.target < 1:
             raise ValueError("The target must be above 0% and below 100%.")
         if unknown := set(self.fixed) - set(SETTINGS):
-            raise ValueError(f"There is no setting {', '.join(sorted(unknown))}.")
+            raise ValueError(f"There's no setting called {', '.join(sorted(unknown))}.")
         RunConfig.with_recipe(**self.settings)
         for name, value in self.settings.items():
             if why := self.refusal(name, value):

@@ -19,7 +19,7 @@ MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
     "The dry run found no device error.",
     "The dry run found a device error.",
-    "The script fails, but not because of devices.",
+    "The script fails, but devices aren't the cause.",
     "The dry run could not find out whether the script works on CUDA.",
 )
 

@@ -207,7 +207,7 @@ class Run:
         where = f" on line {frames[0][0].number}" if frames else ""
         return (
             f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
-            "rest did not run. Look for a loop that never ends, or for too much work."
+            "rest did not run. Look for an endless loop or code that takes too long."
         )
 
     def _print(self, error: BaseException) -> None:

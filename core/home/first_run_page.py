@@ -140,7 +140,7 @@ def _invitation(shown: Run | None) -> None:
         st.markdown(takes)
         return
     if not mine:
-        idle = ":material/group: While idle, the server is training this model. "
+        idle = ":material/group: The server is training this model in its idle time. "
         st.markdown(takes if shown.job.ended else idle + takes)
     if shown.is_simulated:
         simulated.badge()

@@ -127,8 +127,8 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
         raise ExplainedError(
             f"The scheduler at {address} asks for a certificate. Set DASK_CERTIFICATES "
-            "to the folder with this machine's certificates, which deploy/certificates "
-            "makes."
+            "to the folder with this machine's certificates, which are created by "
+            "deploy/certificates."
         )
     return secured
 
@@ -181,7 +181,7 @@ class Process:
         self.address = self._process.stdout.readline().strip()
         if not self.address:
             raise ExplainedError(
-                "python -m core.jobs.cluster ended before it was ready"
+                "python -m core.jobs.cluster exited before it was ready"
             )
 
     @property

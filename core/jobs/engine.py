@@ -298,7 +298,7 @@ class Engine:
             status = self.ask("core.data.datasets:status")
             self._machine = replace(machine, fashion_mnist=status)
         except ExplainedError as error:
-            logger.warning("the machine could not be described: %s", error)
+            logger.warning("could not get the machine's description: %s", error)
         finally:
             self._machine_due = time.monotonic() + MACHINE_SECONDS
         self._dispatch()  # there may be more workers now, or a connection again

@@ -128,7 +128,7 @@ class Hosts:
         try:
             machine = self._describe(address)
         except Exception as error:  # it is gone, or the next call asks again
-            logger.warning("could not describe a machine: %s", error)
+            logger.warning("could not get a machine's description: %s", error)
         with self._lock:
             if machine is None:
                 self._described.pop(address, None)

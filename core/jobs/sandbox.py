@@ -109,11 +109,11 @@ class Child:
         except EOFError:
             self._process.join(5)
         status = self._process.exitcode
-        how = f"ended with exit status {status}"
+        how = f"exited with status {status}"
         if status is None:
             how = "does not respond"
         elif status < 0:
-            how = f"was ended by {signal.Signals(-status).name}"
+            how = f"was killed by {signal.Signals(-status).name}"
             how += f" ({signal.strsignal(-status)})"
         raise ChildDiedError(f"The process {how}.")
 

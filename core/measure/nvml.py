@@ -66,7 +66,7 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
         count = partial(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
         count()
     except pynvml.NVMLError as error:
-        logger.info("could not read the GPU's energy: %s", error)
+        logger.info("could not read the GPU's energy use: %s", error)
         return None
     return lambda: count() / 1000  # NVML counts millijoules since the driver was loaded
 

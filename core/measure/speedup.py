@@ -90,8 +90,9 @@ class Speedup:
             )
         if not self.steady:
             return (
-                f"**{capitalized(between)}**, {among}. The ratios vary too much for a "
-                "single figure. Another program was probably running at the same time."
+                f"**{capitalized(between)}**, {among}. The ratios vary too much to be "
+                "summed up in a single number. Another program was probably running at "
+                "the same time."
             )
         text = f"{other} ran {times(over.ratio)} times as fast as {one}"
         return f"**{capitalized(text)}** ({low} to {high} {among})."

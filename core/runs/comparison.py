@@ -130,7 +130,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         varied = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
         speed = (
             f"we can't tell which is faster: {one} took {took} {to}, and {two} took "
-            f"{longer}. Epochs timed at different moments may differ by {varied}."
+            f"{longer}. Epochs measured at different times may differ by {varied}."
         )
         if gain.winner is not None:
             winner, when = first, f" {APART}"

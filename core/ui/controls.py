@@ -81,7 +81,7 @@ def number(
     given = st.number_input(label, value=float(value), key=key, **settings)
     whole = int(max(-MOST, min(given, MOST)))
     if given != whole:
-        st.warning(f"{label} must be a whole number, so the app uses {whole:,}.")
+        st.warning(f"{label} must be a whole number. The app uses {whole:,} instead.")
     return whole
 
 

@@ -198,7 +198,7 @@ def place_in_queue(job: Job) -> str:
     if job.message:
         return job.message.rstrip(".")
     others = job.place - 1
-    text = f"Place {job.place} in the queue: "
+    text = f"Number {job.place} in the queue: "
     text += f"{others} ahead of you" if others else "you're next"
     if engine().paused and job.lane == PAUSED:
         return f"{text}. Your teacher paused the queue, but you keep your place"

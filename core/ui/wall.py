@@ -166,7 +166,7 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     which = f"{whose} model".capitalize()
     if not run.job.ended:
         which = f"After epoch {len(run.history)} of {run.config.epochs}, {whose} model"
-    text = f"{which} gets **{len(now)} of these {WALL}** wrong."
+    text = f"{which} gets **{len(now)} of these {WALL} images** wrong."
     if before is not None and len(now) > len(before) and not run.job.ended:
         return f"{text} {words('wall.more', before=len(before))}"
     return text + " They're framed in red." * bool(now)

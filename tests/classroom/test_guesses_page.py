@@ -38,13 +38,13 @@ def test_readings_that_allow_every_answer_prove_none_right(monkeypatch):
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():
-    answers = Counter({"Slower": 3, "Up to 2 times as fast": 9})
+    answers = Counter({"Slower": 3, "Up to twice as fast": 9})
     assert finding(answers, (("Slower",), "0.9×")) == (
-        "**Of 12 guesses, 9 were “Up to 2 times as fast”. Measured: 0.9×.** 3 guessed "
+        "**Of 12 guesses, 9 were “Up to twice as fast”. Measured: 0.9×.** 3 guessed "
         "right: “Slower”."
     )
     assert "hasn't been measured yet" in finding(answers, None)
     assert "The machine couldn't tell: 0.51 to 1.57×" in finding(
         answers, ((), "0.51 to 1.57×")
     )
-    assert finding(Counter(), None) == "Nobody has guessed this yet."
+    assert finding(Counter(), None) == "Nobody has made a guess about this yet."

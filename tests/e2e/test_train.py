@@ -193,7 +193,7 @@ def test_a_run_belongs_to_its_owner_and_to_no_page(visitor):
     expect(progress(other)).to_be_visible()
     expect(key(other, "cancel_run")).to_have_count(0)
     next_one = start(visitor(SHORT))
-    expect(next_one.get_by_text("Place 1 in the queue: you're next")).to_be_visible()
+    expect(next_one.get_by_text("Number 1 in the queue: you're next")).to_be_visible()
     tab = page.context.new_page()
     tab.goto(page.url.partition("?")[0])
     expect(progress(tab)).to_be_visible()

@@ -35,7 +35,7 @@ def test_checkpoints_without_a_run(monkeypatch):
 def test_a_checkpoint_is_described_and_downloaded(engine, run_id):
     at = open_checkpoints(run_id)
     result = engine.job(run_id).value
-    assert f"6 tensors with {result.parameters:,} numbers" in texts(at.markdown)
+    assert f"6 tensors with {result.parameters:,} values" in texts(at.markdown)
     table = at.dataframe[0].value
     assert table["Bytes"].sum() == 4 * result.parameters
     keys = {button.key for button in at.download_button}

@@ -104,7 +104,7 @@ def test_a_simulated_accelerator_that_can_not_be_asked_is_a_sentence(
     monkeypatch, device_page
 ):
     def fail() -> None:
-        raise ExplainedError("The process was ended by SIGSEGV.")
+        raise ExplainedError("The process was killed by SIGSEGV.")
 
     device_page()
     monkeypatch.setattr(machine, "simulated_answers", KeptAnswer(fail, 60))

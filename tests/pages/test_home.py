@@ -60,7 +60,7 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
     wait(engine, between, lambda job: job.progress.started)
     at.run()
     assert "**The usual setting is done**" in texts(at.markdown)
-    assert "Place 1 in the queue" in status(at)
+    assert "Number 1 in the queue" in status(at)
     last = engine.job(first.id).value.history[-1]
     assert tuple(shown_on_wall(at)["said"]) == last.wall
     engine.cancel(between)
@@ -129,12 +129,12 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
 def test_a_class_sees_no_result_before_its_own(engine, room):
     other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
-    assert "While idle, the server is training" in texts(open_page("home.py").markdown)
+    assert "is training this model in" in texts(open_page("home.py").markdown)
     opened = room.create(TEACHER, "Class", 10, Rules())
     room.start(TEACHER, opened.id)
     room.join(opened.code, server.visitor())
     at = open_page("home.py")
-    assert "While idle" not in texts(at.markdown)
+    assert "is training this model" not in texts(at.markdown)
     assert "Best accuracy" not in {each.label for each in at.metric}
     assert at.button(key="train_now").label == "Train now"
     engine.cancel(other)

@@ -207,7 +207,7 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
         at.switch_page("home.py").run()
         at.switch_page("pages/4_Mistakes.py")
         show(at, "cuda_hard_coded")
-        assert "Place 1 in the queue: you're next" in status(at)
+        assert "Number 1 in the queue: you're next" in status(at)
         assert at.button(key="run_mistake_cuda_hard_coded").disabled
     engine._dispatch()
     wait(engine, engine.jobs(mistakes.RUN)[-1].id)

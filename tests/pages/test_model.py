@@ -61,7 +61,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
         "**It fails.*",
     ]
     open_tab(at, "What a transfer costs")
-    assert "the host continues during the copy" in texts(at.markdown)
+    assert "the host keeps working during the copy" in texts(at.markdown)
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():

@@ -125,7 +125,7 @@ def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
     [
         ("CPU", "", False),
         ("CUDA", "the app gives each run only one", True),
-        ("ROCm", "Unless each rank has its own GPU", True),
+        ("ROCm", "unless each rank has its own GPU", True),
         ("MPS", "works only with NVIDIA and AMD GPUs", False),
     ],
 )

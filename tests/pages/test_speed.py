@@ -101,7 +101,7 @@ def test_vectorize_and_copies_say_by_how_much():
     said = texts(show_lab("vectorize", samples.VECTORIZED, "NumPy").markdown)
     assert "1 point: **the Python loop** is 40 times as fast as torch on CUDA" in said
     assert "100,000 points: **torch on CUDA** is 2,000 times as fast as the Py" in said
-    at = show_lab("copies", samples.COPIES, "Less than 2 times as long")
+    at = show_lab("copies", samples.COPIES, "Less than twice as long")
     said = texts(at.markdown)
     assert "`.item()` in every step takes **0.10 times** as long" in said
     assert "nothing to do until the host gives it more work" in said
@@ -110,7 +110,7 @@ def test_vectorize_and_copies_say_by_how_much():
 
 
 def test_who_waits_is_told_of_the_simulated_accelerator():
-    at = show_lab("copies", samples.COPIES_ON_CPU, "Less than 2 times as long")
+    at = show_lab("copies", samples.COPIES_ON_CPU, "Less than twice as long")
     said = texts(at.markdown)
     assert "With pinned, the host waits for 0 of 100 copies" in said
     assert len(at.get("vega_lite_chart")) == 3

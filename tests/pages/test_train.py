@@ -209,7 +209,7 @@ def test_a_run_that_waits_has_a_name(engine, monkeypatch):
     run_id = engine.submit(runs.RUN, SHORT)
     at = open_page("pages/3_Train.py", run=run_id)
     assert "This run's code" in texts(at.subheader)
-    assert "Place 1 in the queue" in status(at)
+    assert "Number 1 in the queue" in status(at)
     assert re.search(r"\*\*Run \d+\*\* · Sprites", texts(at.markdown))
     engine.cancel(run_id)
 

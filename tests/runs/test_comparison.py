@@ -38,8 +38,8 @@ def finding(*runs: Run) -> str:
         (
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
             "**We can't tell which is faster: run 1 took 2.0 s to reach 90%, and run "
-            "2 took 2.4 s. Epochs timed at different moments may differ by a factor of "
-            "1.2. Run 2 is more accurate: 91.00% accuracy in 2.4 s.**",
+            "2 took 2.4 s. Epochs measured at different times may differ by a factor "
+            "of 1.2. Run 2 is more accurate: 91.00% accuracy in 2.4 s.**",
         ),
         (  # run 3 shows that the settings of run 1 may take longer than run 2
             [run("1", 1.0, 0.9), run("2", 3.0, 0.9, epochs=1), run("3", 4.0, 0.9)],
@@ -92,7 +92,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
     epoch, _ = now.history
     uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
     now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
-    assert "moments may differ by a factor of 3.0" in finding(before, now)
+    assert "times may differ by a factor of 3.0" in finding(before, now)
     _, _, gain = comparison.lead([before, now])
     assert gain.winner is None
 
@@ -100,7 +100,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert lost.diverged.startswith("**Diverged**: 10.00% right, but guessing among")
+    assert lost.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
     assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
     assert finding(lost) == "**Run 2 diverged.**"
 

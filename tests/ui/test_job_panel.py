@@ -145,7 +145,7 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
         ("cancel_start", "Cancel")
     ]
     if status == "queued":
-        assert "Place 2 in the queue: 1 ahead of you. The race" in slots(at)[0]
+        assert "Number 2 in the queue: 1 ahead of you. The race" in slots(at)[0]
     else:
         assert at.markdown[0].value == "drawn running"
 
@@ -187,7 +187,7 @@ def test_events_are_told_apart_by_their_kind():
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        *((None, "Place 1 in the queue: you're next."), (0.3, "you're next.")),
+        *((None, "Number 1 in the queue: you're next."), (0.3, "you're next.")),
         *((40.4, "you're next, about 40 s."), (125.0, "you're next, about 2 min.")),
     ],
 )

@@ -14,7 +14,7 @@ START, JOIN = "start_training", "join_class"
 IN_CLASS = "You are **"
 SERVED = "are classified correctly"
 PROGRESS = re.compile(r"Epoch \d+ of \d+ · step")
-PLACE = re.compile(r"Place \d+ in the queue")
+PLACE = re.compile(r"Number \d+ in the queue")
 
 # One in ten each; the others start, watch and leave.
 HABITS = {

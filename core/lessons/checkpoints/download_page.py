@@ -72,7 +72,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
     numbers = sum(prod(tensor.shape) for tensor in tensors)
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)
     st.markdown(
-        f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} numbers.** "
+        f"**{format.size(size)}: {len(tensors)} tensors with {numbers:,} values.** "
         f"`{largest.name}` alone takes up {share:.0%} of these bytes."
     )
     st.altair_chart(
@@ -134,7 +134,7 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
     rows = [
         (
             tensor.name,
-            " × ".join(map(str, tensor.shape)) or "one number",
+            " × ".join(map(str, tensor.shape)) or "one value",
             tensor.dtype,
             tensor.bytes,
             tensor.bytes / whole,

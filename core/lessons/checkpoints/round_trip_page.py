@@ -195,7 +195,7 @@ def _parts(job: Job, config: RunConfig) -> None:
         pd.DataFrame(rows, columns=["part", "step", "loss"]),
         curves(backend, steps, half),
         key="chart_resumed",
-        alt="Loss without a break, after resuming, and with only the weights",
+        alt="Training loss: uninterrupted, resumed, and resumed with only the weights",
     )
     if resumed is not None:
         figures.caption(

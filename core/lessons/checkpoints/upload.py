@@ -90,8 +90,8 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
-            "else was affected. Unless the machine is very busy, the file is probably "
-            "not a checkpoint of one of our models"
+            "else was affected. Perhaps the machine is very busy. Otherwise, the file "
+            "is probably not a checkpoint of one of our models"
         ) from None
 
 
@@ -161,7 +161,7 @@ def _checked_zip(data: bytes) -> bytes:
     compressed = any(entry.compress_type for entry in entries)
     for unlike, why in (
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
-        (compressed, "it is compressed, which torch.save never does"),
+        (compressed, "it is compressed, but torch.save never compresses files"),
         (len(sizes) < len(entries), "two entries have the same name"),
         (sum(sizes.values()) > len(data), "it is truncated or gives wrong sizes"),
         (outside, "an entry's path points outside the archive's own folder"),
@@ -263,7 +263,7 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         )
     tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
     if not tensors:
-        raise _refusal("The file contains no tensor")
+        raise _refusal("The file contains no tensors")
     if others := [quoted(key) for key in content if key not in tensors]:
         names = ", ".join(others[:LISTED])
         notes.append(f"These entries are not tensors and were not used: {names}.")
@@ -277,9 +277,7 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
     for _ in PREFIXES:
         for prefix, origin in PREFIXES.items():
             if all(name.startswith(prefix) for name in tensors):
-                notes.append(
-                    f"All names began with the prefix `{prefix}`, which {origin} adds."
-                )
+                notes.append(f"Every name began with `{prefix}`, which {origin} adds.")
                 tensors = {n.removeprefix(prefix): t for n, t in tensors.items()}
     return tensors
 
@@ -299,7 +297,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
             (tensor.layout != torch.strided, "is sparse"),
             (tensor.is_quantized, "is quantized"),
             (tensor.is_complex(), "holds complex numbers"),
-            (tensor.is_meta, "was saved from the meta device, without its numbers"),
+            (tensor.is_meta, "was saved from the meta device, without its values"),
         ):
             if odd:
                 raise _refusal(f"{quoted(name)} {what}")
@@ -307,8 +305,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"The tensors up to {quoted(name)} total {claimed / 1e6:,.3g} MB, but "
-                "the file contains fewer bytes, so the tensors would grow when copied"
+                f"The tensors up to {quoted(name)} would take up {claimed / 1e6:,.3g} "
+                "MB when copied, but the file contains fewer bytes"
             )
 
 
@@ -317,7 +315,7 @@ def _check_model(checkpoint: bytes, name: str) -> None:
     for tensor_name, tensor in state_dict.unpack(checkpoint).items():
         if infinite := int((~torch.isfinite(tensor)).sum()):
             raise _refusal(
-                f"{quoted(tensor_name)} has {infinite:,} numbers that are NaN, "
+                f"{quoted(tensor_name)} has {infinite:,} values that are NaN, "
                 "infinite, or too large for float32, so the model can't be used"
             )
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
@@ -362,7 +360,7 @@ def match(
     if not missing and not unexpected and not misshapen:
         dtypes = {tensor.dtype for tensor in described if "float" in tensor.dtype}
         casts = sorted(dtypes - {"float32"})
-        notes += [f"The {cast} numbers were converted to float32." for cast in casts]
+        notes += [f"The {cast} values were converted to float32." for cast in casts]
         fitting = {
             # A new plain tensor takes over nothing but the numbers.
             name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())

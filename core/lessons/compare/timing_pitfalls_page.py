@@ -39,7 +39,7 @@ class TimingPitfalls(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         ways = len(reported(job, Reading))
-        text = f"Timing each way in its own process: {ways} of {len(WAYS)} done"
+        text = f"Timing with each method in its own process: {ways} of {len(WAYS)} done"
         return text, ways / len(WAYS)
 
     def finding(self, lab: TimingLab) -> Finding:
@@ -55,7 +55,7 @@ class TimingPitfalls(Lab):
         n = len(lab.readings[0].seconds)
         figures.caption(
             f"We multiplied two {lab.size:,} × {lab.size:,} matrices, timed n = {n} "
-            "calls each way, and ran each way in a new process.",
+            "calls with each method, and ran each method in a new process.",
             lab,
         )
 
@@ -72,7 +72,7 @@ class TimingPitfalls(Lab):
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
                 {names[way]: bad for way, bad in misleads.items()},
             ),
-            alt="Milliseconds per call, timed in three ways, on a log scale",
+            alt="Milliseconds per call, timed with three methods, on a log scale",
         )
 
     def lines(self, lab: TimingLab) -> None:
@@ -87,8 +87,8 @@ class TimingPitfalls(Lab):
                 )
                 for reading in lab.readings
             ],
-            ("Way", "Later calls", "Mean of all"),
-            alt="Each way's median over the later calls and mean over all calls",
+            ("Method", "Later calls", "Mean of all"),
+            alt="Median of the later calls and mean of all calls, for each method",
         )
         short = median(lab.queueing)
         if lab.environment.backend == "CPU":

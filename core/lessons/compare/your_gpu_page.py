@@ -336,7 +336,7 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
         mine |= {"against": gpu.against, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
-    with explained("The class's GPUs can't be read"):
+    with explained("The list of the class's GPUs can't be read"):
         kept = store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
         draw_class(words, filter(None, kept))
 

@@ -60,7 +60,7 @@ def watch(shown: Facts) -> None:
 def cards() -> None:
     """A card per device of the worker that answers, below a list of all machines."""
     hosts.table()
-    with explained("The worker could not describe the devices"):
+    with explained("The worker could not report its devices"):
         loads = live()
         for device in devices():
             with st.container(border=True):

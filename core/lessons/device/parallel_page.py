@@ -24,7 +24,7 @@ TIMES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
 
 
 class Parallel(Lab):
-    key, event, noun = "multiply", Multiplied, "way"
+    key, event, noun = "multiply", Multiplied, "method"
     idle = finding_above = True
     code = (
         ("Python loop", "core.lessons.device.parallel:python_loop"),
@@ -57,7 +57,7 @@ class Parallel(Lab):
         rows = alt.Chart(frame).encode(
             y=alt.Y("work:N").sort(None).title(None).scale(paddingInner=0.25),
             yOffset=alt.YOffset("way:N").sort(list(hues)),
-            tooltip=charts.tips(work="Multiplications", way="Way", time="Median"),
+            tooltip=charts.tips(work="Multiplications", way="Method", time="Median"),
         )
         dots = charts.dots(
             rows,
@@ -66,7 +66,7 @@ class Parallel(Lab):
             22,
             color=charts.hues("way", hues, hues.values(), columns=2),
         )
-        alt_text = "Nanoseconds per multiplication for each way, on a logarithmic scale"
+        alt_text = "Nanoseconds per multiplication for each method, on a log scale"
         st.altair_chart(dots, alt=alt_text)
 
     def finding(self, result: Multiplications) -> Finding:

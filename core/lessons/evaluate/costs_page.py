@@ -36,7 +36,7 @@ def draw_forward_memory() -> None:
     """Show what `no_grad` saves on the simulated accelerator, which counts bytes."""
     address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
-    with outline, explained("The memory was not measured"):
+    with outline, explained("Memory use was not measured"):
         peaks: dict[str, int] = ask_once(address, SIMULATED)
         kept = {mode: format.size(size) for mode, size in peaks.items()}
         st.markdown(words("forward.kept", **kept))
@@ -167,8 +167,8 @@ class Precisions(Lab):
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
         no_tf32 = "" if has_tf32 else " This device doesn't support TF32."
         return (
-            f"All {costs[0].images:,} test images, with the model in `eval()`. The "
-            "thin line runs from the smallest to the largest of n = "
+            f"All {costs[0].images:,} test images, with the model in `eval()` mode. "
+            "The thin line runs from the smallest to the largest of n = "
             f"{len(costs[0].seconds)} repeats after one warm-up.{no_tf32}"
         )
 

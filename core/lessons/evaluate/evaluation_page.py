@@ -110,7 +110,7 @@ def mistakes(shown: Run, found: Evaluation) -> None:
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
-        st.markdown("There are no mistakes. The model classified all images correctly.")
+        st.markdown("There are no mistakes. The model got all the images right.")
         return
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
@@ -142,7 +142,7 @@ def confusion(shown: Run, found: Evaluation) -> None:
             f"**Most common mistake: {names[true]} taken for {names[predicted]}**, "
             f"{count:,} of {images:,}"
             if count
-            else "**All images are classified correctly.**"
+            else "**All the images are classified correctly.**"
         )
         event = st.altair_chart(
             confusion_chart(

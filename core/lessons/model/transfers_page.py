@@ -54,7 +54,7 @@ def draw_counted() -> None:
     table: dict[str, dict[str, str]] = {}
     for (direction, memory), crossed in copies.items():
         row = table.setdefault(memory, {"Host memory": memory})
-        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "continues"
+        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "works"
     one = next(iter(copies.values()))
     st.markdown(words("transfers.counted", size=format.size(one.bytes)))
     figures.table(table.values(), alt="What the host does during each kind of copy")
@@ -133,8 +133,8 @@ class TransfersLab(Lab):
         if is_steady(best):
             low = high = float(best["rate"])
         else:
-            text += " The repeats differ too much for a single figure. Measure again "
-            text += "when nothing else is running."
+            text += " The repeats differ too much to be summed up in a single number. "
+            text += "Measure again when nothing else is running."
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:

@@ -119,11 +119,11 @@ class DataParallelLab(Lab):
                 f"`{end.weights}` on rank {end.rank}" for end in run.ends
             )
             lines.append(
-                f"**The same model**: the hash of all parameters is `{first.weights}` "
+                f"**The same model**: the hash of the parameters is `{first.weights}` "
                 "on every rank. The ranks began with the same parameters and took the "
                 "same steps."
                 if run.agree
-                else f"**Not the same model**: the hash of all parameters is {hashes}."
+                else f"**Not the same model**: the hash of the parameters is {hashes}."
             )
         seconds = max(end.seconds for end in run.ends)
         lines.append(
@@ -140,7 +140,7 @@ class DataParallelLab(Lab):
             f"{format.counted(count, 'rank')} with one CPU thread"
             f"{' each' if count > 1 else ''}, on {run.environment.device_name}; "
             f"{self.words['exchanged'][run.backend]}. We trained for one epoch. "
-            f"The ranks split each batch of {BATCH_SIZE} images."
+            f"Each batch of {BATCH_SIZE} images was split among the ranks."
         )
 
 

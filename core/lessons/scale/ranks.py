@@ -157,4 +157,4 @@ def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
         said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
         text += f" Rank {rank} waited for rank {gone}'s gradients and got this "
         text += f"error: `{said}`."
-    return f"{text} So the run ended on all ranks."
+    return f"{text} So the run stopped on all ranks."

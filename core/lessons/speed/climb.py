@@ -266,7 +266,7 @@ def time_epoch(
     seconds = time.perf_counter() - start
     if not math.isfinite(loss):
         raise ExplainedError(
-            f"The loss became {float(loss)}: the model can't learn any more."
+            f"The loss became {float(loss)}: the model can't learn anymore."
         )
     return seconds, step
 

@@ -107,7 +107,7 @@ class Counts:
 # Accuracy differences below this are seed noise: the largest gap among ten seeds in
 # docs/experiments.md, rounded up to a point.
 NOISE = 0.04
-GUESSES = ("Slower", "About the same", "Up to 2 times as fast", "More than that")
+GUESSES = ("Slower", "About the same", "Up to twice as fast", "More than that")
 
 
 def answers(gain: Speedup) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class Copies(Lab):
             figures.readings(lab.fetched, "way", milliseconds=1e3),
             "way",
             limit=190,
-            tooltip=charts.tips(way="Way") + charts.middle_half("ms"),
+            tooltip=charts.tips(way="Method") + charts.middle_half("ms"),
         )
         x = alt.X("milliseconds:Q").title("Milliseconds")
         backend = lab.environment.backend
@@ -91,7 +91,7 @@ class Copies(Lab):
             st.markdown(f"**Fetching one number in each of {steps:,} steps**")
             st.altair_chart(
                 charts.bars(rows, x, "time:N", color=color),
-                alt="Milliseconds to fetch one number in each step, in three ways",
+                alt="Milliseconds to fetch one number per step, with three methods",
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
@@ -111,7 +111,7 @@ class Copies(Lab):
         color = alt.value(charts.palette().further[1])
         st.altair_chart(
             charts.bars(rows, x, "waits:Q", 28, color=color),
-            alt="How often the host waits with each way of moving or fetching data",
+            alt="How often the host waits with each method of moving or fetching data",
         )
         st.markdown(self.words["waits"])
 

@@ -167,7 +167,7 @@ def draw_climb(job: Job, backend: str) -> None:
         rungs_page.draw_chosen(True, results, backend, wanted.model)
     with left:
         rungs_page.draw_rows(results, limits, backend, wanted.model)
-        answers.toggle("Just show me all results", rungs_page.SHOW_ALL)
+        answers.toggle("Just show me all the results", rungs_page.SHOW_ALL)
         if any(result.measured for result in shown):
             st.caption(words("ladder.bars", n=wanted.epochs))
             draw_waterfall(shown, results, backend)
@@ -254,7 +254,7 @@ def draw_waterfall(
         x2="end:Q",
         fill=charts.either("datum.whole", hue, colors.page),
     )
-    st.altair_chart(chart, alt="Seconds that each rung takes off an epoch")
+    st.altair_chart(chart, alt="Seconds that each rung saves per epoch")
 
 
 def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Result]:

@@ -47,8 +47,8 @@ class Memory(Lab):
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
-        next_up = "" if peaks < WAYS else ". Now timing each way"
-        text = f"Peak memory: {peaks} of {WAYS} ways measured{next_up}"
+        next_up = "" if peaks < WAYS else ". Now timing each method"
+        text = f"Peak memory: {peaks} of {WAYS} methods measured{next_up}"
         return text, peaks / WAYS
 
     def gather(self, job: Job) -> MemoryLab | list[Peak]:
@@ -62,7 +62,7 @@ class Memory(Lab):
         elif all(cost.peak_bytes is not None for cost in result.costs):
             st.altair_chart(
                 time_against_memory(result),
-                alt="Peak memory against time, with a point for each way",
+                alt="Peak memory against time, with a point for each method",
             )
         else:
             backend = result.environment.backend
@@ -97,7 +97,7 @@ class Memory(Lab):
         ways = (
             {
                 "What": cost.kind.capitalize(),
-                "Way": cost.name,
+                "Method": cost.name,
                 "Peak, MB": None if cost.peak_bytes is None else cost.peak_bytes / 1e6,
                 "Median, ms": median(cost.seconds) * 1e3,
                 "Least, ms": min(cost.seconds) * 1e3,
@@ -106,7 +106,7 @@ class Memory(Lab):
             for cost in result.costs
         )
         columns = ("Peak, MB", "Median, ms", "Least, ms", "Most, ms")
-        alt = "Peak memory and time of each way"
+        alt = "Peak memory and time for each method"
         figures.table(ways, alt=alt, formats=dict.fromkeys(columns, "%.1f"))
         if result.cards:
             with simulated.outline(f"memory{self.suffix}", explained=True):
@@ -145,7 +145,7 @@ def time_against_memory(lab: MemoryLab) -> charts.Chart:
         x=x.scale(domain=[0, frame["high"].max() * 1.2], nice=False),
         y=y.scale(domain=[0, frame["megabytes"].max() * 1.2], nice=False),
         color=charts.hues("kind", kinds, hues, symbolOpacity=1),
-        tooltip=charts.tips(kind="What", name="Way")
+        tooltip=charts.tips(kind="What", name="Method")
         + charts.tips(".4g", **times, megabytes="Peak, MB"),
     )
     points = chart.mark_point(filled=True, size=110, opacity=1)

@@ -116,8 +116,8 @@ def ask(rung: Rung) -> None:
 
 
 def in_short(answer: str) -> str:
-    """An answer in the words of its button, to be used within a sentence."""
-    return guess.within(SHORT[answer])
+    """An answer in the words of its button, if it has one, for use in a sentence."""
+    return guess.within(SHORT.get(answer, answer))
 
 
 def guessed(rung: str) -> str | None:

@@ -111,7 +111,7 @@ class SecondsToAccuracy(Lab):
         figures.table(
             rows,
             ("Change", "Seconds per epoch", f"Until {TARGET:.1%}", "Best accuracy"),
-            alt="Each change's seconds per epoch, time to 92.5%, and best accuracy",
+            alt="Seconds per epoch, time to 92.5%, and best accuracy for each change",
         )
         recipe = Path(__file__).with_name("recipe.py")
         code, key = recipe.read_bytes(), f"recipe{self.suffix}"

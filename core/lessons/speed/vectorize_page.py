@@ -50,12 +50,12 @@ class Vectorize(Lab):
         rows = alt.Chart(frame).encode(
             y=alt.Y("points:N").sort(None).title(None).scale(paddingInner=0.25),
             yOffset=alt.YOffset("way:N").sort(list(hues)),
-            tooltip=charts.tips(points="Size", way="Way") + charts.middle_half("µs"),
+            tooltip=charts.tips(points="Size", way="Method") + charts.middle_half("µs"),
         )
         color = charts.hues("way", hues, hues.values(), columns=2)
         st.altair_chart(
             charts.dots(rows, x.title("Time, logarithmic"), "time:N", 20, color=color),
-            alt="Each way's time, by number of points, on a log scale",
+            alt="Time for each method, by number of points, on a log scale",
         )
 
     def finding(self, lab: VectorizeLab) -> Finding:

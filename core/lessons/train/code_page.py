@@ -135,7 +135,7 @@ def _sizes() -> None:
         "We just trained for one epoch on the sprites with each batch size. After "
         f"{many.steps:,} steps, the model gets **{many.accuracy:.0%}** of the test "
         f"images right. After {format.counted(whole.steps, 'step')} with all "
-        f"{whole.batch_size:,} images at once, it gets **{whole.accuracy:.0%}** right. "
+        f"{whole.batch_size:,} images at once, it reaches **{whole.accuracy:.0%}**. "
         "With larger batches, raise the learning rate or train for more epochs."
     )
     columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Accuracy")

@@ -254,8 +254,8 @@ def status(current: Run) -> tuple[str, float]:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
             quality = format.quality(result)
-            text = f"While idle, the server trained a model that gets {quality} of the"
-            return f"{text} test images right.", 1.0
+            text = f"In its idle time, the server trained a model. It gets {quality} of"
+            return f"{text} the test images right.", 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."

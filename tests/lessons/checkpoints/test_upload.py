@@ -113,11 +113,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: safetensors.torch.save({f"k{i}": torch.zeros(1) for i in MANY}),
         "5,000 entries",
     ),
-    "NaN": (lambda: with_first(lambda t: t / 0 * 0), "100,352 numbers that are NaN"),
+    "NaN": (lambda: with_first(lambda t: t / 0 * 0), "100,352 values that are NaN"),
     "infinity": (lambda: with_first(lambda t: t.abs() / 0), "NaN, infinite"),
     "too large for float32": (
         lambda: with_first(lambda t: t.double() + 1e300),
-        "100,352 numbers that are NaN, infinite, or too large for float32",
+        "100,352 values that are NaN, infinite, or too large for float32",
     ),
     "answers that overflow": (
         lambda: saved({name: t + 1e30 for name, t in weights().items()}),

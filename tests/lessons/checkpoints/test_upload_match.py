@@ -61,7 +61,7 @@ def prefixed(prefix: str) -> dict[str, Tensor]:
         (prefixed("_orig_mod."), "torch.compile"),
         (prefixed("module._orig_mod."), "torch.compile"),
         ({**weights(), "epoch": 3}, "not tensors and were not used: `epoch`"),
-        ({n: t.double() for n, t in weights().items()}, "float64 numbers"),
+        ({n: t.double() for n, t in weights().items()}, "float64 values"),
         ({n: nn.Parameter(t) for n, t in weights().items()}, ""),
     ],
 )
