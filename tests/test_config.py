@@ -132,7 +132,7 @@ def test_how_long_a_run_may_be_depends_on_its_task(
     if not said:
         assert RunConfig.with_recipe(**given).epochs == epochs
         return
-    with pytest.raises(ValueError, match=f"Epochs must be {said}"):
+    with pytest.raises(ValueError, match=f"Choose {said}"):
         RunConfig.with_recipe(**given)
 
 

@@ -67,7 +67,7 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     told = luck(seeds + others + seeds, "sprites")
     assert told.startswith("A difference of 0.3 points can be luck")
     assert "batch 64" in told
-    assert "gave 87.0% to 87.3%" in told
+    assert "gave accuracies from 87.0% to 87.3%" in told
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers, "regression") == ""
     assert luck(seeds[:2] + others, "sprites") == luck(seeds, "fashion-mnist") == ""
