@@ -50,7 +50,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
             memory_bytes=MEMORY_BYTES,
         )
     except sandbox.ChildDiedError as error:
-        return _untold(ENDED_ITSELF if "exit status" in str(error) else str(error)), ""
+        return _untold(ENDED_ITSELF if "exited with" in str(error) else str(error)), ""
     except Exception:  # the script wrote into the report's pipe
         return _untold(UNREADABLE), ""
     return safe(report, request), printed
