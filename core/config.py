@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
 
 from core.errors import quoted
+from core.words import Words
 
 IMAGE_TASKS = ("fashion-mnist", "sprites")
 TASKS = (*IMAGE_TASKS, "regression")
@@ -58,25 +59,8 @@ A_NAME = (
 )
 MOST_NOTICES = 5  # for one address
 
-LABELS = {  # on screen and in messages
-    "task": "Task",
-    "model": "Model",
-    "criterion": "Criterion",
-    "device": "Device",
-    "host": "Machine",
-    "feed": "Feed",
-    "epochs": "Epochs",
-    "batch_size": "Batch size",
-    "learning_rate": "Learning rate",
-    "weight_decay": "Weight decay",
-    "schedule": "Schedule",
-    "augment": "Flip images",
-    "seed": "Seed",
-    "num_workers": "Loader workers",
-    "pin_memory": "Pinned memory",
-    "non_blocking": "Non-blocking copies",
-    "item_each_step": ".item() in each step",
-}
+words = Words(__file__)
+LABELS: dict[str, str] = words.table("labels")  # on screen and in messages
 
 # Each model's default settings; docs/experiments.md says what they reach.
 CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}

@@ -238,19 +238,17 @@ class Room(Gate):
                 self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:
-        with self._lock:
-            self._change(class_id, is_open=False, is_paused=False)
-            if self.open is None:
-                self.revealed = ""  # the wall shows the final board
-        self.note(teacher, "closed the class", class_id)
+        told = "closed the class"
+        self.change(teacher, class_id, told, is_open=False, is_paused=False)
+        if self.open is None:
+            self.revealed = ""  # the wall shows the final board
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Start no jobs until the queue is resumed; running jobs continue."""
-        with self._lock:
-            if (opened := self.open) is None:
-                raise ExplainedError(words("room.none_open"))
-            self._change(opened.id, is_paused=paused)
-        self.note(teacher, f"{'paused' if paused else 'resumed'} the queue", opened.id)
+        if (opened := self.open) is None:
+            raise ExplainedError(words("room.none_open"))
+        told = f"{'paused' if paused else 'resumed'} the queue"
+        self.change(teacher, opened.id, told, is_paused=paused)
 
     def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
         """Change a class's columns and log `told`; rules apply to later jobs."""

@@ -22,13 +22,6 @@ from core.words import Words
 
 words = Words(__file__)
 
-LABEL = LABELS | {"steps": "Steps", "repeats": "Repeats", "images": "Images per epoch"}
-LIMITS = {
-    "runs": "Runs per person",
-    "epochs": "Epochs per run",
-    "seconds": "Seconds per job",
-}
-
 
 def draw(chosen: Class) -> None:
     """Limits on the left, controls on the right; nothing changes until it is saved."""
@@ -58,7 +51,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
     st.markdown("**What each person may do**")
     values: dict[str, Any] = {}
     with st.grid(columns=2, min_column_width=140):
-        for name, label in LIMITS.items():
+        for name, label in words.table("limits").items():
             values[name] = st.number_input(
                 label,
                 value=getattr(rules, name),
@@ -113,7 +106,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
         "Hidden controls",
         CONTROLS,
         default=rules.hidden,
-        format_func=LABEL.__getitem__,
+        format_func=LABELS.__getitem__,
         placeholder="None",
         key=f"hidden_{suffix}",
     )
@@ -121,7 +114,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
         "Preset or fixed settings",
         SETTINGS,
         default=list(rules.fixed),
-        format_func=LABEL.__getitem__,
+        format_func=LABELS.__getitem__,
         placeholder="None",
         key=f"preset_{suffix}",
     )
@@ -139,7 +132,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
 def _value(suffix: str, name: str, rules: Rules) -> str:
     """Draw a control for a setting; returns the value as in an address."""
     value = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
-    label, key = LABEL[name], f"value_{name}_{suffix}"
+    label, key = LABELS[name], f"value_{name}_{suffix}"
     if isinstance(value, str):
         options = CHOICES.get(name) or hosts.options(value) or [value]
         return str(controls.choice(label, key, options, index=options.index(value)))

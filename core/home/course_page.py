@@ -20,7 +20,6 @@ from core.lessons.speed import rungs_page as rungs
 from core.lessons.speed.climb_result import Climbed
 from core.measure.environment import Machine
 from core.results import training_speed
-from core.store.codec import StoreError
 from core.store.tables import RunSummary
 from core.ui import (
     answers,
@@ -32,7 +31,7 @@ from core.ui import (
     runs,
 )
 from core.ui.course import LESSONS, link
-from core.ui.server import open_pages, store
+from core.ui.server import open_pages
 
 FRESH_SECONDS = 10.0
 STYLE = Path(__file__).with_name("course.css")
@@ -50,10 +49,7 @@ class Records:
 @st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
 def records(machine: Machine) -> Records:
     """The records in the database; empty if it can't be read."""
-    try:
-        all_runs = store().runs.find(address=runs.RUN, hidden=True)
-    except StoreError:
-        return Records()
+    all_runs = runs.stored_runs(limit=None, hidden=True)
     midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     today = sum(
         run.visitor is not None and run.submitted >= midnight.timestamp()

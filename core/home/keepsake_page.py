@@ -65,9 +65,10 @@ def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | No
     said = asked.say(guessed) if asked and guessed not in (None, SHOWN) else ""
     if found is None or not (said or job.owner == who):
         return None
-    title = f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": ")
-    question = asked.question if asked else ""
-    measured = last_measurement.sentence(job, who)
-    names = ("title", "question", "guess", "found", "measured")
-    values = (title, question, said, found.sentence, measured)
-    return dict(zip(names, values, strict=True))
+    return {
+        "title": f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": "),
+        "question": asked.question if asked else "",
+        "guess": said,
+        "found": found.sentence,
+        "measured": last_measurement.sentence(job, who),
+    }

@@ -40,11 +40,6 @@ class Speedup:
         return self.steady and self.winner is not None
 
     @property
-    def confidence(self) -> float:
-        """How often the interval contains the true ratio, by the sign test."""
-        return _confidence(self.n, _left_out(self.n))
-
-    @property
     def winner(self) -> int | None:
         """0 or 1; None if nobody can tell."""
         low, high = self.interval
@@ -152,11 +147,11 @@ def unevenness(seconds: Sequence[float]) -> float:
 def _left_out(n: int) -> int:
     """How many of the outermost pairs at each end can go at CERTAIN confidence."""
     places = range(1, (n + 1) // 2)
-    return max((k for k in places if _confidence(n, k) >= CERTAIN), default=0)
+    return max((k for k in places if confidence(n, k) >= CERTAIN), default=0)
 
 
-def _confidence(n: int, left_out: int) -> float:
-    """The probability that the true median is within the ratios that are left."""
+def confidence(n: int, left_out: int) -> float:
+    """How often the ratios that are left contain the true median: the sign test."""
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 

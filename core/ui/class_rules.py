@@ -23,10 +23,6 @@ def hides(setting: str) -> bool:
     return setting in rules().hidden
 
 
-def hides_all(settings: Iterable[str]) -> bool:
-    return set(settings) <= {*rules().hidden}
-
-
 def holds(settings: Iterable[str]) -> bool:
     """Whether one of the settings is fixed or has a hidden control."""
     return not {*rules().fixed, *rules().hidden}.isdisjoint(settings)
@@ -35,11 +31,6 @@ def holds(settings: Iterable[str]) -> bool:
 def fixed(setting: str) -> Any | None:
     """The fixed value; None if people may choose."""
     return rules().settings.get(setting)
-
-
-def shared(setting: str) -> Any | None:
-    """Like `fixed`, for pages other than Train."""
-    return fixed(setting) if setting in SHARED else None
 
 
 def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:

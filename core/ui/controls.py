@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.classroom.rules import SHARED
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.rows import Row
 from core.ui import class_rules, format
@@ -69,7 +70,8 @@ def number(
 ) -> int:
     """A number field without limits; a class may fix a `setting`, or hide the field."""
     value = st.session_state.get(key, class_rules.at_most(setting, value))
-    if (fixed := class_rules.shared(setting)) is not None:
+    fixed = class_rules.fixed(setting) if setting in SHARED else None
+    if fixed is not None:
         value = st.session_state[key] = fixed
         more["disabled"] = True
     if class_rules.hides(setting):

@@ -149,7 +149,7 @@ def draw(devices: list[str], folded: bool) -> None:
         _number("Epochs", "epochs")
     with batch_size:
         _number("Batch size", "batch_size")
-    if not class_rules.hides_all(MORE):
+    if not all(map(class_rules.hides, MORE)):
         more = st.expander("More settings", key=OPEN, on_change="rerun")
         if more.open:
             with more:
