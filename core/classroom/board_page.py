@@ -110,17 +110,12 @@ def points(standings: Standings) -> list[Point]:
 def chart(standings: Standings) -> None:
     """A point for each person's best run; empty axes until somebody has a run."""
     rules: Rules = standings.opened.rules
-    me, drawn = visitor(), points(standings)
-    rows = [
-        (
-            *point,
-            f"{run.steps:,} steps, {run.seconds:.1f} s",
-            "You" if run.visitor == me else "",
-        )
-        for run, point in zip(standings.best, drawn, strict=True)
-    ]
-    columns = ["who", "cost", "accuracy", "backend", "task", "costs", "mine"]
-    data = pd.DataFrame(rows, columns=columns)
+    drawn, best, me = points(standings), standings.best, visitor()
+    columns = ["who", "cost", "accuracy", "backend", "task"]
+    data = pd.DataFrame(drawn, columns=columns).assign(
+        costs=[f"{run.steps:,} steps, {run.seconds:.1f} s" for run in best],
+        mine=["You" if run.visitor == me else "" for run in best],
+    )
     st.vega_lite_chart(
         data,
         axes.scatter(
@@ -132,7 +127,7 @@ def chart(standings: Standings) -> None:
         ),
         height=TALL,
         key="class_scatter",
-        alt=f"Test accuracy and {rules.cost} of {len(rows)} people's best runs",
+        alt=f"Test accuracy and {rules.cost} of {len(best)} people's best runs",
     )
 
 

@@ -1,7 +1,7 @@
 """For the teacher: how the class answered the questions at the lessons' ends."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,6 @@ import streamlit as st
 
 from core.store.tables import Class
 from core.ui import course
-from core.ui.course import Lesson
 from core.ui.questions import Question
 from core.ui.server import store
 
@@ -28,12 +27,10 @@ class Score:
     mistaken: str  # the most frequent wrong answer; empty: there was none
 
 
-def scores(
-    lessons: Iterable[Lesson], given: Mapping[str, Mapping[str, Any]]
-) -> list[Score]:
+def scores(given: Mapping[str, Mapping[str, Any]]) -> list[Score]:
     """All answered questions, the hardest first; `given` is by question and visitor."""
     all_scores = []
-    for lesson in lessons:
+    for lesson in course.LESSONS:
         for question in lesson.questions:
             answers = given.get(question.key, {}).values()
             tries = (question.tries({question.key: answer}) for answer in answers)
@@ -49,7 +46,7 @@ def scores(
 
 
 def of_class(chosen: Class) -> list[Score]:
-    return scores(course.LESSONS, store().answers.of_class(chosen.id, KEYS))
+    return scores(store().answers.of_class(chosen.id, KEYS))
 
 
 def draw(chosen: Class) -> None:

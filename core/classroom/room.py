@@ -220,9 +220,7 @@ class Room(Gate):
         self._teachers.discard(teacher.visitor)
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
-        """A new class, still closed. Raises ExplainedError for a bad name or size."""
-        if not 1 <= size <= 500:
-            raise ExplainedError(words("room.size"))
+        """A new class, still closed. Raises ExplainedError for a bad name."""
         name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
         made = self._classes.create(name, size, rules)
         self.note(teacher, f"made the class {made.name} with {size} seats", made.id)

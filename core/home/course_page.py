@@ -155,10 +155,12 @@ def draw_records(reached: Records) -> None:
     values, notes = {}, {}
     if reached.fastest and reached.samples_per_second:
         values["Fastest run, samples/s"] = f"{reached.samples_per_second:,.0f}"
-        notes["Fastest run, samples/s"] = f"In training: {_how(reached.fastest)}"
+        how = f"{format.brief(reached.fastest)}, on {reached.fastest.device_name}."
+        notes["Fastest run, samples/s"] = f"In training: {how}"
     if reached.best:
         values["Best accuracy"] = f"{reached.best.accuracy:.2%}"
-        notes["Best accuracy"] = _how(reached.best)
+        how = f"{format.brief(reached.best)}, on {reached.best.device_name}."
+        notes["Best accuracy"] = how
     job = last_measurement.newest(race.RaceLab.address)
     if job is not None and (ratio := _accelerator_over_cpu(job.value)):
         values["Accelerator versus CPU"] = ratio
@@ -180,14 +182,3 @@ def _accelerator_over_cpu(result: Race) -> str:
     if guess.made(race.GUESS) is None or not speedup.is_sure:
         return ""
     return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
-
-
-def _how(run: RunSummary) -> str:
-    """The model, task and settings of a run, and its device."""
-    config = run.config
-    assert config is not None
-    return (
-        f"{format.NAMES[config.model]} on {format.NAMES[config.task]}, "
-        f"{format.counted(config.epochs, 'epoch')}, batch {config.batch_size}, "
-        f"on {run.device_name}."
-    )

@@ -21,6 +21,7 @@ from core.errors import ExplainedError
 from core.jobs.job import Job, Work
 from core.jobs.queue import Queue
 from core.watch import Wish
+from core.words import Words
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
@@ -29,14 +30,7 @@ KINDS = 500  # LRU limit
 LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are similar
 SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
-NO_TURN = (
-    "The worker is busy with other people's requests and didn't answer in time. Try "
-    "again in a moment."
-)
-TOO_MANY = (
-    "You have many requests open at once, perhaps in other tabs. Try again when they "
-    "are done."
-)
+words = Words(__file__)
 
 
 @dataclass(frozen=True)
@@ -261,14 +255,14 @@ class Questions:
         deadline = time.monotonic() + seconds
         with self._lock:
             if self._open[owner] >= OPEN_QUESTIONS:
-                raise ExplainedError(TOO_MANY)
+                raise ExplainedError(words("questions.too_many"))
             self._open[owner] += 1
             own = self._own.setdefault(owner, threading.Semaphore(self._of_one))
         try:
             with ExitStack() as turns:
                 for gate in (own, self._of_all):
                     if not gate.acquire(timeout=max(0, deadline - time.monotonic())):
-                        raise ExplainedError(NO_TURN)
+                        raise ExplainedError(words("questions.no_turn"))
                     turns.callback(gate.release)
                 yield
         finally:

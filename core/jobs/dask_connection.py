@@ -26,6 +26,7 @@ from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
 from core.measure.environment import Machine
 from core.watch import Wish
+from core.words import Words
 
 logger = logging.getLogger(__name__)
 # Dask logs a traceback for each connection that ends, even if it was meant to.
@@ -38,32 +39,16 @@ RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
 DEAF_SECONDS = 30.0  # a canceled job that runs on for longer ends with its worker
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
-LOST_WORKER = (
-    "The worker process ended during the job: something killed it, or the machine ran "
-    "out of memory. A new worker is starting. Try again, perhaps with a smaller batch."
-)
-LOST_CLUSTER = (
-    "The worker processes have ended and are restarting. Start the run again."
-)
-LOST_SCHEDULER = (
-    "The connection to the workers broke, and their current work was lost. Once the "
-    "app has reconnected, start the run again."
-)
-AWAY = "The workers aren't responding right now. The app keeps trying to connect."
-NO_WORKER = (
-    "No worker took this job. The reason is in the server's log. To start new "
-    "workers, restart the app."
-)
-NO_WORKER_ELSEWHERE = (
-    "No worker took this job: no suitable worker is connected to the scheduler. "
-    "Start a worker as docs/how-it-works.md describes, and then start the run again."
-)
-SHARED = "Another app is using the workers. Your job will start when one is free."
-HOST_AWAY = "The machine {} has no worker right now. The run will wait a while for one."
-NO_HOST = (
-    "The machine {} has no workers. Choose another machine, or Any, and start the run "
-    "again."
-)
+words = Words(__file__)
+LOST_WORKER = words("workers.lost_worker")
+LOST_CLUSTER = words("workers.lost_cluster")
+LOST_SCHEDULER = words("workers.lost_scheduler")
+AWAY = words("workers.away")
+NO_WORKER = words("workers.no_worker")
+NO_WORKER_ELSEWHERE = words("workers.no_worker_elsewhere")
+SHARED = words("workers.shared")
+HOST_AWAY = words("workers.host_away")
+NO_HOST = words("workers.no_host")
 
 
 def in_background(work: Callable[..., object], *arguments: Any) -> None:

@@ -11,15 +11,13 @@ from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
-from core.words import capitalized
+from core.words import Words, capitalized
 
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
 Z = 1.96  # for a 95% interval
+words = Words(__file__)
+APART = words("apart")
 UNTIMED = "Runs on the simulated accelerator are not timed."
-# Compare takes turns; runs that somebody starts one after the other can't.
-APART = (
-    "The runs took place at different times, so other work may have slowed one of them."
-)
 
 
 def level(runs: Sequence[Run]) -> float | None:
@@ -111,7 +109,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
     others = [run for run in others if called[run.id] != called[best.id]]
-    cost = _cost(best)
+    assert best.result is not None
+    cost = f"{_reached(best)} in {format.duration(best.result.seconds)}"
     diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
@@ -120,9 +119,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         faster, more, better = f"the fastest of these {count}", "the most", "the best"
     goal, winner, when = level(finished), None, ""
     to = f"to reach {goal:.0%}" if goal else "in all"
-    speed = (
-        "The settings are the same, so any difference in time comes from the machine."
-    )
+    speed = words("same")
     if ahead := lead(finished):
         first, next_one, gain = ahead
         one, two = called[first.id], called[next_one.id]
@@ -160,11 +157,6 @@ def _taken(*seconds: float) -> str:
 def _quality(run: Run) -> float:
     last = run.history[-1]
     return (last.test_r2 if last.test_accuracy is None else last.test_accuracy) or 0.0
-
-
-def _cost(run: Run) -> str:
-    assert run.result is not None
-    return f"{_reached(run)} in {format.duration(run.result.seconds)}"
 
 
 def _reached(run: Run) -> str:

@@ -63,9 +63,7 @@ def _label(run: RunSummary) -> str:
     if owner == visitor():
         name = f"Run {runs.number(run.id, owner)}"
     return (
-        f"{name} · {format.NAMES[run.model]} on {format.NAMES[run.task]}, "
-        f"{format.counted(run.epochs, 'epoch')}, "
-        f"batch {run.batch_size}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
+        f"{name} · {format.brief(run)}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
         f"{' · simulated' * run.is_simulated}"
         f"{f' · {format.STEERED}' if run.changes else ''}"
     )

@@ -14,7 +14,9 @@ from core.classroom.rules import SHARED
 from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.rows import Row
 from core.ui import class_rules, format
+from core.words import Words
 
+words = Words(__file__)
 MOST = 10**9  # no number here needs to be higher
 WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
 
@@ -53,10 +55,7 @@ def task(key: str, has_data: bool, **more: Any) -> str:
 
 
 def model(key: str, **more: Any) -> str:
-    help = (
-        "The ANN is a small, fully connected network. The CNN is a convolutional "
-        "network: it gets more images right, but takes longer."
-    )
+    help = words("controls.model")
     return choice("Model", key, IMAGE_MODELS, "model", help=help, **more)
 
 

@@ -59,6 +59,12 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
     ]
 
 
+def brief(run: Any) -> str:
+    """A run or its settings: "CNN on Sprites, 3 epochs, batch 64"."""
+    epochs = counted(run.epochs, "epoch")
+    return f"{NAMES[run.model]} on {NAMES[run.task]}, {epochs}, batch {run.batch_size}"
+
+
 def run_line(config: RunConfig) -> str:
     """Text such as "Sprites · ANN · batch 64 · 30 epochs"."""
     told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]

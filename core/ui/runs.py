@@ -21,12 +21,10 @@ from core.store.runs import rates
 from core.store.tables import RunSummary
 from core.ui import format
 from core.ui.server import engine, room, store, visitor
+from core.words import Words
 
 RUN = "core.training:run"  # the function that training jobs call
-UNKNOWN = (
-    "No run here has that link. Either the link is incomplete, or the owner deleted "
-    "the run."
-)
+words = Words(__file__)
 LOOKED_BACK = 12  # earlier runs that are read to find some with losses
 OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
 # Charts draw Arrow tables: Streamlit sends these as they are, in a hundredth of the
@@ -170,7 +168,7 @@ def why_none(job_id: str) -> str:
         engine().job(job_id)
     except StoreError as error:
         return str(error)
-    return UNKNOWN
+    return words("runs.unknown")
 
 
 @lru_cache(maxsize=256)  # so that everybody who watches a run shares its curve

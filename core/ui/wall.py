@@ -78,11 +78,8 @@ def show(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> None:
-    show_png(png(montage(images, palette(), zoom, columns)), alt, width)
-
-
-def show_png(file: bytes, alt: str, width: Width = "stretch") -> None:
-    """Draw a `png` unchanged; Streamlit would turn an array into a JPEG."""
+    # Streamlit would turn an array into a JPEG.
+    file = png(montage(images, palette(), zoom, columns))
     st.image(file, alt=alt, width=width, output_format="PNG")
 
 

@@ -9,10 +9,10 @@ def test_the_first_try_counts_and_the_hardest_comes_first():
         first.key: {"a": [wrong, first.right], "b": [wrong], "c": [first.right]},
         second.key: {"a": [second.right], "b": second.right},  # a format of earlier
     }
-    hard, easy = scores(LESSONS, given)
+    hard, easy = scores(given)
     assert (hard.question, hard.right, hard.answered) == (first, 1, 3)
     assert hard.mistaken == wrong
     assert (easy.question, easy.right, easy.answered) == (second, 2, 2)
     assert easy.mistaken == ""
-    assert scores(LESSONS, {}) == []
+    assert scores({}) == []
     assert {first.key, second.key} <= set(KEYS)

@@ -90,7 +90,7 @@ def shown_wide() -> None:
 
     from core.ui import wall
 
-    wall.show_png(wall.png(np.zeros((20, wall.WIDEST, 3), np.uint8)), "wide")
+    wall.show(np.zeros((25, 28, 28), np.uint8), "wide", columns=25)
 
 
 def test_the_browser_gets_a_png():

@@ -105,7 +105,8 @@ def _moves() -> None:
 
 
 def _try_batches() -> None:
-    _try("Train in both orders", "try_orders", _orders)
+    both = "Train in both orders"
+    _try(both, "try_orders", lambda: st.markdown(words("code.orders", **orders())))
     st.markdown(words("code.larger"))
     _try("Try three batch sizes", "try_sizes", _sizes)
     st.markdown(words("code.further"))
@@ -114,7 +115,7 @@ def _try_batches() -> None:
         link(page("Mistakes"))
 
 
-def _try(label: str, key: str, draw: Callable[[], None]) -> None:
+def _try(label: str, key: str, draw: Callable[[], object]) -> None:
     """Draw once the button has been pressed, until the learner leaves the page."""
     pressed = f"{key}_was_pressed"
     if st.button(label, key=key, icon=":material/play_arrow:"):
@@ -124,20 +125,11 @@ def _try(label: str, key: str, draw: Callable[[], None]) -> None:
             draw()
 
 
-def _orders() -> None:
-    st.markdown(words("code.orders", **orders()))
-
-
 def _sizes() -> None:
     epochs = sizes()
     many, whole = epochs[0][0], epochs[-1][0]
-    st.markdown(
-        "We just trained for one epoch on the sprites with each batch size. After "
-        f"{many.steps:,} steps, the model gets **{many.accuracy:.0%}** of the test "
-        f"images right. After {format.counted(whole.steps, 'step')} with all "
-        f"{whole.batch_size:,} images at once, it reaches **{whole.accuracy:.0%}**. "
-        "With larger batches, raise the learning rate or train for more epochs."
-    )
+    few = format.counted(whole.steps, "step")
+    st.markdown(words("code.sizes_found", many=many, whole=whole, few=few))
     columns = ("Batch size", "Steps", "Images/s", "Peak memory", "Accuracy")
     rows = (
         (
@@ -164,12 +156,12 @@ def _textbook(task: str) -> None:
     st.markdown(words("code.textbook"))
     st.code(_textbook_script(task), line_numbers=True)
     st.markdown(words("code.differs"))
-    _try("Run it here", f"try_textbook_{task}", partial(_draw_output, task))
 
+    def run() -> None:
+        st.markdown(words("code.printed"))
+        st.code(textbook_output[task](), language=None)
 
-def _draw_output(task: str) -> None:
-    st.markdown(words("code.printed"))
-    st.code(textbook_output[task](), language=None)
+    _try("Run it here", f"try_textbook_{task}", run)
 
 
 def _one_kind() -> None:

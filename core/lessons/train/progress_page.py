@@ -253,9 +253,7 @@ def status(current: Run) -> tuple[str, float]:
         if not result.config.has_images:
             return fit_page.in_words(result), 1.0
         if job.owner != visitor() and st.query_params.get("run") != current.id:
-            quality = format.quality(result)
-            text = f"In its idle time, the server trained a model. It gets {quality} of"
-            return f"{text} the test images right.", 1.0
+            return words("idle", quality=format.quality(result)), 1.0
         return (
             f"**{result.test_accuracy:.2%} of the test images are classified "
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."
@@ -354,17 +352,13 @@ def finding(before: Run, now: Run) -> str:
         names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
     one, other = names
     if not now.job.ended and comparison.same_work(before, now):
-        return (
-            f"{now.name} has the same settings as {one}, so their times should match."
-        )
+        return words("figures.same", now=now.name, before=one)
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {other} need fewer seconds than {one} {to}?**"
     if before.result is None or now.result is None:
-        return (
-            f"**{before.name} and {now.name.lower()} can't be compared, because "
-            "one of them didn't finish.**"
-        )
+        both = {"before": before.name, "now": now.name.lower()}
+        return words("figures.unfinished", **both)
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
         return text
@@ -513,12 +507,8 @@ def _epochs(drawn: Sequence[Run]) -> None:
             key=key,
             alt=f"{title} on training and test {samples} after each epoch",
         )
-    text = (
-        f"The thick line with dots is for all test {samples}, and the thin line is for "
-        f"{trained} training {samples}. Time spent on evaluation isn't counted."
-    )
-    people = " The gray lines show how well people and a small CNN do on this data."
-    st.caption(text + people * references)
+    text = words("figures.epochs", samples=samples, trained=trained)
+    st.caption(text + f" {words('figures.references')}" * references)
 
 
 # Traffic between host and simulated accelerator in each step
