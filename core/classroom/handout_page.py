@@ -35,25 +35,14 @@ SETTINGS = ("model", "batch_size", "epochs", "learning_rate", "schedule")
 def draw(chosen: Class) -> None:
     st.subheader("Downloads")
     with st.container(horizontal=True):
-        controls.download(
-            "Runs (CSV)",
-            partial(table, chosen),
-            file_name(chosen, "runs", "csv"),
-            "class_csv",
-        )
-        controls.download(
-            "Answers (CSV)",
-            partial(answers_table, chosen),
-            file_name(chosen, "answers", "csv"),
-            "class_answers",
-        )
-        controls.download(
-            "Handout (HTML)",
-            lambda: page(**handout(chosen)),
-            file_name(chosen, "handout", "html"),
-            "class_handout",
-            icon=":material/print:",
-        )
+        for label, write, ending, key, icon in (
+            ("Runs (CSV)", table, "runs.csv", "class_csv", "download"),
+            ("Answers (CSV)", answers, "answers.csv", "class_answers", "download"),
+            ("Handout (HTML)", handout_page, "handout.html", "class_handout", "print"),
+        ):
+            name = f"{chosen.name.rstrip('.')} {date.today()} {ending}"
+            icon = f":material/{icon}:"
+            controls.download(label, partial(write, chosen), name, key, icon=icon)
     st.markdown(words("handout.what"))
     st.subheader("Delete the class")
     st.markdown(words("handout.deleted"))
@@ -77,17 +66,12 @@ def draw(chosen: Class) -> None:
             sure(text, "Delete", room().delete, chosen.id, engine().forget)
 
 
-def file_name(chosen: Class, content: str, kind: str) -> str:
-    """Text such as "Room 2 2026-11-24 runs.csv"."""
-    return f"{chosen.name.rstrip('.')} {date.today()} {content}.{kind}"
-
-
 def table(chosen: Class) -> str:
     """CSV: a row for each run, with its student's name."""
     return export.runs_csv(all_runs(chosen), room().names(chosen.id))
 
 
-def answers_table(chosen: Class) -> str:
+def answers(chosen: Class) -> str:
     """CSV: a row for each guess, and for each answer to a lesson's question."""
     people = room().names(chosen.id)
     asked = {guess.key: guess.title for guess in guesses.GUESSES}
@@ -105,6 +89,10 @@ def answers_table(chosen: Class) -> str:
     return export.csv_text(
         ("student", "question", "first", "last", "first_right"), rows
     )
+
+
+def handout_page(chosen: Class) -> str:
+    return page(**handout(chosen))
 
 
 def handout(chosen: Class) -> dict[str, Any]:

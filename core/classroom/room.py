@@ -208,7 +208,9 @@ class Room(Gate):
                 self._classes.count_outside(opened.id, begun + 1)
 
     def steer(self, owner: str, wish: Wish) -> None:
-        self.rules_for(owner).check_rate(wish.learning_rate)
+        rate, rules = wish.learning_rate, self.rules_for(owner)
+        if rate is not None and (why := rules.refusal("learning_rate", rate)):
+            raise ExplainedError(why)
 
     # What teachers do: all of it is logged. Raises StoreError if it isn't possible now
 
@@ -308,11 +310,11 @@ class Room(Gate):
             if self.on_board and self.on_board.id == gone.id:
                 self.on_board, self._members = None, {}  # so that no run is added to it
         runs = self._classes.runs(gone.id)
-        for run_id, owner in runs.items():
-            forget(owner, [run_id])
+        for run in runs:
+            forget(run.visitor or "", [run.id])
         self._classes.delete(gone.id)
-        for run_id, owner in runs.items():  # again: a page may have loaded them
-            forget(owner, [run_id])
+        for run in runs:  # again: a page may have loaded them
+            forget(run.visitor or "", [run.id])
         told = f"deleted the class {gone.name} and {len(runs)} runs"
         self._classes.write_down(who, told)
 

@@ -122,11 +122,6 @@ class Rules:
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
 
-    def check_rate(self, rate: float | None) -> None:
-        """Raise ExplainedError if a running job may not change to this rate."""
-        if rate is not None and (why := self.refusal("learning_rate", rate)):
-            raise ExplainedError(why)
-
 
 NONE = Rules()  # checked once: a page asks for the rules some twenty times
 

@@ -46,12 +46,8 @@ class Classes(Rows):
             query = query.where(Act.class_id == class_id)
         return self.read(query)
 
-    def runs(self, class_id: str) -> dict[str, str]:
-        """The ids of a class's runs, with the visitor of each."""
-        query = select(RunSummary.id, RunSummary.visitor)
-        with self.database.read() as session:
-            rows = session.execute(query.where(RunSummary.class_id == class_id))
-            return {row.id: row.visitor for row in rows}
+    def runs(self, class_id: str) -> list[RunSummary]:
+        return self.read(select(RunSummary).where(RunSummary.class_id == class_id))
 
     # Changes; making one twice does no harm
 

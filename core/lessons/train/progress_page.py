@@ -10,7 +10,7 @@ from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
 from core.lessons.train import fit_page
 from core.lessons.train import steer_page as steer
-from core.results import Crossing, Traffic, training_speed
+from core.results import Crossing, training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import loss_chart as charts
 from core.serving.streamlit_patches import give_back_turn
@@ -515,9 +515,8 @@ def _epochs(drawn: Sequence[Run]) -> None:
 
 
 def _traffic(run: Run) -> None:
-    traffic: Traffic | None = None
-    if (told := run.result or run.latest) is not None:
-        traffic = told.traffic
+    told = run.result or run.latest
+    traffic = told.traffic if told else None
     if traffic is None:
         return
     text, crossings = words.table("traffic"), traffic.crossings
