@@ -11,18 +11,17 @@ import streamlit as st
 
 from core.classroom.sign_in_page import button
 from core.lessons.compare import race_page as race
-from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
-from core.lessons.compare.race_result import Race
-from core.lessons.compare.timing_pitfalls_result import TimingLab
+from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.device.parallel_page import Parallel
 from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import apart, spanned
+from core.measure.speedup import apart, times
 from core.store.tables import Class
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
+from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import room, store
 from core.words import Words
@@ -48,24 +47,17 @@ class Guess:
         return ((), result[1]) if len(result[0]) >= UNDECIDED else result
 
 
-def _one_core(result: Multiplications) -> Measured:
+def _of_lab(key: str, lab: type[Lab], figure: Callable[[Any], str]) -> Guess:
+    def read(result: Any) -> Measured:
+        found = lab().finding(result)
+        return (found.right, f"{figure(result)}×") if found and found.right else None
+
+    return Guess(key, words.table("guesses.titles")[key], lab.address, read)
+
+
+def _one_core(result: Multiplications) -> str:
     ways = result.readings(AT_ONCE)
-    by = apart(ways["Python loop"], ways["One core"]).by
-    return Parallel().finding(result).right, f"{by}×"
-
-
-def _race(result: Race) -> Measured:
-    speedup = result.speedup()
-    if speedup is None:
-        return None
-    first, second = (candidate.name for candidate in result.candidates)
-    return speedup.answers(first, guess.CLOSE, second), f"{speedup.of_winner.by}×"
-
-
-def _first_call(result: TimingLab) -> Measured:
-    first = result.first_call
-    right = spanned(timing_pitfalls.GUESSES, (2, 10), *first.interval)
-    return right, f"{format.times(first.ratio)}×"
+    return apart(ways["Python loop"], ways["One core"]).by
 
 
 def _rung(name: str) -> Callable[[Climbed], Measured]:
@@ -73,26 +65,16 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
         rungs = measured_rungs(climbed.results)
         result = rungs.get(name)
         gain = result and result.gain(rungs.get(result.base))
-        return (answers(gain), f"{format.times(gain.ratio)}×") if gain else None
+        return (answers(gain), f"{times(gain.ratio)}×") if gain else None
 
     return read
 
 
 CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
-    Guess(
-        "multiply_guess",
-        "Device: how much faster is one core than a Python loop?",
-        Parallel.address,
-        _one_core,
-    ),
-    Guess(race.GUESS, "Compare: which one wins the race?", race.RaceLab.address, _race),
-    Guess(
-        "timing_guess",
-        "Compare: how long does the first call take?",
-        timing_pitfalls.TimingPitfalls.address,
-        _first_call,
-    ),
+    _of_lab("multiply_guess", Parallel, _one_core),
+    _of_lab(race.GUESS, race.RaceLab, lambda result: result.speedup().of_winner.by),
+    _of_lab("timing_guess", TimingPitfalls, lambda lab: times(lab.first_call.ratio)),
     *(
         Guess(f"guess_{rung.name}", f"Speed: {rung.title}", CLIMB, _rung(rung.name))
         for rung in RUNGS[1:]
