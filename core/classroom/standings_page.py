@@ -59,7 +59,7 @@ def bests(
         run
         for run in runs
         if run.visitor in names and not run.changes
-        if run.accuracy is not None and run.seconds is not None
+        if run.accuracy is not None and run.seconds is not None and run.steps
     ]
     counted.sort(key=lambda run: (rules.worth(run), -run.seq), reverse=True)
     best: dict[tuple[str, str], RunSummary] = {}

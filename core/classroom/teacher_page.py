@@ -201,8 +201,8 @@ def _table(
     pages = open_pages()
     figures.table(
         (
-            (name, pages.get(who, "away"), count[who], scores.get(who, ""))
-            for who, name in sorted(names.items(), key=lambda each: each[0] not in why)
+            (names[who], pages.get(who, "away"), count[who], scores.get(who, ""))
+            for who in sorted(names, key=lambda who: who not in why)
         ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
