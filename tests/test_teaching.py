@@ -41,7 +41,7 @@ def labels(title: str) -> str:
     files = [ROOT / TITLES[title], ROOT / "course.toml"]
     for place in (*folder, *SHARED):
         files += (ROOT / "core" / place).rglob("*.*")
-    files += [ROOT / "core/config.py"]
+    files += [ROOT / "core/words.toml"]
     files += [ROOT / "mistakes.toml"] if title == "Mistakes" else []
     return "\n".join(text for file in files for text in texts(file)).replace("`", "")
 
