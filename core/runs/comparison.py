@@ -91,7 +91,7 @@ def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
     """Which of `answers`, one per run, fit as a guess at the fastest; else `same`."""
     named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
-        return (same,)
+        return (same,) * (len(ranking(runs)) > 1)
     first, following, gain = ahead
     return gain.answers(named[following.id], same, named[first.id])
 

@@ -20,7 +20,7 @@ from tests.e2e.walk import (
 pytestmark = pytest.mark.browser
 
 CUT = """() => [...document.querySelectorAll(
-  ".stSelectbox input, .stSelectbox [data-baseweb=select] div, button p, label p"
+  ".stSelectbox :is(input, [data-baseweb=select] div), :is(button, label, .stMain a) p"
 )].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1)
   .map((e) => e.innerText || e.value)"""
 
@@ -57,7 +57,7 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
 
 
 @pytest.mark.parametrize("width", [390, 660, 800, 1000, 1280])
-def test_no_control_of_train_is_cut(visitor, width):
+def test_no_control_is_cut(visitor, server, width):
     size = {"width": width, "height": 900}
     page = ready(visitor("Train?device=sim", viewport=size))
     page.get_by_text("More settings", exact=True).click()
@@ -66,6 +66,10 @@ def test_no_control_of_train_is_cut(visitor, width):
     box = key(page, "start_training").bounding_box()
     assert box is not None
     assert box["height"] < 50  # one line
+    for address in ("", "Mistakes"):
+        page.goto(f"{server.url}/{address}")
+        expect(page.locator("h1")).to_be_visible()
+        assert cut(ready(page)) == []
 
 
 def shift(context: BrowserContext, address: str) -> float:

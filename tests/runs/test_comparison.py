@@ -103,6 +103,7 @@ def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     assert lost.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
     assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
     assert finding(lost) == "**Run 2 diverged.**"
+    assert comparison.fitting([good, lost], "12", "same") == ()
 
 
 @pytest.mark.parametrize(("images", "close"), [(1_000_000, False), (10_000, True)])

@@ -232,7 +232,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
     dashed = line.mark_line(
         color=colors.text, strokeWidth=2, strokeDash=[5, 3], aria=False
     )
-    squares, texts = cells.layer
+    squares, texts = (layer.properties(data=LATER) for layer in cells.layer)
     hatching = tie.mark_rule(color=colors.quiet, opacity=0.35, aria=False)
     return alt.layer(
         blank.mark_rect(opacity=0.35, aria=False).encode(color=shade, **edges),

@@ -124,6 +124,7 @@ def listed(chosen: Mistake | None) -> None:
             placeholder="Choose one",
             on_change=_open,
             args=(key, now),
+            width=420,  # pixels; on a phone, the list is below the choice of a kind
         )
 
 
