@@ -131,10 +131,13 @@ def _close(teacher: Teacher, class_id: str) -> None:
 
 def students(chosen: Class) -> None:
     """Who is stuck, what runs, and who waits; updated while the class is open."""
+    before = room().names(chosen.id)
 
     @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
     def live() -> None:
         names, jobs, class_runs = room().names(chosen.id), queue(), all_runs(chosen)
+        if names != before:
+            st.rerun()  # the list of persons below is drawn only once
         why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:

@@ -210,10 +210,8 @@ def _onward(shown: Run) -> None:
         ):
             st.switch_page(page("Device").file)
         query = {"run": shown.id}
-        chart, check = ":material/show_chart:", ":material/fact_check:"
-        link(page("Train"), "See the whole run", icon=chart, query_params=query)
-        evaluate = page("Evaluate")
-        link(evaluate, "See its mistakes", icon=check, query_params=query)
+        link(page("Train"), "See the whole run", query_params=query)
+        link(page("Evaluate"), "See its mistakes", query_params=query)
 
 
 def _buttons(own: Job | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.classroom.rules import SHARED, Rules
-from core.config import LABELS, MODELS_FOR, RECIPES, SIMULATED
+from core.config import CRITERIA_FOR, LABELS, MODELS_FOR, RECIPES, SIMULATED
 from core.jobs.admission import spoken
 from core.measure.environment import Machine
 from core.ui import format
@@ -44,10 +44,12 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a training run, changed where the class asks for others."""
     held = rules()
     settings = {**given, **held.settings}
-    fit = MODELS_FOR[settings["task"]]
-    if not held.allows("model", settings.get("model", fit[0])):
-        model = next((name for name in fit if held.allows("model", name)), fit[0])
-        settings |= {"model": model} | RECIPES[model] | held.settings
+    models, criteria = (of[settings["task"]] for of in (MODELS_FOR, CRITERIA_FOR))
+    if settings.get("criterion", criteria[0]) not in criteria:
+        settings["criterion"] = criteria[0]
+    fit = among("model", models)
+    if settings.get("model", models[0]) not in fit:
+        settings |= RECIPES[fit[0]] | held.settings | {"model": fit[0]}
     if not held.allows("device", settings.get("device", "auto")):
         machine = engine().machine()
         names = [device.device for device in machine.devices] if machine else []

@@ -12,6 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.classroom.rules import SHARED
 from core.config import IMAGE_MODELS, IMAGE_TASKS
+from core.errors import ExplainedError
 from core.measure.rows import Row
 from core.ui import class_rules, format
 from core.words import Words
@@ -88,10 +89,10 @@ def number(
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """Show a ValueError in `place`: until it is fixed, nothing can start."""
+    """Show in `place` what is wrong: until that is fixed, nothing can start."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, ExplainedError) as error:
         place.warning(
             f"{error} You can't start until you fix this.", icon=":material/info:"
         )

@@ -120,6 +120,7 @@ def test_a_lesson(school, person, tmp_path):
     expect(teacher.get_by_text("8 have joined. Nobody is stuck.")).to_be_visible(
         timeout=SLOW
     )
+    expect(teacher.get_by_text("Rename or remove somebody")).to_be_visible()
     teacher.get_by_role("tab", name="Afterward").click()
     with teacher.expect_download() as file:
         key(teacher, "class_csv").click()

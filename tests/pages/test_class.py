@@ -1,5 +1,6 @@
 """Class: join it, see everybody's best and one's own place; what goes wrong."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -189,8 +190,22 @@ def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value
     at = open_page("pages/3_Train.py")
     at.session_state[setting] = value
     at.button(key="start_training").click().run()
-    assert why in said(at)
+    assert re.search(f"{why}.* Nothing was started.", said(at))
+    assert re.search(f"{why}.* You can't start until you fix this.", said(at))
+    assert at.button(key="start_training").disabled
     assert engine.going_on(me(at)) == []
+
+
+@pytest.mark.parametrize("fixed", [{"task": "regression"}, {"model": "ann"}])
+def test_a_fixed_task_or_model_leaves_controls_that_fit_each_other(opened, fixed):
+    opened(fixed=fixed)
+    at = open_page("pages/3_Train.py")
+    if "task" not in fixed:
+        at.selectbox(key="task").set_value("regression")
+    at.run()
+    assert not at.exception
+    assert at.session_state["model"] == "simple"
+    assert at.button(key="start_training").disabled == ("model" in fixed)
 
 
 def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):

@@ -43,7 +43,8 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
         use(config)
         state.task_is_default = "task" not in query
     if state.get("task_is_default"):
-        state.task = RunConfig.task if has_data else "sprites"
+        default = RunConfig.task if has_data else "sprites"
+        state.task = class_rules.fixed("task") or default
     if state.get("held") != (rules := class_rules.rules()):  # a class opened or changed
         state.held = rules
         _fit()
@@ -103,7 +104,8 @@ def chosen() -> RunConfig:
 def startable() -> bool:
     """Whether a run can have the settings on screen; if not, show why."""
     with controls.startable(st.container()):
-        return bool(chosen())
+        class_rules.rules().check(runs.RUN, (chosen(),))
+        return True
     return False
 
 
