@@ -45,6 +45,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     for forgotten in model_to_page.MOVES:
         at.toggle(key=f"forget_{forgotten}").set_value(True).run()
         assert "wrapper_SIM_" in texts(at.error)
+        assert "`target` is the labels" in texts(at.markdown)
         assert "wrapper_CUDA_" in texts(at.markdown)
         at.toggle(key=f"forget_{forgotten}").set_value(False).run()
     open_tab(at, "Move a model")
@@ -52,6 +53,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     assert metrics(at)["Tensors moved"] == "6 of 6"
     assert metrics(at)["On the device before"] == "0 B"
     assert "**6 copies**, 438 kB in all." in texts(at.markdown)
+    assert "blocks of 512 bytes" in texts(at.markdown)
     assert "takes **" not in texts(at.markdown)
     open_tab(at, "In place, or a copy?")
     (table,) = (each.value for each in at.table if "AdamW" in each.value)
@@ -62,6 +64,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     ]
     open_tab(at, "What a transfer costs")
     assert "the host keeps working during the copy" in texts(at.markdown)
+    assert "synchronize the device before you read" in texts(at.markdown)
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():

@@ -65,23 +65,24 @@ def draw(model: str, device: str) -> None:
     outline = simulated.outline("move", device=device)
     with outline, explained("The model was not moved"):
         move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
-        left, right = st.columns([6, 4])
+        left, right = st.columns([7, 3])
         with right:
             weight(move)
             if move.crossed:
-                st.markdown(transfers_page.in_words(move.crossed))
+                said = transfers_page.in_words(move.crossed)
+                st.markdown(f"{said} {words('move.blocks')}")
             else:
                 panel.follow(lambda job: time(job, move))
         with left:
             figures.table(
                 [
                     (
-                        *(tensor.name, tensor.before, tensor.after, tensor.bytes),
-                        *(format.shape(tensor.shape), tensor.dtype, tensor.kind),
+                        *(tensor.name, tensor.kind, tensor.before, tensor.after),
+                        *(tensor.bytes, format.shape(tensor.shape), tensor.dtype),
                     )
                     for tensor in move.tensors
                 ],
-                ["Name", "Before", "After", "Bytes", "Shape", "dtype", "Kind"],
+                ["Name", "Kind", "Before", "After", "Bytes", "Shape", "dtype"],
                 "Every parameter and buffer with its device before and after the move",
                 formats={"Bytes": "localized"},
             )
@@ -114,7 +115,7 @@ def weight(move: Move) -> None:
 
 def time(job: Job, move: Move) -> None:
     if not job.ended:
-        slot("The worker is timing the move with a new model for each repeat.")
+        slot("The app is timing the move with a new model for each repeat.")
     timed: MoveTime | None = job.value
     if timed is None:
         return
