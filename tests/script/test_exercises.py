@@ -9,6 +9,9 @@ from core.ui.course import LESSONS
 EXERCISES = load()
 CODE = {title: each.code for title, each in EXERCISES.items()}
 SOLUTION = {title: each.solution for title, each in EXERCISES.items()}
+ANYWHERE = "It loads on one machine only"
+MAPPED = CODE[ANYWHERE].replace('"model.pt"', '"model.pt", map_location="cpu"')
+CHOSEN = '"cuda" if torch.cuda.is_available() else "cpu"'
 pytestmark = pytest.mark.usefixtures("unhurried")
 ALSO_RIGHT = {
     "Device": [
@@ -107,6 +110,10 @@ STILL_WRONG = {
         (CODE["Model"].replace("x.to(device)", "pass"), "Change line 3"),
         (CODE["Model"].replace("x.to(device)", 'x = x.to("cpu")'), "Line 5"),
         (CODE["Model"].replace("x.to(device)", "x = x.cuda()"), "without a GPU"),
+        (
+            "model = Net()\nx = torch.rand(64, 784)\ny = model(x)",
+            "`(64, 10) on cpu` instead of `(64, 10) on cuda:0`",
+        ),
     ],
     "Train": [
         (
@@ -163,6 +170,11 @@ STILL_WRONG = {
             ),
             "not the cross entropy",
         ),
+    ],
+    ANYWHERE: [  # each fix has an answer of its own
+        (CODE[ANYWHERE], "without a GPU: Line 5"),
+        (MAPPED, "without a GPU: Line 9"),
+        (MAPPED.replace('"cuda"', CHOSEN), "with a GPU: Line 13"),
     ],
 }
 FORGED = [  # none of these mends anything
