@@ -76,11 +76,13 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 def _judge(key: str, title: str, how: Mode) -> None:
     text = code_editor.text(key)
-    answers.given().pop(f"{key}_verdict", None)  # of the code before
+    before = answers.given().pop(f"{key}_verdict", None)
     doing, confine = "Running your code", how.kind == "confined"
     verdict: Verdict = run_code(doing, JUDGE, title, text, confine)
     answers.keep(key, text)
     answers.keep(f"{key}_verdict", asdict(verdict))
+    if asdict(verdict) == before:
+        st.caption("Your code ran again, and the result is the same.")
 
 
 def _unjudged(exercise: Exercise, how: Mode) -> None:

@@ -75,6 +75,8 @@ def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
     assert "what is wrong" in texts(check(at, title, exercise.code).info)
     assert "what it printed" in texts(at.code)
     assert code_in(at, number)["marked"] == [2]
+    assert not at.caption
+    assert "the result is the same" in texts(check(at, title, exercise.code).caption)
     assert exercise.right in texts(check(at, title, exercise.solution).success)
     assert not at.exception
     again = opened("exercise", title)
