@@ -63,7 +63,8 @@ def test_all_mistakes_can_be_opened_from_their_page():
 
 def test_the_message_comes_before_the_cause(engine):
     at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
-    wait(engine, engine.jobs(mistakes.FAILURES)[-1].id)
+    slug, job = "numpy_requires_grad", engine.jobs(mistakes.FAILURES)[-1]
+    wait(engine, job.id, lambda job: slug in dict(job.events))  # others may be to come
     at.run()
     why = BY_SLUG["numpy_requires_grad"].why
     assert "requires grad" in texts(at.error)
@@ -90,8 +91,11 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
 
 
 def test_a_silent_mistake_shows_both_figures(engine):
-    at = open_page("pages/4_Mistakes.py")
+    at = open_page("pages/4_Mistakes.py", mistake="list_never_trained")
+    assert BY_SLUG["list_never_trained"].why not in texts(at.markdown)
+    assert not [each for each in at.code if "ModuleList" in each.value]
     make(at, engine, "list_never_trained")
+    assert BY_SLUG["list_never_trained"].why in texts(at.markdown)
     assert [each.value for each in at.metric] == ["650", "109,386"]
     assert "650 broken, 109,386 fixed" in texts(at.markdown)
     assert "torch" in texts(at.caption)
@@ -101,6 +105,7 @@ def test_a_silent_mistake_shows_both_figures(engine):
 def test_a_pasted_error_is_answered_above_its_mistake():
     at = open_page("pages/4_Mistakes.py", mistake="out_of_memory")
     assert opened(at) == "out_of_memory"
+    assert "lets the process use only 256 MiB" in texts(at.markdown)
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
     assert not at.exception
     assert opened(at) == "label_outside_classes"

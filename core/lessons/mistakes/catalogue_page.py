@@ -31,7 +31,7 @@ from core.lessons.mistakes.catalogue import (
 from core.script.rules import RULES
 from core.ui import answers, charts, course, format, guess, playground, simulated
 from core.ui.charts import Chart
-from core.ui.job_panel import JobPanel
+from core.ui.job_panel import JobPanel, slot
 from core.ui.server import engine
 from core.ui.source import body, code_tabs, marked, show, source
 from core.words import Words
@@ -143,7 +143,7 @@ def _slugs(loud: bool) -> list[str]:
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """A loud mistake asks for its line first, unless it is `opened` to be read."""
+    """The learner looks for the mistake first, unless it is `opened` to be read."""
     slug = mistake.slug
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
@@ -151,8 +151,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     _wait_a_moment(panel.job)
     job = panel.job
     run = job.value if job else None
-    told = opened or not mistake.loud or run is not None
-    told = told or st.session_state.get(f"told_{slug}", False)
+    told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
     machine = engine().machine()
     outline: AbstractContextManager
     on_simulated = mistake.broken_on == OTHER and machine and machine.simulates
@@ -174,11 +173,13 @@ def card(mistake: Mistake, opened: bool = False) -> None:
                     args=({f"told_{slug}": True},),
                 )
             kind = "secondary" if opened else "primary"
-            panel.start_button("Run both", (slug,), type=kind)
+            panel.start_button("Run both versions", (slug,), type=kind)
             panel.cancel_button()
         failed = run is not None and run.broken.failure is not None
         if not failed and (run or not opened):
             _message(mistake, run)
+        if mistake.note:
+            st.markdown(mistake.note)
         guessed = _ask_line(mistake, told) if mistake.loud else None
         if run is not None and run.broken.failure is not None:
             _judge_line(mistake, run.broken.failure, guessed)
@@ -201,20 +202,22 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
 
 
 def _raised(mistake: Mistake) -> Failure | None:
-    """The failure on this machine, or None until the lab has run all loud mistakes."""
+    """The failure on this machine, or None until the lab has run the loud mistake."""
     learning = engine().job(learn_messages()) if mistake.loud else None
-    if learning is None or learning.value:
-        return learning.value.get(mistake.slug) if learning else None
+    if learning is None:
+        return None
 
     @st.fragment(run_every=SOON_SECONDS)
     def look_again() -> None:
-        if (now := engine().job(learning.id)) is None or now.ended:
+        now = engine().job(learning.id)
+        if now is None or now.ended or mistake.slug in dict(now.events):
             st.rerun()
-        st.info(words("card.collecting"))
+        slot(words("card.collecting"), len(now.events) / len(_slugs(loud=True)))
 
-    if not learning.ended:
+    found: dict[str, Failure | None] = learning.value or dict(learning.events)
+    if mistake.slug not in found and not learning.ended:
         look_again()
-    return None
+    return found.get(mistake.slug)
 
 
 def _curves(figure: Figure, run: MistakeRun) -> None:
@@ -262,13 +265,13 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
     outcomes = {BROKEN: (run.broken,), FIXED: run.fixed} if run else {}
     halves = (BROKEN, FIXED) if told else (BROKEN,)
     for column, half in zip(st.columns(len(halves)), halves, strict=True):
-        ended = outcomes.get(half, ())
+        ended, address = outcomes.get(half, ()), mistake.address(half.lower())
         with column:
             where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
             st.markdown(f"**{half}**{where}")
             failure = ended[0].failure if ended else None
             st.code(
-                _signed(mistake, half, failure),
+                _signed(mistake, half, failure) if told else body(address),
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
             )
@@ -276,7 +279,7 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
                 _outcome(mistake, half == FIXED, outcome)
             if told and mistake.broken_on != TIMED:
                 playground.button(
-                    mistake.address(half.lower()),
+                    address,
                     simulates=mistake.broken_on != NO_GPU,
                     capacity=mistake.memory_bytes or Request.capacity,
                 )
@@ -319,11 +322,8 @@ def _failure(failure: Failure, fixed: bool) -> None:
 
 
 def _remarks(mistake: Mistake, run: MistakeRun) -> None:
-    remarks = [mistake.note]
-    if run.broken.device in ("cpu", SIMULATED):
-        remarks.append(mistake.without_accelerator)
-    if any(remarks):
-        st.markdown(" ".join(filter(None, remarks)))
+    if mistake.without_accelerator and run.broken.device in ("cpu", SIMULATED):
+        st.markdown(mistake.without_accelerator)
     st.caption(f"Run on {format.provenance(run.environment)}.")
 
 

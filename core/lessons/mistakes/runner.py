@@ -34,6 +34,7 @@ from core.lessons.mistakes.catalogue import (
 )
 from core.lessons.mistakes.examples import fixtures
 from core.sim import memory
+from core.watch import UNWATCHED, Watch
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
@@ -51,12 +52,15 @@ def run(slug: str) -> MistakeRun:
     return MistakeRun(slug, broken, (fixed,), replace(environment, threads=1))
 
 
-def failures() -> dict[str, Failure]:
+def failures(watch: Watch = UNWATCHED) -> dict[str, Failure | None]:
     """What each loud mistake raises on this machine, by its slug."""
     sandbox.warm_up()
-    loud = [each for each in MISTAKES if each.loud and possible(each)]
-    ends = [half("broken", each, place(each.broken_on)).failure for each in loud]
-    return {each.slug: end for each, end in zip(loud, ends, strict=True) if end}
+    found = {}
+    for each in filter(possible, MISTAKES):
+        if each.loud:
+            found[each.slug] = half("broken", each, place(each.broken_on)).failure
+            watch.report((each.slug, found[each.slug]))
+    return found
 
 
 def possible(mistake: Mistake) -> bool:
