@@ -149,6 +149,7 @@ def _invitation(shown: Run | None) -> None:
     ran = None if shown.diverged else shown.result
     if ran and (seconds := ran.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
+        text += " with evaluation"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     steer_page.draw(shown)

@@ -110,7 +110,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     best, *others = sorted(finished, key=_quality, reverse=True)
     others = [run for run in others if called[run.id] != called[best.id]]
     assert best.result is not None
-    cost = f"{_reached(best)} in {format.duration(best.result.seconds)}"
+    cost = f"{_reached(best)} in {format.duration(best.result.seconds)} with evaluation"
     diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
         return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"

@@ -47,12 +47,17 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """Each run's values of the settings that differ, or its model if none do."""
-    differing = [
-        field.name
-        for field in fields(RunConfig)
-        if len({getattr(config, field.name) for config in configs}) > 1
-    ]
+    """Each run's values of the settings that differ, or its model if none do.
+
+    The settings that tell most runs apart come first, since a table may cut the text.
+    """
+    names = (field.name for field in fields(RunConfig))
+    values = {
+        name: len({getattr(config, name) for config in configs}) for name in names
+    }
+    differing = sorted(
+        filter(lambda n: values[n] > 1, values), key=lambda n: -values[n]
+    )
     return [
         ", ".join(setting(config, field) for field in differing) or NAMES[config.model]
         for config in configs

@@ -21,8 +21,8 @@ def finding(*runs: Run) -> str:
         (
             [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
             "**Run 2 is faster: 2.0 s to reach 85%, 2.0× as fast as run 1, which took "
-            "4.0 s. Run 1 is more accurate: 87.00% accuracy in 6.0 s.** "
-            f"{APART}",
+            "4.0 s. Run 1 is more accurate: 87.00% accuracy in 6.0 s with "
+            f"evaluation.** {APART}",
         ),
         (
             [
@@ -32,34 +32,37 @@ def finding(*runs: Run) -> str:
             ],
             "**Run 1 is the fastest of these 3: 1.0 s to reach 85%, 3.0× as fast as "
             "run 3, which took 3.0 s (up to 4.0 s in other runs with these settings). "
-            "Run 1 is also the most accurate: 90.00% accuracy in 1.0 s.** "
-            f"{APART}",
+            "Run 1 is also the most accurate: 90.00% accuracy in 1.0 s with "
+            f"evaluation.** {APART}",
         ),
         (
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
             "**We can't tell which is faster: run 1 took 2.0 s to reach 90%, and run "
             "2 took 2.4 s. Epochs measured at different times may differ by a factor "
-            "of 1.2. Run 2 is more accurate: 91.00% accuracy in 2.4 s.**",
+            "of 1.2. Run 2 is more accurate: 91.00% accuracy in 2.4 s with "
+            "evaluation.**",
         ),
         (  # run 3 shows that the settings of run 1 may take longer than run 2
             [run("1", 1.0, 0.9), run("2", 3.0, 0.9, epochs=1), run("3", 4.0, 0.9)],
             "**We can't tell which is faster: run 1 took 1.0 s (up to 4.0 s in other "
             "runs with these settings) to reach 90%, and run 2 took 3.0 s. Epochs "
-            "timed at different moments may differ by a factor of 2.0. In accuracy, "
+            "measured at different times may differ by a factor of 2.0. In accuracy, "
             "run 1 and run 2 are too close to call: 90.00% and 90.00%.** On 1,000,000 "
             "test images, chance alone can make a difference of 0.1%.",
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
             "**The settings are the same, so any difference in time comes from the "
-            "machine. Run 3 is the most accurate: 91.00% accuracy in 3.0 s.**",
+            "machine. Run 3 is the most accurate: 91.00% accuracy in 3.0 s with "
+            "evaluation.**",
         ),
         (
             [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],
             "**Run 1 is faster: 1.0 s in all, 3.0× as fast as run 2, which took 3.0 s. "
-            f"Run 2 is more accurate: 91.00% accuracy in 3.0 s.** {APART}",
+            "Run 2 is more accurate: 91.00% accuracy in 3.0 s with evaluation.** "
+            f"{APART}",
         ),
-        ([run("1", 1.0, 0.9)], "**Run 1: 90.00% accuracy in 1.0 s.**"),
+        ([run("1", 1.0, 0.9)], "**Run 1: 90.00% accuracy in 1.0 s with evaluation.**"),
         ([], ""),
     ],
 )
@@ -71,7 +74,8 @@ def test_a_run_that_has_not_finished_is_left_out():
     stopped = run("2", 1.0, 0.9)
     stopped = replace(stopped, job=replace(stopped.job, value=None))
     assert (
-        finding(run("1", 1.0, 0.9), stopped) == "**Run 1: 90.00% accuracy in 1.0 s.**"
+        finding(run("1", 1.0, 0.9), stopped)
+        == "**Run 1: 90.00% accuracy in 1.0 s with evaluation.**"
     )
     assert finding(stopped) == ""
 
@@ -101,7 +105,10 @@ def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
     assert lost.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
-    assert finding(good, lost) == "**Run 1: 90.00% accuracy in 1.0 s. Run 2 diverged.**"
+    assert (
+        finding(good, lost)
+        == "**Run 1: 90.00% accuracy in 1.0 s with evaluation. Run 2 diverged.**"
+    )
     assert finding(lost) == "**Run 2 diverged.**"
     assert comparison.fitting([good, lost], "12", "same") == ()
 

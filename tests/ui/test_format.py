@@ -64,6 +64,8 @@ def test_differences_are_told_and_nothing_else(shown: list[RunConfig]) -> None:
 )
 def test_differences_read_well(change: dict, told: list[str]) -> None:
     assert format.differences([RunConfig(), replace(RunConfig(), **change)]) == told
+    rates = [RunConfig(epochs=3 + n // 2, learning_rate=0.1 + n) for n in range(3)]
+    assert format.differences(rates)[0] == "lr 0.1, 3 epochs"
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -316,10 +316,12 @@ def _figures(current: Run) -> None:
         }
     if not current.is_simulated:
         values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
-        values["Elapsed"] = format.duration(timed.seconds if timed else 0.0)
+        values["Total time"] = format.duration(timed.seconds if timed else 0.0)
     when = "over all epochs" if current.job.ended else "in this epoch"
     samples = words("figures.samples", when=when)
-    figures.metrics(values, {"Samples/s": samples, "Elapsed": words("figures.elapsed")})
+    figures.metrics(
+        values, {"Samples/s": samples, "Total time": words("figures.total")}
+    )
 
 
 # The comparison with the run before: a guess, then the finding
