@@ -26,6 +26,7 @@ class Sight:
 CHART = "[data-testid=stVegaLiteChart]:visible"
 IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
+TEXT = "rgb(231, 233, 236)"  # in the dark
 TILE = ".images button"  # a picture on the wall
 WRONG = re.compile("[0-9]+% sure.*, but the label says")
 # By address. A page joins with a line; what it brings should come soon.
@@ -83,7 +84,7 @@ def fits(page: Page) -> bool:
 def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, address):
     """At 1280 × 900, and then what its main button brings.
 
-    In the dark and on a phone as well, nothing sticks out.
+    What is selected is legible in the dark; there and on a phone, nothing sticks out.
     """
     sight = SIGHTS[address]
     page = ready(visitor(address))
@@ -99,6 +100,8 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
         with suppress(TimeoutError):  # it has ended by itself
             key(page, sight.cancel).click(timeout=5000)
     page.emulate_media(color_scheme="dark")
+    for chosen in page.locator("[aria-checked=true], [aria-selected=true]").all():
+        expect(chosen).to_have_css("color", TEXT)
     page.set_viewport_size(VIEWS["phone"]["viewport"])
     assert fits(ready(page))
 
