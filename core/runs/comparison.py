@@ -60,9 +60,8 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
 def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     """The fastest run, the next one with other settings, and how far apart they are.
 
-    If the speedup has no winner, either may be the faster one, since the fastest run's
-    settings may also have taken longer. None unless two finished runs differ in more
-    than the seed.
+    If the speedup has no winner, either may be the faster one. None unless two finished
+    runs differ in more than the seed.
     """
     ranked = ranking(runs)
     for seconds, run in ranked[1:]:

@@ -140,12 +140,8 @@ def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
     values = [{"name": name, "y": y} for name, y in REFERENCES.items()]
     chart = alt.Chart(alt.Data(values=values)).encode(y="y:Q")
     # The upper name is above its line and the lower one below, so they never meet.
-    upper = f"datum.y === {max(REFERENCES.values())}"
-    baseline = alt.expr(f"{upper} ? 'bottom' : 'top'")
-    dy = alt.expr(f"{upper} ? -3 : 3")
-    name = chart.mark_text(
-        align="right", baseline=baseline, dy=dy, fontSize=11, color=color
-    )
+    side = alt.expr("datum.y > 0.9 ? 'line-bottom' : 'line-top'")
+    name = chart.mark_text(align="right", baseline=side, fontSize=11, color=color)
     return (
         chart.mark_rule(strokeWidth=1, color=color, opacity=0.8),
         name.encode(text="name:N", x=alt.value("width")),

@@ -47,17 +47,11 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """Each run's values of the settings that differ, or its model if none do.
-
-    The settings that tell most runs apart come first, since a table may cut the text.
-    """
+    """Each run's values of the settings that differ, or its model if none do."""
     names = (field.name for field in fields(RunConfig))
-    values = {
-        name: len({getattr(config, name) for config in configs}) for name in names
-    }
-    differing = sorted(
-        filter(lambda n: values[n] > 1, values), key=lambda n: -values[n]
-    )
+    counts = {n: len({getattr(config, n) for config in configs}) for n in names}
+    differing = [name for name in counts if counts[name] > 1]
+    differing.sort(key=lambda name: -counts[name])  # a table may cut what comes last
     return [
         ", ".join(setting(config, field) for field in differing) or NAMES[config.model]
         for config in configs

@@ -158,12 +158,13 @@ def demonstration(name: str, device: str) -> None:
     with code:
         show(f"core.lessons.model.model_to:{name}")
     with answers:
-        _table(
+        st.table(
             {
                 "Expression": [f"`{expression}`" for expression in values],
                 "Value": list(values.values()),
             },
-            f"The values of the expressions in {name}",
+            hide_index=True,
+            alt=f"The values of the expressions in {name}",
         )
 
 
@@ -175,24 +176,20 @@ def optimizer(device: str, environment: Environment) -> None:
         "core.lessons.model.model_to:optimizer_findings", device
     )
     when = words.table("optimizer")
-    _table(
+    st.table(
         {
             "AdamW": [when[finding.when] for finding in findings],
             f"A step after `model.to({findings[0].target})`": list(
                 map(outcome, findings)
             ),
         },
-        "What a step does after the model has been moved",
+        hide_index=True,
+        alt="What a step does after the model has been moved",
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)
     st.caption(f"We tried this just now with torch {environment.torch}.")
     st.markdown(words("optimizer.remedy"))
-
-
-def _table(columns: dict[str, list[str]], alt: str) -> None:
-    """A table whose cells are Markdown."""
-    st.table(columns, hide_index=True, alt=alt)
 
 
 @st.cache_data(ttl=600, show_spinner=False)

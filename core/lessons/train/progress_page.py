@@ -318,10 +318,8 @@ def _figures(current: Run) -> None:
         values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
         values["Total time"] = format.duration(timed.seconds if timed else 0.0)
     when = "over all epochs" if current.job.ended else "in this epoch"
-    samples = words("figures.samples", when=when)
-    figures.metrics(
-        values, {"Samples/s": samples, "Total time": words("figures.total")}
-    )
+    samples, total = words("figures.samples", when=when), words("figures.total")
+    figures.metrics(values, {"Samples/s": samples, "Total time": total})
 
 
 # The comparison with the run before: a guess, then the finding
