@@ -165,6 +165,8 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")
+    storage_class: Any = torch.UntypedStorage
+    storage_class._share_cuda_ = _refuse("CUDA tensors that processes share")
     parallel: Any = nn.DataParallel
     parallel.scatter = _scatter
     autocast: Any = torch.autocast

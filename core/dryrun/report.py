@@ -1,6 +1,7 @@
 """What a dry run finds, and how it is reported."""
 
 import dataclasses
+import os
 import re
 import typing
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ VERDICTS = (
     "The dry run found a device error.",
     "The script fails, but devices aren't the cause.",
     "The dry run could not find out whether the script works on CUDA.",
+)
+NOTHING_ON_CUDA = (
+    "The script put nothing on CUDA, so there was nothing to check. If the script has "
+    "an option that turns CUDA on, add it to the command."
 )
 
 
@@ -202,6 +207,8 @@ def safe(report: Any, request: Request) -> Any:
 def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     """The lines of a report from JSON, for a terminal."""
     verdict = VERDICTS[report["status"]]
+    if report["status"] == OK and not (report["memory"] or report["on_cpu"]):
+        verdict = NOTHING_ON_CUDA
     yield f"{verdict} Optimizer steps: {report['steps']}."
     if failure := report["failure"]:
         yield from _failure(failure)
@@ -259,7 +266,8 @@ def _memory(memory: dict[str, Any]) -> Iterator[str]:
 def _at(line: dict[str, Any] | None) -> str:
     if line is None:
         return "a line outside the script"
-    return f"{line['file']}:{line['line']}  {line['code']}"
+    file = line["file"].removeprefix(os.getcwd() + os.sep)
+    return f"{file}:{line['line']}  {line['code']}"
 
 
 def _size(size: int) -> str:

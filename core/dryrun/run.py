@@ -34,7 +34,7 @@ from core.dryrun.report import (
     Request,
     Value,
 )
-from core.dryrun.script import Line, Script, sources
+from core.dryrun.script import Line, Progress, Script, sources
 from core.dryrun.steps import Steps
 from core.errors import quoted
 from core.sim import memory, simulation
@@ -76,7 +76,12 @@ def tensors(*values: Any) -> list[Tensor]:
 class Run:
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.script = Script(request.name, request.steps, lambda: self.steps.made)
+        self.script = Script(
+            request.name,
+            request.steps,
+            request.seconds,
+            lambda: Progress(self.steps.made, self.steps.calls),
+        )
         self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins, whole=request.names)
         self.remarks = Remarks(self.origins)
@@ -204,7 +209,7 @@ class Run:
 
     def _interrupted(self, error: BaseException) -> str:
         frames = list(failure.frames_of(error, self.origins))
-        where = f" on line {frames[0][0].number}" if frames else ""
+        where = f" on {self._place(frames[0][0])}" if frames else ""
         return (
             f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
             "rest did not run. Look for an endless loop or code that takes too long."
@@ -224,12 +229,17 @@ class Run:
             notes.append(
                 "The dry run skipped torch.compile and ran the model uncompiled."
             )
-        for line in sorted(self.script.shortened):
+        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
             notes.append(
-                f"The dry run left the loop on line {line.number} early, so the "
-                "script's results differ from those of a full run."
+                "The dry run left these loops early, so the script's results differ "
+                f"from those of a full run: {loops}."
             )
         return notes
+
+    def _place(self, line: Line) -> str:
+        is_script = line.file == self.request.name
+        file = line.file.removeprefix(self.script.folder + os.sep)
+        return f"line {line.number}" + ("" if is_script else f" of {file}")
 
     def _memory(self, found: Failure | None) -> Memory | None:
         if not self.steps.peak.size:

@@ -2,14 +2,17 @@
 
 Hours of training end after some steps: once an optimizer has made enough of them, its
 loop ends (after a last turn, if it counts to a number), and the script continues after
-the loop. Lines keep their numbers.
+the loop. Where no optimizer makes a step, such as in an evaluation, a loop that calls
+models ends after a share of the time limit. Lines keep their numbers.
 """
 
 import ast
 import builtins
 import importlib.machinery
+import itertools
 import json
 import linecache
+import os
 import re
 import sys
 import time
@@ -21,6 +24,7 @@ from typing import Any, NamedTuple
 Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
 OURS = str(Path(__file__).parents[1])  # not part of a script beside it
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
+SHARE_WITHOUT_STEPS = 1 / 20  # of the time limit
 MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
 
 
@@ -33,6 +37,11 @@ class Line(NamedTuple):
     @property
     def code(self) -> str:
         return linecache.getline(self.file, self.number).strip()
+
+
+class Progress(NamedTuple):
+    steps: int  # that optimizers have made
+    calls: int  # of layers with parameters
 
 
 class Source(NamedTuple):
@@ -58,19 +67,22 @@ def sources(name: str, text: str) -> list[Source]:
 class Script:
     """Knows which files belong to the script, and when its loops end."""
 
-    def __init__(self, name: str, steps: int, count: Callable[[], int]) -> None:
-        """`count` tells how many steps optimizers have made."""
-        self.steps, self.count, self.shortens = steps, count, False
+    def __init__(
+        self, name: str, steps: int, seconds: float, progress: Callable[[], Progress]
+    ) -> None:
+        self.steps, self.progress, self.shortens = steps, progress, False
+        self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # is called with each value
         self.shortened: set[Line] = set()  # loops that were left
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
+        self.folders = self.folder + os.sep, os.getcwd() + os.sep
 
     def owns(self, file: str) -> bool:
-        """Whether a file is the script, or lies beside it and isn't a library."""
+        """Whether a file is the script, or lies near it and isn't a library."""
         if file in self.main:
             return True
-        beside = file.startswith(self.folder) and "site-packages" not in file
+        beside = file.startswith(self.folders) and "site-packages" not in file
         return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
     def compile(self, source: Source) -> CodeType:
@@ -120,11 +132,14 @@ class Script:
         return not state["is_over"]()
 
     def _since_now(self, line: Line) -> Callable[[], bool]:
-        steps, began = self.count(), time.monotonic()
+        before, began, turns = self.progress(), time.monotonic(), itertools.count()
 
         def is_over() -> bool:
-            made = self.count() - steps
-            over = made >= self.steps and time.monotonic() - began > LEAST_SECONDS
+            now, turn = self.progress(), next(turns)
+            steps, calls = now.steps - before.steps, now.calls - before.calls
+            least = LEAST_SECONDS if steps else self.longest
+            enough = (steps or min(turn, calls)) >= self.steps
+            over = enough and time.monotonic() - began > least
             if over:
                 self.shortened.add(line)
             return over

@@ -95,6 +95,7 @@ class Steps:
         self.most, self.here, self.stack = most, origins.here, origins.stack
         self.whole = whole
         self.made = 0
+        self.calls = 0  # of layers with parameters
         self.done: list[Step] = []
         self.current = Step()
         self.batch = 0  # rows of the model's last input
@@ -178,6 +179,7 @@ class Steps:
         return Peak(memory.allocated, self.made, list(self._live.values()))
 
     def _called(self, module: nn.Module, inputs: tuple) -> None:
+        self.calls += next(module.parameters(recurse=False), None) is not None
         is_outermost = not self._was_called
         self._was_called = True
         batch = inputs[0] if inputs and isinstance(inputs[0], Tensor) else None
@@ -340,7 +342,7 @@ def additions(file: str) -> list[tuple[int, CodeType]]:
     found = []
     for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
         target: ast.AST | None = None
-        if isinstance(node, ast.AugAssign):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
             target = node.target
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]

@@ -2,6 +2,7 @@ import json
 import signal
 import tomllib
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -12,11 +13,14 @@ from core.dryrun.report import (
     DEVICE_ERROR,
     MOST_PRINTED,
     NOT_SIMULATED,
+    NOTHING_ON_CUDA,
     OK,
     SCRIPT_ERROR,
     Report,
     Request,
+    terminal_lines,
 )
+from core.dryrun.script import Progress, Script
 from core.jobs import code
 from tests.dryrun.dry_run import dry_run
 
@@ -62,6 +66,38 @@ def test_what_comes_after_a_long_loop_is_run() -> None:
     assert report.failure
     assert report.failure.line
     assert report.failure.line.number == 19
+
+
+def test_a_long_evaluation_ends_before_the_time_limit() -> None:
+    evaluation = """
+    for split in "train", "test":
+        for number in range(1_000_000):
+            with torch.inference_mode():
+                model(torch.rand(64, 784).to(device))
+        print(split, number)
+    model(torch.rand(1, 784))"""
+    report = training(after=dedent(evaluation), seconds=30)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 24
+    assert "line 10, line 20" in report.notes[0]
+
+
+def test_files_that_belong_to_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = Script("scripts/train.py", 3, 60, lambda: Progress(0, 0))
+    assert script.owns(str(tmp_path / "scripts" / "data.py"))
+    assert script.owns(str(tmp_path / "package" / "model.py"))
+    assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
+    assert not script.owns(str(tmp_path) + "2/model.py")
+
+
+def test_a_script_that_uses_no_cuda() -> None:
+    report = dry_run("import torch\nprint(torch.rand(3).sum().item())")
+    assert NOTHING_ON_CUDA in "".join(terminal_lines(report.plain()))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +180,7 @@ def test_the_largest_batch_is_near_the_truth() -> None:
     [
         ("total += loss", True),
         ("total = total + loss", True),
+        ("if True: total += loss\n    total /= 2", True),
         ("losses = globals().setdefault('losses', []); losses.append(loss)", True),
         ("total += loss.detach()", False),
         ("loss = loss + 0", False),
