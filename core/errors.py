@@ -50,7 +50,7 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
     """
     whole = str(text)
     shown = "".join(
-        c if c.isprintable() else ascii(c)[1:-1]  # control characters, surrogates
+        c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1]
         for c in whole[: most + 1]
     )
     if len(shown) > most:

@@ -68,9 +68,11 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
 
 def what_is_missing(error: BaseException) -> str:
     """A sentence on what can't be simulated; "" for any other error."""
-    said = text(error)
-    is_known = isinstance(error, cuda.CannotSimulateError)
-    return said if is_known or NOT_BUILT_IN.search(said) else ""
+    said = text(error).rstrip(".")
+    if isinstance(error, cuda.CannotSimulateError):
+        return f"A dry run can't simulate {said}."
+    needs = f"The script needs something that a dry run doesn't have: {said}."
+    return needs if NOT_BUILT_IN.search(said) else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:

@@ -9,8 +9,17 @@ import threading
 import traceback
 import types
 import warnings
-from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import (
+    chdir,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from dataclasses import replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from torch import Tensor, nn
@@ -19,6 +28,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from core.config import NO_DEVICES
+from core.data import fashion_mnist
 from core.dryrun import cuda, failure
 from core.dryrun.origins import Origins
 from core.dryrun.remarks import Remarks
@@ -54,14 +64,14 @@ class Mode(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        with self.steps.calling(name):
+        given = tensors(args, kwargs)
+        with self.steps.calling(name, given):
             try:
                 result = cuda.call(function, args, kwargs)
             except Exception as error:
                 error.args = tuple(map(cuda.worded, error.args))
-                error.__dict__.setdefault(failure.ARGUMENTS, tensors(args, kwargs))
+                error.__dict__.setdefault(failure.ARGUMENTS, given)
                 raise
-        given = tensors(args, kwargs)
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, given)):
             self.origins.note(name, result, given)
             self.steps.note(given, result)
@@ -189,9 +199,8 @@ class Run:
         )
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
-        what = failure.what_is_missing(error) if self.request.simulates else ""
-        if what:
-            return NOT_SIMULATED, None, f"A dry run can't simulate {what}."
+        if self.request.simulates and (missing := failure.what_is_missing(error)):
+            return NOT_SIMULATED, None, missing
         if self.is_late:
             return NOT_SIMULATED, None, self._interrupted(error)
         for each in failure.chain(error):
@@ -273,9 +282,21 @@ class Printed(io.StringIO):
         return len(text)
 
 
+@contextmanager
+def own_folder() -> Iterator[None]:
+    """A current folder for the script's files, which has Fashion-MNIST if we do."""
+    dataset = fashion_mnist.DATA_FOLDER.parent
+    with TemporaryDirectory(ignore_cleanup_errors=True) as path, chdir(path):
+        if dataset.is_dir():
+            os.mkdir("data")
+            with suppress(OSError):  # on Windows, a link may need more rights
+                os.symlink(dataset, f"data/{dataset.name}")
+        yield
+
+
 def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
     """The report for JSON, and what the script printed."""
     printed = Printed()
-    with redirect_stdout(printed), redirect_stderr(printed):
+    with own_folder(), redirect_stdout(printed), redirect_stderr(printed):
         report = run(request).plain()
     return report, printed.getvalue()

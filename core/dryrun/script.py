@@ -25,7 +25,7 @@ Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
 OURS = str(Path(__file__).parents[1])  # not part of a script beside it
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 SHARE_WITHOUT_STEPS = 1 / 20  # of the time limit
-MAGIC = re.compile(r"^\s*[%!].*", re.MULTILINE)  # what only a notebook understands
+MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
 class Line(NamedTuple):
@@ -59,9 +59,18 @@ def sources(name: str, text: str) -> list[Source]:
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{name} is not a notebook: {error!r}") from None
     return [
-        Source(f"cell {number}", MAGIC.sub("pass", code))
+        Source(f"cell {number}", without_magic(code))
         for number, code in enumerate(codes, 1)
     ]
+
+
+def without_magic(text: str) -> str:
+    """The code with `pass` for lines that only a notebook runs, such as `!pip ...`."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return MAGIC.sub(r"\1pass", text)
+    return text
 
 
 class Script:

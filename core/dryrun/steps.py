@@ -103,6 +103,7 @@ class Steps:
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # after each step
         self.name = ""  # the function of torch that is being called
+        self.given: list[Tensor] = []  # its arguments
         self._live: dict[int, Piece] = {}
         self.on_cpu: Tensor | None = None  # a parameter, if all of them are on the CPU
         self._optimizer: Any = None  # the one whose steps are counted
@@ -131,14 +132,15 @@ class Steps:
         ledger.copy = self._copy
 
     @contextmanager
-    def calling(self, name: str) -> Iterator[None]:
+    def calling(self, name: str, given: list[Tensor]) -> Iterator[None]:
         """Mark the block as a call of this function of torch."""
-        outer = self.name
-        self.name = outer or name
+        outer = self.name, self.given
+        if not self.name:
+            self.name, self.given = name, given
         try:
             yield
         finally:
-            self.name = outer
+            self.name, self.given = outer
 
     def note(self, given: list[Tensor], result: Any) -> None:
         """Remember the content of a copy to the device."""
@@ -155,7 +157,9 @@ class Steps:
         if line := self.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
             if self.name in ("to", "cuda") and why == "copy to device":
-                cause = "a copy from unpinned memory"
+                pinned = any(tensor.is_pinned() for tensor in self.given)
+                what = "without non_blocking" if pinned else "from unpinned memory"
+                cause = f"a copy {what}"
             elif why != "synchronize" and self.name in CAUSES:
                 cause = CAUSES[self.name]
             elif self.name in ("cpu", "tolist", "numpy", "item"):

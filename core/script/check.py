@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
+from core.dryrun.script import without_magic
 from core.errors import quoted
 from core.jobs import code, sandbox
 from core.script import rules
@@ -53,7 +54,7 @@ def check_apart(text: str, how: How = "off") -> Checked:
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():
-        request = Request(NAME, text, seconds=code.SECONDS - 1)
+        request = Request(NAME, without_magic(text), seconds=code.SECONDS - 1)
         report, _ = code.run(request, how == "confined")
     ran = report.get("status") in (OK, DEVICE_ERROR)
     checked: Checked = sandbox.call(

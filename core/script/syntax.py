@@ -7,12 +7,12 @@ text: whatever is asked for its parameters counts as a model.
 import ast
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
-MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
+from core.dryrun.script import without_magic
+
 NOTEBOOK = re.compile(r'^\s*\{.*"cells"\s*:\s*\[', re.DOTALL)
 MOST_BYTES = 200_000
 ASKS_MODEL = ("parameters", "named_parameters", "eval", "modules", "zero_grad")
@@ -52,9 +52,8 @@ def parse(text: str) -> tuple[ast.Module, bool]:
             "notebook as a script."
         )
     try:
-        with suppress(SyntaxError):
-            return ast.parse(text), False
-        return ast.parse(MAGIC.sub(r"\1pass", text)), True
+        code = without_magic(text)
+        return ast.parse(code), code != text
     except SyntaxError as error:
         what = error.msg.partition(". Did you mean")[0]
         where = f"Line {error.lineno}" if error.lineno else "The script"

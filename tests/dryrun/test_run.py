@@ -111,6 +111,8 @@ def test_a_script_that_uses_no_cuda() -> None:
         ("predicted = outputs.cpu()", ".cpu()"),
         ("predicted = outputs.argmax(1).tolist()", ".tolist()"),
         ("torch.cuda.synchronize()", ".synchronize()"),
+        ("images.cuda()", "a copy from unpinned memory"),
+        ("images.pin_memory().cuda()", "a copy without non_blocking"),
     ],
 )
 def test_what_the_host_waits_for_in_each_step(line: str, cause: str) -> None:
@@ -401,12 +403,21 @@ def test_whatever_an_error_says_its_line_is_told(text: str, said: str) -> None:
         ("import os\nos._exit(0)", code.ENDED_ITSELF),
         ("import ctypes\nctypes.string_at(8)", "Segmentation fault"),
         ("while True: print('x' * 1000)", "stopped after 1 s on line 1"),
+        ("import torch\ntorch.ones(1).to('mps')", "doesn't have: PyTorch is not"),
     ],
 )
 def test_on_a_laptop_too_it_is_told_what_ended_the_code(text: str, said: str) -> None:
     report, printed = code.run(Request("your code", text, seconds=1), confine=False)
     assert said in report["notes"][0]
     assert len(printed) in (0, MOST_PRINTED)
+
+
+def test_a_scripts_files_are_not_kept(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "import os\nopen('file.pt', 'w').close()\nprint(os.listdir())"
+    _, printed = code.run(Request("your code", text), confine=False)
+    assert "file.pt" in printed
+    assert not [*tmp_path.iterdir()]
 
 
 def test_nobody_has_to_type_for_a_debugger() -> None:

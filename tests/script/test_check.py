@@ -116,7 +116,7 @@ RUNS = {  # a script, and the lines and words of what is found by running it
     MOVES: [(7, "This copy on the device is")],
     training(".to(device)", ""): [(13, "holds on to the graph")],
     training(".to(device)", ".item()"): [(13, "the CPU waits here")],
-    training(".to(device)", ".detach()"): [],
+    "!pip install torch\n" + training(".to(device)", ".detach()"): [],
     training("", ".detach()"): [(5, "so the model was trained on the CPU")],
 }
 
