@@ -6,6 +6,7 @@ from core.home import course_page as course
 from core.home import first_run_page as first_run
 from core.home import keepsake_page as keepsake
 from core.lessons.mistakes import answer_page as answers
+from core.lessons.mistakes import script_page
 from core.ui import frame, runs
 from core.ui.course import HOME
 from core.ui.server import engine, room, visitor
@@ -19,6 +20,14 @@ reached = course.records(machine) if machine and not guesses else course.Records
 first_run.draw()
 with st.expander("Got an error? Paste it", icon=":material/search:"):
     answers.ask(here=False)
+label, check = (
+    "Got a script? See which line would break on a GPU",
+    ":material/fact_check:",
+)
+script = st.expander(label, icon=check, key="home_script", on_change="rerun")
+if script.open:
+    with script:
+        script_page.draw()
 
 st.subheader("The course")
 course.draw_lessons(course.by_lesson(reached))

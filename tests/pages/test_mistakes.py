@@ -12,7 +12,7 @@ from core.jobs.engine import Engine
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
 from core.serving.monitoring import REGISTRY, UNANSWERED
-from tests.pages.walk import open_page, status, texts, wait, write_code
+from tests.pages.walk import open_page, open_tab, status, texts, wait, write_code
 
 
 def show(at: AppTest, slug: str) -> None:
@@ -255,4 +255,9 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
     assert "mistake=no_zero_grad" in links
     assert "ode has none of the" in texts(check_script(at, "x = 1").success)
     assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
+    assert "Paste a script first" in texts(check_script(at, "").info)
+
+
+def test_a_script_is_checked_on_home_too():
+    at = open_tab(open_page("home.py"), True, key="home_script")
     assert "Paste a script first" in texts(check_script(at, "").info)
