@@ -169,6 +169,8 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     storage_class._share_cuda_ = _refuse("CUDA tensors that processes share")
     parallel: Any = nn.DataParallel
     parallel.scatter = _scatter
+    for name in ("is_autocast_enabled", "get_autocast_dtype"):
+        setattr(torch, name, _of_simulated(getattr(torch, name)))
     autocast: Any = torch.autocast
     init = autocast.__init__
 
@@ -232,6 +234,11 @@ def _refuse(what: str) -> Callable:
         raise CannotSimulateError(what)
 
     return refuse
+
+
+def _of_simulated(function: Callable) -> Callable:
+    """The function of a type of device, asked of the simulated one for CUDA."""
+    return lambda kind="cuda": function(SIMULATED if kind == "cuda" else kind)
 
 
 def _left_out(model: Any = None, **_: Any) -> Any:

@@ -172,7 +172,8 @@ def line_to_change(
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
-        if origin.line != line and not origin.is_same:
+        is_apart = origin.method is None or origin.method is not origin.source.method
+        if origin.line != line and is_apart and not origin.is_same:
             break
         origin = origin.source
     if origin is None:
@@ -190,7 +191,10 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     for line, frame in frames:
         names = [name for name, value in frame.f_locals.items() if value is tensor]
         if names:
-            earlier = range(frame.f_code.co_firstlineno, line.number)
+            first = frame.f_code.co_firstlineno
+            if loop.file == line.file and first <= loop.number < line.number:
+                first = loop.number
+            earlier = range(first, line.number)
             lines = [n for n in assignments(line.file, names) if n in earlier]
             return (Line(line.file, max(lines)) if lines else loop), names[0]
     return loop, "the batch"

@@ -40,6 +40,7 @@ class Origin:
     callers: list[tuple[Line, int]]
     source: "Origin | None" = None  # the tensor on the CPU that it comes from
     is_same: bool = False  # with the same numbers
+    method: CodeType | None = None  # of a model, if it made this tensor on the CPU
     copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
 
 
@@ -113,7 +114,7 @@ class Origins:
 
     def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
         """Remember where the tensors in a function's result were made."""
-        is_same = name in SAME or (name in PARTS and self._is_in_module())
+        is_same = name in SAME or (name in PARTS and self._method() is not None)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
@@ -124,12 +125,13 @@ class Origins:
         if tensor.is_leaf and tensor.is_cpu and (line := self.here()):
             self.moved_leaves[line] = weakref.ref(copy)
 
-    def _is_in_module(self) -> bool:
-        """Whether a method of a model, or of an autograd function, is running."""
+    def _method(self) -> CodeType | None:
+        """The method of a model, or of an autograd function, that is running."""
         frame = next((frame for _, frame in self.stack()), None)
-        names = frame.f_code.co_varnames[:1] if frame else ()
-        firsts = [frame.f_locals.get(name) for name in names if frame]
-        return any(isinstance(first, nn.Module | FunctionCtx) for first in firsts)
+        for name in frame.f_code.co_varnames[:1] if frame else ():
+            if frame and isinstance(frame.f_locals.get(name), nn.Module | FunctionCtx):
+                return frame.f_code
+        return None
 
     def _note(
         self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
@@ -141,6 +143,7 @@ class Origins:
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), *place, source, is_same)
+        origin.method = self._method() if tensor.is_cpu else None
         if (
             source
             and not tensor.is_cpu

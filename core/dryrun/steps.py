@@ -146,6 +146,8 @@ class Steps:
         """Remember the content of a copy to the device."""
         if len(given) != 1 or not isinstance(result, Tensor) or not given[0].is_cpu:
             return
+        if nn.parameter.is_lazy(given[0]):  # it has no content yet
+            return
         line = self.here()
         if line and _is_on_device(result) and given[0].nbytes <= MOST_HASHED:
             content = given[0].detach().reshape(-1).view(torch.uint8).numpy()

@@ -3,11 +3,14 @@
 # ruff: noqa: ARG005 - there is one device, whichever a caller names
 
 import os
+import threading
 import time
 import types
 from typing import Any
 
 import torch
+from torch.autograd import graph
+from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils import backend_registration
 
 from core.config import SIMULATED
@@ -37,6 +40,10 @@ def install() -> None:
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
     torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
+    hooks: Any = graph.saved_tensors_hooks
+    hooks.__init__ = keeping_errors(hooks.__init__)
+    backward = raising_errors(graph._engine_run_backward)
+    graph._engine_run_backward = torch.autograd._engine_run_backward = backward
 
 
 def keeping_parameters(apply: Any) -> Any:
@@ -50,13 +57,56 @@ def keeping_parameters(apply: Any) -> Any:
         before = future.get_swap_module_params_on_conversion()
         moved = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
         is_ours = any(each.device.type == SIMULATED for each in moved)
+        lazy = [p for p in module.parameters(recurse=False) if is_lazy(p)]
         future.set_swap_module_params_on_conversion(before or is_ours)
         try:
             return apply(module, fn, recurse)
         finally:
             future.set_swap_module_params_on_conversion(before)
+            for parameter in lazy:  # a swap forgets that a layer awaits its first batch
+                parameter.__class__ = UninitializedParameter  # type: ignore[assignment]
 
     return applied
+
+
+# A backward pass runs in a thread of its own. If a hook that unpacks a saved tensor
+# fails there, such as the recomputation of a checkpoint, C++ calls our guard while
+# Python's error is pending, and ends the process. So the hook returns any tensor, and
+# the caller of the backward pass gets the error.
+_failed: list[BaseException] = []
+
+
+def keeping_errors(init: Any) -> Any:
+    """Wrap saved_tensors_hooks.__init__, so that its second hook keeps errors."""
+
+    def initialized(this: Any, pack: Any, unpack: Any) -> None:
+        def unpacked(packed: Any) -> Any:
+            try:
+                return unpack(packed)
+            except BaseException as error:
+                if not isinstance(threading.current_thread(), threading._DummyThread):
+                    raise  # this is a thread of Python's, not of C++
+                _failed.append(error)
+                return torch.empty(0, device=SIMULATED)
+
+        init(this, pack, unpacked)
+
+    return initialized
+
+
+def raising_errors(run: Any) -> Any:
+    """Wrap the function that runs a backward pass, so that it raises a hook's error."""
+
+    def running(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        finally:
+            if _failed:
+                error = _failed[0]
+                _failed.clear()
+                raise error
+
+    return running
 
 
 class Guard(torch._C._acc.DeviceGuard):

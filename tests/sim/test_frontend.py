@@ -1,7 +1,9 @@
 """What programs ask of a device: torch.accelerator, torch.sim, events, defaults."""
 
+import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from core.sim import memory
 
@@ -40,3 +42,18 @@ def test_events_are_in_order() -> None:
     second.synchronize()
     assert second.query()
     assert first.elapsed_time(second) >= 0
+
+
+def test_a_lazy_layer_moves_before_it_knows_its_size() -> None:
+    layer = nn.LazyLinear(2).to("sim")
+    assert layer(torch.ones(3, 5, device="sim")).shape == (3, 2)
+    assert layer.weight.device.type == "sim"
+
+
+def test_an_error_of_a_recomputation_reaches_the_caller() -> None:
+    """Not the end of the process; the device works on."""
+    layer, x = nn.Linear(512, 512).to("sim"), torch.ones(256, 512, device="sim")
+    y = checkpoint(layer, x.requires_grad_(), use_reentrant=False)
+    with memory.limited_to(memory.allocated), pytest.raises(torch.OutOfMemoryError):
+        y.sum().backward()
+    layer(x).sum().backward()
