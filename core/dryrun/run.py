@@ -28,7 +28,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from core.config import NO_DEVICES
-from core.data import fashion_mnist
 from core.dryrun import cuda, failure
 from core.dryrun.origins import Origins
 from core.dryrun.remarks import Remarks
@@ -47,6 +46,7 @@ from core.dryrun.report import (
 from core.dryrun.script import Line, Progress, Script, sources
 from core.dryrun.steps import Steps
 from core.errors import quoted
+from core.folders import DATA
 from core.sim import memory, simulation
 
 MOST_VALUES = 200  # in a report, since the script may be a stranger's
@@ -285,7 +285,7 @@ class Printed(io.StringIO):
 @contextmanager
 def own_folder() -> Iterator[None]:
     """A current folder for the script's files, which has Fashion-MNIST if we do."""
-    dataset = fashion_mnist.DATA_FOLDER.parent
+    dataset = DATA / "FashionMNIST"
     with TemporaryDirectory(ignore_cleanup_errors=True) as path, chdir(path):
         if dataset.is_dir():
             os.mkdir("data")
