@@ -172,8 +172,10 @@ def line_to_change(
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
-        is_apart = origin.method is None or origin.method is not origin.source.method
-        if origin.line != line and is_apart and not origin.is_same:
+        is_local = origin.method and origin.method is origin.source.method
+        is_kept = origin.makers or origin.line.code.startswith("for ")
+        comes_along = origin.is_same or (is_local and not is_kept)
+        if origin.line != line and not comes_along:
             break
         origin = origin.source
     if origin is None:
