@@ -47,12 +47,12 @@ class Guess:
         return ((), result[1]) if len(result[0]) >= UNDECIDED else result
 
 
-def _of_lab(key: str, lab: type[Lab], figure: Callable[[Any], str]) -> Guess:
+def _of_lab(key: str, kind: type[Lab], figure: Callable[[Any], str]) -> Guess:
     def read(result: Any) -> Measured:
-        found = lab().finding(result)
+        found = kind().finding(result)
         return (found.right, f"{figure(result)}×") if found and found.right else None
 
-    return Guess(key, words.table("guesses.titles")[key], lab.address, read)
+    return Guess(key, words.table("guesses.titles")[key], kind.address, read)
 
 
 def _one_core(result: Multiplications) -> str:
