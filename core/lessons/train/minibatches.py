@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 def slices(
     inputs: Tensor, targets: Tensor, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """One epoch without a loader or a dataset: each batch is the next slice."""
+    """One epoch, without a loader or dataset: each batch is a slice."""
     for start in range(0, len(inputs), batch_size):
         end = start + batch_size  # the last slice may be shorter
         yield inputs[start:end], targets[start:end]
