@@ -298,8 +298,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     alone.add_argument(
         "--host",
-        help="interface to listen on (default: loopback, or all interfaces with "
-        "certificates)",
+        help="interface to listen on (default: loopback, or all interfaces if "
+        "you use certificates)",
     )
     alone.add_argument("--port", type=int, default=PORT)
     hands = commands.add_parser(

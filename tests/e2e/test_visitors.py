@@ -83,4 +83,4 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     expect(tab.get_by_text("Your data has been deleted")).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine
     other.goto(link)
-    expect(other.get_by_text("No run here has that link")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text("no run here with that link")).to_be_visible(timeout=SLOW)

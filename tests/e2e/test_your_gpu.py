@@ -62,7 +62,7 @@ def press(page: Page) -> None:
     ("script", "sentence"),
     [
         ("delete Navigator.prototype.gpu", "This browser doesn't support WebGPU"),
-        ("GPU.prototype.requestAdapter = async () => null", "but offers no GPU"),
+        ("GPU.prototype.requestAdapter = async () => null", "but can't find a GPU"),
         (
             "Object.defineProperty(window, 'isSecureContext', { value: false })",
             "only on localhost and at addresses",

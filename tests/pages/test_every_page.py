@@ -137,7 +137,7 @@ def test_a_page_opens_without_an_exception(page):
 )
 def test_an_unknown_run_is_a_sentence(page):
     at = open_page(page, run="nosuchrun")
-    assert "No run here has that link" in texts(at.warning)
+    assert "no run here with that link" in texts(at.warning)
 
 
 @pytest.mark.parametrize("page", ["home.py", *PAGES])

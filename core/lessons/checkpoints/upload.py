@@ -75,7 +75,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
         )
     if re.search(r"[/\\\x00-\x1f]|\.\.", name):
         raise ExplainedError(
-            f"The file's name {quoted(name)} contains a path or a control character. "
+            f"The file name {quoted(name)} contains a path or a control character. "
             "Rename the file to something like model.pt."
         )
     try:
@@ -305,8 +305,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
             raise _refusal(
-                f"The tensors up to {quoted(name)} would take up {claimed / 1e6:,.3g} "
-                "MB when copied, but the file contains fewer bytes"
+                f"The tensors up to and including {quoted(name)} would need "
+                f"{claimed / 1e6:,.3g} MB when copied, but the file has fewer bytes"
             )
 
 

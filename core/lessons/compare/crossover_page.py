@@ -82,7 +82,7 @@ class CrossoverLab(Lab):
             pd.DataFrame(rows(cells), columns=COLUMNS),
             map_chart(pair),
             key=f"map_{self.suffix}",
-            alt=f"Speed-up of {second} over {first}, by batch size and width",
+            alt=f"Speedup of {second} over {first}, by batch size and width",
         )
 
     def lines(self, crossover: Crossover) -> None:
@@ -183,7 +183,7 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
 
 @charts.live
 def map_chart(colors: Palette, pair: Pair) -> Chart:
-    """Speed-up of the second contender over batch size and width, as a heat map.
+    """Speedup of the second contender over batch size and width, as a heat map.
 
     Draws `rows`; positions and sides are powers of two. A "cell" is measured, a "blank"
     has the pale shade of the nearest cell, a "tie" is a line of a hatching, and "equal"

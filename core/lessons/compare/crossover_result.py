@@ -23,7 +23,7 @@ class Cell:
 
     @property
     def speedup(self) -> Speedup:
-        """Speed-up of the second candidate over the first."""
+        """Speedup of the second candidate over the first."""
         return paired(self.first, self.second)
 
 
@@ -38,7 +38,7 @@ class Crossover:
     date: str
 
     def rows(self) -> list[Row]:
-        """A row per cell and candidate, with the speed-up of the cell."""
+        """A row per cell and candidate, with the speedup of the cell."""
         return [
             row(
                 "training step",

@@ -51,7 +51,7 @@ class CandidateFailure:
     message: str
 
 
-# Each loop has a speed-up of its own, and a prefix for its fields in a Trial.
+# Each loop has a speedup of its own, and a prefix for its fields in a Trial.
 LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 
@@ -78,7 +78,7 @@ class Race:
         return [getattr(trial, name) for trial in self.counted(candidate)]
 
     def speedup(self, loop: str = "both") -> Speedup | None:
-        """Speed-up of the second candidate over the first."""
+        """Speedup of the second candidate over the first."""
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
 
     def rows(self) -> list[Row]:

@@ -148,8 +148,8 @@ class StepProfileLab(Lab):
         )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
-            f"Each lane shows {lanes}. Without the profiler, a step took {alone} (from "
-            "the top lane to the bottom lane)."
+            f"Each lane shows {lanes}. Without the profiler, a step took {alone} (in "
+            "the order of the lanes, top to bottom)."
         )
 
 

@@ -60,8 +60,8 @@ class GradientsLab(Lab):
         )
         if first.difference < ROUNDING * first.greatest:
             lines = [
-                f"**Equal, within rounding**: {gap}. The same numbers are added in a "
-                "different order."
+                f"**Equal, within rounding**: {gap}. The same numbers are added in "
+                "different orders."
             ]
         elif model == "cnn":
             why = self.words["batch_norm"].format(images=gradients.images, whole=whole)

@@ -106,7 +106,7 @@ class Cost:
     date: str
 
     def speedup(self, step: Step) -> Speedup:
-        """Speed-up over one rank with one thread."""
+        """Speedup over one rank with one thread."""
         return paired(self.steps[0].seconds, step.seconds)
 
     def rows(self) -> list[rows.Row]:

@@ -296,7 +296,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
         {
             "Rung": BY_NAME[result.rung].title,
             "Epoch, s": result.epoch_seconds,
-            "Speed-up": gain and gain.ratio,
+            "Speedup": gain and gain.ratio,
             "Samples/s": round(result.samples_per_second),
             "Accuracy, %": 100 * result.accuracy,
             "Memory, MB": result.peak_bytes and result.peak_bytes / 1e6,
@@ -308,8 +308,8 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
         for gain in [result.gain(measured.get(result.base))]
     ]
     formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s", "Accuracy, %"), "%.2f")
-    formats |= {"Samples/s": "%,d", "Memory, MB": "%.1f", "Speed-up": "%.2f×"}
-    alt = "Seconds, speed-ups, test accuracy, and peak memory of each rung"
+    formats |= {"Samples/s": "%,d", "Memory, MB": "%.1f", "Speedup": "%.2f×"}
+    alt = "Seconds, speedups, test accuracy, and peak memory of each rung"
     figures.table(rows, alt=alt, formats=formats)
 
 

@@ -61,7 +61,7 @@ class LoaderCell:
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
     def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
-        """Speed-up over another cell; `in_turn` if their readings took turns."""
+        """Speedup over another cell; `in_turn` if their readings took turns."""
         cells = other, self
         each = ([second / cell.samples for second in cell.seconds] for cell in cells)
         return (paired if in_turn else apart)(*each)

@@ -178,5 +178,5 @@ def gradients(cost: MemoryCost) -> str:
         return "The gradients are the same, bit for bit."
     return (
         f"The gradients differ by at most {cost.difference:.1e}. The largest gradient "
-        f"is {cost.greatest:.2g}. The same numbers are added in a different order."
+        f"is {cost.greatest:.2g}. The same numbers are added in different orders."
     )

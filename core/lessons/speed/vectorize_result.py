@@ -42,7 +42,7 @@ class VectorizeLab:
         return {t.way: median(t.seconds) for t in self.found if t.points == points}
 
     def speedup(self, points: int, way: str, other: str) -> Speedup:
-        """The speed-up of `way` over `other`."""
+        """The speedup of `way` over `other`."""
         seconds = {t.way: t.seconds for t in self.found if t.points == points}
         return paired(seconds[other], seconds[way])
 

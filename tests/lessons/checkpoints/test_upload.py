@@ -133,7 +133,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "tiny file, huge tensor": (
         lambda: saved({"layers.1.weight": ONE.expand(100_000, 100_000)}),
-        "take up 4e+04 MB",
+        "need 4e+04 MB",
     ),
     "many views of one tensor": (
         lambda: saved({f"k{i}": torch.zeros(1).expand(40) for i in range(9)}),
