@@ -79,7 +79,7 @@ def test_a_report_leads_to_the_cause(text, cause, said):
     [
         ("", "PyTorch version:"),
         ("RuntimeError: CUDA error", "PyTorch version:"),
-        (LINUX.replace("2.15.0+cu130", "N/A"), "no torch"),
+        (LINUX.replace("2.15.0+cu130", "N/A"), "didn't find torch"),
         (MAC, "nothing about MPS"),
     ],
 )
