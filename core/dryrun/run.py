@@ -193,10 +193,9 @@ class Run:
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
-        print(
-            f"{line.file}:{line.number}: {category.__name__}: {message}",
-            file=sys.stderr,
-        )
+        said = str(message).partition(" (Triggered internally at")[0]  # a file in C++
+        kind = category.__name__
+        print(f"{line.file}:{line.number}: {kind}: {said}", file=sys.stderr)
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         if self.request.simulates and (missing := failure.what_is_missing(error)):

@@ -420,7 +420,9 @@ def test_a_scripts_files_are_not_kept(tmp_path, monkeypatch) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_nobody_has_to_type_for_a_debugger() -> None:
-    text = "breakpoint()\nprint('after')"
+def test_nobody_has_to_type_for_a_debugger_or_read_where_torch_warns() -> None:
+    text = "breakpoint()\nimport torch\nprint(float(torch.ones(1, requires_grad=True)))"
     report, printed = code.run(Request("your code", text, names=True), confine=False)
-    assert (report["status"], printed) == (OK, "after\n")
+    assert report["status"] == OK
+    assert printed.startswith("your code:3: UserWarning: Converting a tensor")
+    assert "Triggered internally" not in printed
