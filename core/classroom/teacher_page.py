@@ -31,8 +31,8 @@ def choose() -> Class | None:
     """Choose or make a class; None if there is none yet."""
     classes = {each.id: each for each in store().classes.all()}  # the newest first
     if st.session_state.get(CHOSEN) not in classes:
-        opened = (each.id for each in classes.values() if each.is_open)
-        st.session_state[CHOSEN] = next(opened, next(iter(classes), None))
+        opened = room().open
+        st.session_state[CHOSEN] = opened.id if opened else next(iter(classes), None)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if classes:
             st.selectbox(

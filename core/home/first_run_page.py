@@ -53,15 +53,20 @@ def draw() -> None:
         shown = runs.on_show()
         if _state(shown) != _state(first):
             st.rerun()  # the rest of the page depends on it
-        if shown is None or (shown.job.ended and shown.job.owner != visitor()):
+        own = shown if shown and shown.job.owner == visitor() else None
+        if shown is None or (shown.job.ended and own is None):
             polling.every(polling.PATIENT_SECONDS)  # until somebody begins
         else:
             polling.every(polling.interval(shown.job, polling.RUN_SECONDS))
+        entered = race(shown) if shown else {}
+        # Until a race's next model has answers, the one before keeps the wall.
+        answered = [one for one in entered.values() if one.history]
+        task = shown.config.task if shown else dataset.default_task(engine().machine())
         left, right = st.columns([5, 6], gap="large")
         with left:
-            _invitation(shown)
+            _invitation(shown, own, entered)
         with right:
-            _wall(shown)
+            wall.draw(task, [shown, *answered][-1], "your" if own else "this")
 
     now()
 
@@ -122,29 +127,26 @@ def race(shown: Run) -> dict[str, Run]:
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _invitation(shown: Run | None) -> None:
+def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) -> None:
     st.title(HOME.title)
     st.markdown(HOME.promise)
-    mine = shown is not None and shown.job.owner == visitor()
-    going_on = mine and shown is not None and not shown.job.ended
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     takes = words("busy") if others else words("takes")
-    if not going_on and races():
+    if (own is None or own.job.ended) and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
-    _buttons(shown.job if shown and mine else None)
+    _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
     _machine_line(engine().machine())
     if shown is None:
         st.markdown(takes)
         return
-    if not mine:
+    if own is None:
         idle = ":material/group: The server is training this model in its idle time. "
         st.markdown(takes if shown.job.ended else idle + takes)
     if shown.is_simulated:
         simulated.badge()
-    entered = race(shown)
     text, share = progress.in_short(shown)
     ran = None if shown.diverged else shown.result
     if ran and (seconds := ran.timed_seconds):
@@ -156,8 +158,8 @@ def _invitation(shown: Run | None) -> None:
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
     _losses(shown, entered)
-    if mine and shown.result is not None:
-        _onward(shown)
+    if own and own.result is not None:
+        _onward(own)
 
 
 def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
@@ -252,12 +254,3 @@ def _machine_line(machine: Machine | None) -> None:
     version = f"torch {best.torch.partition('+')[0]}"
     parts = (best.backend, best.device_name, hosts.names(), version, data)
     st.caption(" · ".join(filter(None, parts)))
-
-
-def _wall(shown: Run | None) -> None:
-    task = shown.config.task if shown else dataset.default_task(engine().machine())
-    mine = shown is not None and shown.job.owner == visitor()
-    # Until a race's next model has answers, the one before keeps the wall.
-    answered = [one for one in (race(shown).values() if shown else ()) if one.history]
-    shown = answered[-1] if answered else shown
-    wall.draw(task, shown, "your" if mine else "this")
