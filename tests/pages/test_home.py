@@ -49,7 +49,7 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
     wait(engine, before, lambda job: job.progress.started)
     at = open_page("home.py")
     assert at.button(key="train_now").label == "Train now"
-    assert "Other people's runs are going on" in texts(at.markdown)
+    assert "Other people's runs are in progress" in texts(at.markdown)
     at.radio(key="home_race_guess").set_value(now.SAME).run()
     at.button(key="train_now").click().run()
     assert '"Seconds of training"' in at.get("vega_lite_chart")[0].proto.spec
