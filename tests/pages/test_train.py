@@ -323,7 +323,7 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     first = engine.submit(runs.RUN, long, owner="somebody")
     at.button(key="start_training").click().run()
     assert at.query_params["run"] == first
-    assert "no second one was started" in texts(at.warning)
+    assert "we didn't start a second one" in texts(at.warning)
     engine.cancel(first)
     wait(engine, first)
 

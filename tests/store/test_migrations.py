@@ -202,7 +202,7 @@ def test_a_database_of_an_unknown_version_is_left_alone(url, open_store, version
     change = sa.text(f"UPDATE alembic_version SET version_num = '{version}'")
     store.writer.write(lambda session: session.execute(change))
     store.close()
-    with pytest.raises(StoreError, match="made by a newer version of this app"):
+    with pytest.raises(StoreError, match="made either by a newer version of this app"):
         open_store(url)
 
 
@@ -255,7 +255,7 @@ def test_an_update_keeps_everything_and_the_backup_leads_back(
         newer = open_store(url)
         assert rows(newer) == before
         newer.close()
-    with pytest.raises(StoreError, match="made by a newer version of this app"):
+    with pytest.raises(StoreError, match="made either by a newer version of this app"):
         open_store(url)
     restore(other_url, file)
     assert rows(open_store(other_url)) == before

@@ -188,7 +188,7 @@ def optimizer(device: str, environment: Environment) -> None:
     )
     for error in {finding.error for finding in findings if device == SIMULATED}:
         simulated.cuda_wording(error)
-    st.caption(f"We tried this just now with torch {environment.torch}.")
+    st.caption(f"We just tried this with torch {environment.torch}.")
     st.markdown(words("optimizer.remedy"))
 
 
