@@ -228,8 +228,8 @@ def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
     if epochs > most:
         advice = " Larger batches allow more epochs." if noun == "steps" else ""
         yield (
-            f"Choose at most {most} epochs for {task} with batch size {batch_size}, "
-            f"not {epochs}: a run may have at most {limit:,} {noun}.{advice}"
+            f"{epochs} epochs is too many for {task} with batch size {batch_size}. "
+            f"Choose at most {most}: a run may have at most {limit:,} {noun}.{advice}"
         )
 
 

@@ -65,7 +65,7 @@ class Modes(Lab):
             for cost in costs
         }
         draw_milliseconds(named, "autograd mode")
-        st.markdown("**Peak memory** of tensors, in megabytes")
+        st.markdown("**Peak memory** used by tensors, in megabytes")
         backend = costs[0].environment.backend
         peaks = {n: (c.peak_bytes / 1e6,) for n, c in named.items() if c.peak_bytes}
         if not peaks:
