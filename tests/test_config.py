@@ -116,9 +116,9 @@ def test_whole_numbers_end_at_their_range(name: str, value: int) -> None:
         ("sprites", 100, 10, ""),  # a textbook's
         ("regression", 200, 4, ""),
         ("fashion-mnist", 3, 1, ""),
-        ("fashion-mnist", 4, 1, "at most 3 .* 200,000 steps"),
-        ("sprites", 200, 10, "at most 166 .* 200,000 steps"),
-        ("fashion-mnist", 51, 4096, "at most 50 .* 3,000,000 samples"),
+        ("fashion-mnist", 4, 1, "at most 3: .* 200,000 steps"),
+        ("sprites", 200, 10, "at most 166: .* 200,000 steps"),
+        ("fashion-mnist", 51, 4096, "at most 50: .* 3,000,000 samples"),
     ],
 )
 def test_how_long_a_run_may_be_depends_on_its_task(

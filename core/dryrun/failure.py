@@ -172,10 +172,8 @@ def line_to_change(
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
-        is_local = origin.method and origin.method is origin.source.method
-        is_kept = origin.makers or origin.line.code.startswith("for ")
-        comes_along = origin.is_same or (is_local and not is_kept)
-        if origin.line != line and not comes_along:
+        if origin.line != line and not origin.is_same:
+            origin = factory(origin)
             break
         origin = origin.source
     if origin is None:
@@ -184,6 +182,16 @@ def line_to_change(
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
     return place(origin, frames)
+
+
+def factory(origin: Origin) -> Origin:
+    """Where a model's method began to compute a tensor, if it did so from nothing."""
+    first = origin
+    while first.source and not first.line.code.startswith("for "):
+        if first.method is None or first.method is not first.source.method:
+            break
+        first = first.source
+    return origin if first.source or first.makers else first
 
 
 def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
