@@ -90,6 +90,8 @@ class Parallel(Lab):
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
                 over = apart(readings["One core"], seconds)
                 lines.append(over.sentence("one core", way))
+                if over.winner != 1 and way.endswith("cores"):
+                    lines.append(words("parallel.few_cores", way=way))
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.lessons.model import transfers_page
 from core.lessons.model.model_result import Held, SteppedBatch
-from core.ui import charts, figures, format, playground, simulated, wall
+from core.ui import charts, controls, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask_once, explained
 from core.ui.source import body
@@ -46,8 +46,8 @@ def stepper(task: str, model: str, device: str) -> None:
     place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
     with explained("The step could not be run"):
         stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
-        _buttons(number, place)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
+        _buttons(number, place, names[place])
         names[place] = f"**{names[place]}**"
         st.markdown(f"**Batch {number}** · {' → '.join(names)}")
         name = list(STEPS)[place]
@@ -64,13 +64,15 @@ def stepper(task: str, model: str, device: str) -> None:
         figures.caption("Seed 0, batches of 64, AdamW's default settings.", stepped)
 
 
-def _buttons(number: int, place: int) -> None:
+def _buttons(number: int, place: int, name: str) -> None:
     def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
         icon = f":material/{icon}:"
         st.button(label, icon=icon, key=key, on_click=_go, args=to, **more)
 
     # On a phone, page.css keeps these in sight.
     with st.container(horizontal=True, key="step_buttons"):
+        if controls.on_phone():
+            st.markdown(f"**Batch {number}** · {name}")
         back = number, place - 1
         button("Back", "arrow_back", "step_back", *back, disabled=place == 0)
         on, label = (number, place + 1), "Next step"
