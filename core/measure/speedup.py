@@ -40,6 +40,11 @@ class Speedup:
         return self.steady and self.winner is not None
 
     @property
+    def confidence(self) -> float:
+        """How often the interval contains the true ratio, by the sign test."""
+        return confidence(self.n, _left_out(self.n))
+
+    @property
     def winner(self) -> int | None:
         """0 or 1; None if nobody can tell."""
         low, high = self.interval

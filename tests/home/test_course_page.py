@@ -30,8 +30,8 @@ def kept(run_id: str, accuracy: float | None, seconds: float, **more):
 def rows(monkeypatch) -> list[SimpleNamespace]:
     """What the store has; a run's speed is 1,000 samples over its seconds."""
     rows: list[SimpleNamespace] = []
-    store = SimpleNamespace(runs=SimpleNamespace(find=lambda **_: rows))
-    monkeypatch.setattr(course, "store", lambda: store)
+    store = SimpleNamespace(runs=SimpleNamespace(find=lambda *_, **__: rows))
+    monkeypatch.setattr(course.runs, "store", lambda: store)
     monkeypatch.setattr(course, "datetime", SimpleNamespace(now=lambda: NOON))
 
     def run(run_id: str) -> SimpleNamespace:
@@ -66,11 +66,11 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
 
 
 def test_where_nothing_can_be_read_there_is_no_figure(rows, monkeypatch):
-    def away(**_):
+    def away(*_, **__):
         raise StoreError("The database is away.")
 
     assert course.records(HERE) == course.Records(len(rows))
-    monkeypatch.setattr(course.store().runs, "find", away)
+    monkeypatch.setattr(course.runs.store().runs, "find", away)
     course.records.clear()
     assert course.records(HERE) == course.Records()
 
