@@ -99,7 +99,7 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     expect(page.get_by_text("mixed precision (AMP)")).to_be_visible()
     key(page, "compare_modes").click()
     key(page, "show_modes_guess").click()
-    expect(page.get_by_text("Peak memory of tensors")).to_be_visible()
+    expect(page.get_by_text("Peak memory used by tensors")).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 

@@ -160,7 +160,7 @@ def onward(current: Run) -> None:
 def name_it(current: Run) -> None:
     line = f"**{current.name}** · {format.run_line(current.config)}"
     if current.job.owner != visitor():
-        line += " · somebody else's"
+        line += " · somebody else's" if current.job.owner else " · the server's own"
     with st.container(
         horizontal=True, vertical_alignment="center", height=ROW, border=False
     ):
