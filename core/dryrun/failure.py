@@ -103,8 +103,10 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         stack = traceback.walk_tb(error.__traceback__)
         files = (f.f_code.co_filename.replace("\\", "/") for f, _ in stack)
         if any("torch/optim" in file for file in files):
-            why = "the optimizer made this tensor on the CPU: move the model before "
-            why += "you build the optimizer"
+            why = (
+                "the optimizer made this tensor on the CPU: move the model before you "
+                "build the optimizer"
+            )
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
         why = "the generator is on another device"

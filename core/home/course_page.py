@@ -155,12 +155,10 @@ def draw_records(reached: Records) -> None:
     values, notes = {}, {}
     if reached.fastest and reached.samples_per_second:
         values["Fastest run, samples/s"] = f"{reached.samples_per_second:,.0f}"
-        how = f"{format.brief(reached.fastest)}, on {reached.fastest.device_name}."
-        notes["Fastest run, samples/s"] = f"In training: {how}"
+        notes["Fastest run, samples/s"] = f"In training: {_how(reached.fastest)}"
     if reached.best:
         values["Best accuracy"] = f"{reached.best.accuracy:.2%}"
-        how = f"{format.brief(reached.best)}, on {reached.best.device_name}."
-        notes["Best accuracy"] = how
+        notes["Best accuracy"] = _how(reached.best)
     job = last_measurement.newest(race.RaceLab.address)
     if job is not None and (ratio := _accelerator_over_cpu(job.value)):
         values["Accelerator versus CPU"] = ratio
@@ -182,3 +180,7 @@ def _accelerator_over_cpu(result: Race) -> str:
     if guess.made(race.GUESS) is None or not speedup.is_sure:
         return ""
     return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
+
+
+def _how(run: RunSummary) -> str:
+    return f"{format.brief(run)}, on {run.device_name}."
