@@ -1,12 +1,13 @@
-"""The server: what starts and ends with it. The first page is home.py.
+"""The server: its start and end, its routes, and its middleware.
 
-`streamlit run app.py` finds `app` by reading this file; `python app.py` does the same.
+The pages begin with home.py. `streamlit run app.py` finds `app` by reading this file;
+`python app.py` does the same.
 """
 
 import sys
 
 if __name__ == "__main__":
-    # App.run() would leave out the settings in the environment.
+    # App.run() would ignore Streamlit's settings in environment variables.
     from streamlit.web import cli
 
     cli.main(["run", *sys.argv])
@@ -48,13 +49,13 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     signer()
     store()
     engine()  # its processes start while this one continues
-    # Pages use caches that need Streamlit's runtime, which exists only now.
+    # These modules create Streamlit caches, for which the runtime has to exist already.
     from core import startup
     from core.serving import garbage
 
     streamlit_patches.apply()
     startup.load()
-    log.set_up(visitor_drawn)  # again, for the modules imported since
+    log.set_up(visitor_drawn)  # again, for loggers of the modules imported since
     in_background(startup.warm_up)
     watching = [
         asyncio.create_task(watch)
@@ -75,13 +76,14 @@ routes = [
     *sign_in.ROUTES,
 ]
 if mount := config.get_option("server.baseUrlPath").strip("/"):
-    # Hosts ask the probes at their usual addresses, too.
+    # Browsers ask below the mount, but hosts still ask for /livez and /healthz.
     routes += [
-        Route(f"/{mount}{each.path}", each.endpoint, methods=each.methods)
-        for each in routes
+        Route(f"/{mount}{route.path}", route.endpoint, methods=route.methods)
+        for route in routes
     ]
 
-# Streamlit refuses other hosts' websockets; this refuses their pages and forms, too.
+# Under a host name that isn't allowed, Streamlit refuses only websockets.
+# TrustedHostMiddleware refuses pages and forms, too.
 hosts = list(config.get_option("server.allowedHosts")) or ["*"]
 
 app = st.App(

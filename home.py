@@ -1,4 +1,4 @@
-"""Home: train now and see it learn; the course map; this machine's records."""
+"""Home: train a model and watch it learn; the course map; this machine's records."""
 
 import streamlit as st
 
@@ -13,7 +13,7 @@ from core.ui.server import engine, room, visitor
 
 frame.begin(HOME.title)
 machine = engine().machine()
-# A class guesses first what a run will reach.
+# Members of a class guess what their first run will reach, so they see no records yet.
 guesses = room().may_see(visitor()) and runs.on_show() is None
 reached = course.records(machine) if machine and not guesses else course.Records()
 

@@ -1,4 +1,4 @@
-"""What hardware is here, why torch uses what it uses, and how to ask."""
+"""Which devices this machine has, which one torch uses and why, and how to ask."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Train a model, live, and compare it with the runs before."""
+"""Train a model, live, and compare the run with earlier runs."""
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ has_data = dataset.is_here(machine)
 query = dict(st.query_params)
 if run_id := query.pop("run", None):
     state.run_id = run_id
-if query:  # at once: the browser is told of each change
+if query:  # in one call, because Streamlit sends the browser each change
     st.query_params.from_dict({"run": run_id} if run_id else {})
 notices = state.pop("notices", []) + controls.preset(query, has_data)
 for notice in notices:

@@ -1,4 +1,4 @@
-"""Look closely at a finished run: its answers, and what asking costs."""
+"""A finished run: which images its model gets wrong, and what inference costs."""
 
 from functools import partial
 

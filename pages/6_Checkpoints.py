@@ -1,4 +1,4 @@
-"""Save what was trained, load it elsewhere, prove that it is the same, take it home."""
+"""Save a trained model, load it elsewhere, prove that the copy is the same."""
 
 from functools import partial
 

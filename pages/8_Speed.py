@@ -1,4 +1,4 @@
-"""Climb from the textbook loop to the limit of the machine."""
+"""Speed up training step by step, from the textbook loop to the machine's limit."""
 
 from functools import partial
 

@@ -1,6 +1,6 @@
-"""Forms that pages post, since their answer can set a cookie, and a websocket can't.
+"""HTML forms: an HTTP response can set a cookie, and Streamlit's websocket can't.
 
-The next page shows a sentence about what happened.
+The response to a form redirects to a page, which shows a sentence about the outcome.
 """
 
 import time
@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-LONGEST = 1000  # bytes of a form; a code has 23
-MOST_SENTENCES = 1000  # kept for visitors whose page hasn't come
+LONGEST = 1000  # limit of a form in bytes; a visitor's code has 23
+MOST_SENTENCES = 1000  # that wait for their visitor's next page
 OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
 
 
@@ -33,20 +33,21 @@ def say(to: str, sentence: Sentence) -> None:
 
 
 def said(to: str) -> Sentence | None:
-    """Take a visitor's sentence, which is shown only once."""
+    """Return a visitor's sentence, and forget it; None if there is none."""
     return _sentences.pop(to, None)
 
 
 class Failures:
-    """Counts wrong passwords or codes, and slows down the tries that follow.
+    """Counts wrong passwords or codes; `delay` is how many seconds the next try waits.
 
-    Nobody is refused, and the address that sends the wrong ones waits longest.
+    Nobody is refused. The network address that sent the wrong ones waits longest.
     """
 
-    LAST_SECONDS = 600.0
-    OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # for each wrong one from the same address
-    ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # for each wrong one from anywhere
-    MOST = 10_000  # counted
+    LAST_SECONDS = 600.0  # how long a failure counts
+    # The delay for each failure, and the longest delay
+    OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # failures from the same address
+    ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # failures from all addresses
+    MOST = 10_000  # failures in memory
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, str]] = deque(maxlen=self.MOST)
@@ -64,13 +65,15 @@ class Failures:
 
 
 async def posted(request: Request) -> dict[str, str]:
-    """Fields of a form that a page of this app posts; 403 for another site's form.
+    """The fields of a form; {} if the form is too long.
 
-    Browsers report which site's page sent the form, and a page can't change that.
+    Raises HTTPException 403 for a form that another site's page sent: browsers say so
+    in headers that a page can't change.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc
-    site = request.headers.get("sec-fetch-site")  # a proxy may have changed the host
+    # This header suffices: behind a proxy, the host may differ from the origin.
+    site = request.headers.get("sec-fetch-site")
     if site != "same-origin" and (not origin or origin != host):
         raise HTTPException(403, OTHER_SITE)
     body = b""

@@ -1,21 +1,22 @@
-"""Garbage collection when it suits us, since a full collection stops every page.
+"""Full garbage collections, each of which stops all pages, at most once a minute.
 
-By default, Python makes one whenever there are a quarter more objects: with 100 people,
-every five seconds, for 0.1 to 0.2 s.
+By default, Python collects fully whenever the number of objects has grown by a quarter.
+With 100 people, this happened every five seconds and took 0.1 to 0.2 s.
 """
 
 import asyncio
 import gc
 
 EVERY_SECONDS = 60.0
-NEVER = 1_000_000_000  # collections of the middle generation between two full ones
-DUE = 10  # collections after which Python would make a full one
+# Collections of the middle generation before a full collection
+NEVER = 1_000_000_000  # by Python itself
+DUE = 10  # by `watch`; also Python's default
 
 
 def freeze() -> None:
-    """Exempt everything imported so far, and leave full collections to `watch`.
+    """Exempt all objects so far from collections, and leave full ones to `watch`.
 
-    Going through the objects of pandas, Altair, and Dask takes 0.1 s.
+    Otherwise, each full collection would spend 0.1 s on pandas, Altair, and Dask.
     """
     gc.collect()
     gc.freeze()

@@ -1,8 +1,8 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
 No probe can hold up the server: probes have two threads of their own and a few seconds.
-A proxy hides these addresses from the rest of the world. Labels have few values, and
-never anybody's name, id, or address.
+deploy/Caddyfile hides these addresses from other machines. The metrics' labels have few
+values, and never anybody's name, id, or address.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from core.store.store import Store
 
 T = TypeVar("T")
 
-ANSWER_SECONDS = 2.0  # limit for an answer of the database or the workers
+ANSWER_SECONDS = 2.0  # limit for an answer from the database or the workers
 MOST_SECONDS = 5.0  # limit for a whole probe
 PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database is not responding."
@@ -53,8 +53,9 @@ ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 
 OURS: dict[str, Any] = {"namespace": "to_device", "registry": REGISTRY}
-LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)  # seconds, in job histograms
-SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  # seconds, in page histograms
+# The histograms' buckets, in seconds: of jobs, and of pages
+LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)
+SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 WAITED = Histogram(
     "job_wait_seconds",
     "Time from the click until a worker takes the job",
@@ -79,7 +80,7 @@ LOOKS = Histogram(
 )
 SESSIONS = Gauge("sessions", "Connected browser tabs", **OURS)
 
-MOST_BYTES = 16_384  # larger messages hold pictures and tables, and aren't parsed
+MOST_BYTES = 16_384  # larger messages hold pictures or tables, and aren't parsed
 END_OF = {
     ForwardMsg.FINISHED_SUCCESSFULLY: "page",
     ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY: "part",
@@ -87,17 +88,17 @@ END_OF = {
 
 
 def count_job(job: Job) -> None:
-    """Count an ended job; a job that never began only waited."""
+    """Add an ended job's times to the histograms; one that never began ran for 0 s."""
     begun = job.started or job.stopped or job.submitted
     WAITED.labels(job.address).observe(begun - job.submitted)
     RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
 
 
 class ResponseTimes:
-    """ASGI middleware: counts connected tabs and times the answers they wait for.
+    """ASGI middleware: counts connected tabs, and measures how long requests wait.
 
-    A run of the script answers all requests made before it began. If it ends early for
-    a newer run, the newer run answers them.
+    A run of a page's script answers all requests that came before it began. If the run
+    is stopped early for a newer run, the newer run answers them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -106,13 +107,13 @@ class ResponseTimes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             return await self.app(scope, receive, send)
-        asked: list[float] = []  # times of requests that no run has begun for
-        answering: list[float] = []  # times of the requests that the run answers
+        asked: list[float] = []  # when requests came that no run answers yet
+        answering: list[float] = []  # when those came that the current run answers
 
         async def hear() -> Message:
             message = await receive()
             data = message.get("bytes") or b""
-            with suppress(DecodeError):  # Streamlit closes such a connection
+            with suppress(DecodeError):  # Streamlit then closes the connection
                 if (
                     0 < len(data) < MOST_BYTES
                     and BackMsg.FromString(data).WhichOneof("type") == "rerun_script"
@@ -184,16 +185,12 @@ def missing(engine: Engine, store: Store) -> dict[str, str]:
 
 
 class State(Collector):
-    """Gauges that are read when Prometheus asks."""
+    """Gauges whose values are read when Prometheus asks for them."""
 
     def __init__(
         self, engine: Callable[[], Engine], store: Callable[[], Store]
     ) -> None:
         self._engine, self._store = engine, store
-
-    def describe(self) -> list[Metric]:
-        """Nothing, so that registering asks nothing."""
-        return []
 
     def collect(self) -> Iterator[Metric]:
         engine = self._engine()
@@ -223,7 +220,8 @@ def _devices(engine: Engine) -> Iterator[Metric]:
         "device_busy_ratio", "Share of recent time spent running kernels", *names
     )
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
-    loads = {  # devices by their names in a process that sees all of a machine's GPUs
+    # Each worker calls its GPU cuda:0; the keys have the GPU's number in its machine.
+    loads = {
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load
         for name, loads in answers.items()
         for load in loads

@@ -1,8 +1,8 @@
-// While a page arrives, its parts are loaded one by one and push each other about. They are
-// shown once nothing has moved for a moment, or five seconds after the title at the latest.
+// While a page loads, its elements arrive one by one and push each other about. So they are
+// hidden until nothing has moved for 12 frames, at most until five seconds after the title.
 {
   const root = document.documentElement;
-  let titled, height, still = 0; // frames: on a busy machine they take longer
+  let titled, height, still = 0; // `still` counts frames, which last longer on a busy machine
   root.classList.add("arriving");
   const look = (now) => {
     const page = document.querySelector(".stMainBlockContainer");

@@ -31,11 +31,11 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
 Kind = TypeVar("Kind")
-SOON_SECONDS = 0.005  # an ending script sends the rest in less time
+SOON_SECONDS = 0.005  # an ending script sends its last messages in less time
 GRACE_SECONDS = 5  # for connections to close when the server ends
 SIDEBAR = 220  # pixels
-SCRIPT = Path(__file__).with_name("page.js")  # it runs before anything is drawn
-PARTS = (  # parts of the frontend that many pages need
+SCRIPT = Path(__file__).with_name("page.js")  # browsers run it before they draw a page
+PARTS = (  # JavaScript files of Streamlit's frontend that many pages need
     *("ArrowVegaLiteChart", "BidiComponent", "Button", "ButtonGroup", "Checkbox"),
     *("DownloadButton", "ImageList", "Metric", "NumberInput", "PageLink", "Progress"),
     *("Radio", "Selectbox", "Slider", "StreamlitSyntaxHighlighter", "TextInput"),
@@ -47,7 +47,10 @@ _thread = threading.local()
 
 
 def apply() -> None:
-    """Apply all patches but the one in WITHOUT_PATCH, once the server listens."""
+    """Apply all patches except the one that the variable WITHOUT_PATCH names.
+
+    `send_at_once` patches the listening socket, so the server has to listen already.
+    """
     for patch in PATCHES:
         if patch.__name__ != os.environ.get("WITHOUT_PATCH"):
             patch()
@@ -57,7 +60,7 @@ def send_at_once() -> None:
     """Turn Nagle's algorithm off, so that small packets leave the server at once.
 
     asyncio turns it off for sockets marked as TCP, but Streamlit's listening socket
-    isn't marked. Each answer on a kept connection waited 40 ms for the browser to
+    isn't marked. Each answer on a keep-alive connection waited 40 ms for the browser to
     confirm the previous packet. Connections inherit the listening socket's setting.
     """
     for each in _instances(socket.socket):
@@ -70,7 +73,8 @@ def send_at_once() -> None:
 def draw_pages_in_turn() -> None:
     """Draw whole pages one after the other, in the order they were asked for.
 
-    Drawn at once, each page takes as long as all of them: threads switch every 5 ms.
+    If pages are drawn at the same time, each takes as long as all of them together,
+    since Python switches between threads every 5 ms.
     When 100 people came within 20 s (2 cores, three times each), 95 of 100 pages were
     there after 0.15, 0.17 and 0.42 s instead of 0.30, 0.30 and 0.56 s.
     Fragments need no turn.
@@ -94,14 +98,14 @@ def take_turn() -> None:
 
 
 def give_back_turn() -> None:
-    """Let another page be drawn meanwhile; call this before waiting."""
+    """Let another page be drawn; call this before the thread waits for something."""
     if getattr(_thread, "has_turn", False):
         _thread.has_turn = False
         _turn.release()
 
 
 def cache_theme() -> None:
-    """Look up the theme once, instead of its six parts at each run of a script."""
+    """Look up the theme's six parts once, instead of at each run of a script."""
     populate = app_session._populate_theme_msg
     themes: dict[str, CustomThemeConfig] = {}
 
@@ -115,10 +119,10 @@ def cache_theme() -> None:
 
 
 def watch_no_files() -> None:
-    """Keep reconnecting sessions from watching files, as fileWatcherType says.
+    """Stop sessions that reconnect from watching source files.
 
-    Streamlit reads that setting only for new sessions. A session that reconnects looks
-    for the files of all modules: 0.3 s during which nobody is served.
+    Streamlit obeys the setting fileWatcherType only in new sessions. A session that
+    reconnects looks for the files of all modules: 0.3 s during which nobody is served.
     """
     AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
 
@@ -132,7 +136,7 @@ def finish_scripts() -> None:
     create = AppSession._create_scriptrunner
 
     def after_the_last(session: AppSession, request: RerunData) -> None:
-        last = session._scriptrunner  # None once all its messages were handled
+        last = session._scriptrunner  # None once its messages have all been handled
         if session._state is AppSessionState.SHUTDOWN_REQUESTED:
             return
         if last is None or not request.fragment_id:
@@ -145,7 +149,7 @@ def finish_scripts() -> None:
 
 
 def send_what_waits() -> None:
-    """Send what a fragment has drawn, also if it is drawn again before that.
+    """Send a fragment's messages even if its next run starts before they are sent.
 
     Streamlit drops these messages when the fragment's next run starts, but not those
     of large elements that the browser has cached: they are references, which name no
@@ -160,7 +164,7 @@ def send_what_waits() -> None:
         fragment_ids_this_run: list[str] | None = None,
     ) -> None:
         if fragment_ids_this_run:
-            queue._delta_index_map = {}  # new messages replace none of those that wait
+            queue._delta_index_map = {}  # so that new messages replace no waiting ones
         else:
             clear(queue, retain_lifecycle_msgs)
 
@@ -168,7 +172,7 @@ def send_what_waits() -> None:
 
 
 def forget_left_pages() -> None:
-    """Run no fragments of a page that was left.
+    """Ignore requests for fragments of a page that the browser has left.
 
     Until the next page begins, the browser keeps asking for the old page's fragments.
     Streamlit runs them after the next page, under the old page's name. The browser
@@ -195,8 +199,8 @@ def forget_left_pages() -> None:
             create(session, request)
 
     def announce_newest(session: AppSession, page: str, *more: Any) -> ForwardMsg:
-        # A script may go to another page. The first page is announced before its
-        # address is looked up, so it has Home's name.
+        # A script may switch to another page. Streamlit announces a session's first
+        # page as Home, before it looks up the page's address, so that doesn't count.
         if session.__dict__.get("_newest_page"):
             session.__dict__["_newest_page"] = page
         return announce(session, page, *more)
@@ -245,19 +249,19 @@ PATCHES = (
 
 
 def page_routes(titles: Iterable[str]) -> list[Route]:
-    """Serve the frame that a browser loads at each page's address.
+    """Routes for the HTML that is the same at each page's address.
 
-    Streamlit first looks for files with these names, in threads, ten times for each
-    opened page. With many people, that takes longer than the answers.
+    Without them, Streamlit would first look for files with these names, in threads, ten
+    times for each opened page. With many people, that takes longer than the answers.
     """
     html = steady(Path(get_static_dir()))
 
     async def frame(_: Request) -> Response:
-        # Not cached, since it names the newest scripts.
+        # Browsers check for a new version each time, since scripts' names change.
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
     async def nothing(_: Request) -> Response:
-        """Browsers also look for the server below a page's address."""
+        """404: browsers look for Streamlit's endpoints below a page's address, too."""
         return Response("Not Found", 404)
 
     async def script(_: Request) -> Response:
@@ -272,11 +276,11 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
 
 
 def steady(folder: Path) -> str:
-    """The frame in Streamlit's folder, changed so that pages don't move as they load.
+    """Streamlit's index.html, changed so that pages don't move as they load.
 
-    Streamlit loads the code for an element when the first such element comes, which is
-    20 pixels high until then. Here, the code is loaded with the page. The sidebar has
-    its place from the start.
+    Streamlit loads the code for a kind of element when the first such element comes,
+    which is 20 pixels high until then. Here, the code is loaded with the page, and the
+    sidebar has its place from the start. `folder` is Streamlit's static folder.
     """
     html = (folder / "index.html").read_text("utf-8")
     scripts = [*(folder / "static/js").glob("*.js")]
@@ -293,5 +297,5 @@ def steady(folder: Path) -> str:
 
 
 def _instances(kind: type[Kind]) -> list[Kind]:
-    """All objects of a class, which Streamlit made and doesn't hand out."""
+    """All objects of this class in memory: Streamlit gives no reference to its own."""
     return [each for each in gc.get_objects() if type(each) is kind]

@@ -7,18 +7,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
-SESSION_BYTES = 45_000_000  # fits the largest checkpoint and picture, and a photo
-ALL_BYTES = 450_000_000
+SESSION_BYTES = 45_000_000  # the largest checkpoint, the largest picture, and a photo
+ALL_BYTES = 450_000_000  # of all sessions together
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 
 
 class UploadLimit:
-    """ASGI middleware: old files make room for a new one, and floods are refused.
+    """ASGI middleware: drops old files to make room for new ones, or refuses an upload.
 
-    If the session has too much, its oldest file goes; otherwise, the oldest file of the
-    session with the most goes, so many files never crowd out a single one. Arriving
-    files count byte by byte, since their announced length may be false. They can't be
-    dropped: if they are too much, the request ends with status 413.
+    If the uploading session is above SESSION_BYTES, it loses its oldest file. If all
+    sessions together are above ALL_BYTES, the session with the most bytes loses its
+    oldest file. Files that are still arriving count byte by byte, since their announced
+    length may be false. They can't be dropped: if no other file is left to drop, the
+    request ends with status 413.
     """
 
     def __init__(self, app: ASGIApp) -> None:

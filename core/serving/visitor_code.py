@@ -15,7 +15,7 @@ import streamlit as st
 from core.errors import ExplainedError
 
 LOOK_AGAIN_SECONDS = 60.0
-# A proxy adds one of these headers to a request.
+# A proxy adds one of these headers, or X-Forwarded-..., to a request.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
     "Other people can reach this server, and it is not set up to run visitors' code."
@@ -32,10 +32,10 @@ class Mode:
 
 
 def mode(ask: Callable[..., Any]) -> Mode:
-    """The mode for the visitor whose page is drawn; `ask` is the engine's.
+    """The mode for the visitor whose page is drawn; `ask` is Engine.ask.
 
-    "here" is the visitor's own machine: certainly nobody else can reach the app, and no
-    proxy forwarded this request.
+    "here" means that the app runs on the visitor's own machine: nobody else can reach
+    the app, and no proxy forwarded this request.
     """
     wish = os.environ.get("RUN_CODE", "")
     if wish == "off":
@@ -63,7 +63,7 @@ def _problem(_ask: Callable[..., Any]) -> str:
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
 def is_for_this_machine() -> bool:
-    """Whether only this machine's programs reach the app, with its own workers."""
+    """Whether only programs on this machine can reach the app and its workers."""
     sockets = psutil.Process().net_connections("tcp")
     listening = [each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN]
     is_own = listening and all(ip_address(each).is_loopback for each in listening)
@@ -71,10 +71,10 @@ def is_for_this_machine() -> bool:
 
 
 def is_direct(headers: Mapping[str, str]) -> bool:
-    """Whether a browser of this machine sent a request with these headers itself.
+    """Whether a browser on this machine sent a request with these headers, unproxied.
 
-    The request's address and the address of the page that sent it are both this
-    machine's: somebody else's page might have another name for this machine.
+    Both Host and Origin must name this machine: a page from another site could reach
+    the app by a name of that site that stands for 127.0.0.1 (DNS rebinding).
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):

@@ -1,7 +1,8 @@
 """The visitor's cookie: an id that this server has signed, and nothing else.
 
-A page sets the cookie, and the page's websocket brings it back, so a later cookie is
-seen only after a reload. A cookie that is forged, damaged, old, or deleted has no id.
+The response with a page's HTML sets the cookie, and the browser sends the cookie as it
+opens the page's websocket. So a cookie that is set later counts only after a reload. A
+cookie that is forged, damaged, or old, or whose id was deleted, counts as no cookie.
 """
 
 import logging
@@ -33,7 +34,8 @@ LASTS_SECONDS = 180 * DAY_SECONDS  # after the last visit
 KEY_FILE = DATA / "cookie.key"
 KEY_LENGTH = 32  # characters, at least
 MOST = 10_000  # deleted ids in memory
-# A proxy that strips this app's path may name it, as Traefik and Jupyter do.
+# A proxy that removes the app's path from addresses may name this path in one of these
+# headers, as Traefik and Jupyter do.
 STRIPPED = ("x-forwarded-prefix", "x-forwarded-context")
 PATH = re.compile(r"[\w./@%~+-]*")
 
@@ -64,7 +66,7 @@ def signer() -> TimestampSigner:
 def key_in(file: Path) -> str:
     """The key in the file, made if it is missing or damaged. May raise OSError.
 
-    Servers that start at once agree on the key, and only their user may read it.
+    Servers that start at the same time agree on the key. Only their user may read it.
     """
 
     def read() -> str:
@@ -117,7 +119,7 @@ def give(response: Response, visitor: str, scope: Scope) -> None:
 def set_cookie(
     response: Response, name: str, value: str, seconds: int, scope: Scope
 ) -> None:
-    """Set a cookie only for this app, even if another site's page embeds it."""
+    """Set a cookie for this app's path, even if another site's page embeds the app."""
     headers, is_secure = Headers(scope=scope), scope["scheme"] == "https"
 
     def add(samesite: Literal["lax", "none"]) -> None:
@@ -133,10 +135,10 @@ def set_cookie(
 
     add("lax")
     if is_secure and headers.get("sec-fetch-dest") == "iframe":
-        # Inside another site's page, browsers send only this cookie, and only there.
+        # Inside another site's page, browsers send only a partitioned cookie.
         add("none")
         header, text = response.raw_headers.pop()
-        # Starlette can write this attribute from Python 3.14 on.
+        # Starlette can't write this attribute before Python 3.14.
         response.raw_headers.append((header, text + b"; Partitioned"))
 
 
@@ -155,7 +157,10 @@ def retire(visitor: str) -> None:
 
 
 class VisitorCookie:
-    """ASGI middleware: a page, also a cached one (304), sets or renews the cookie."""
+    """ASGI middleware: sets the cookie with a page, also with a cached one (304).
+
+    After a day, a page renews the cookie.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -176,7 +181,7 @@ class VisitorCookie:
                     give(answer, visitor or new(), scope)
                     for cookie in answer.headers.getlist("set-cookie"):
                         headers.append("set-cookie", cookie)
-                    # A cache that several people share must not give it to others.
+                    # A shared cache must not give one person's cookie to others.
                     headers["cache-control"] = "private, no-cache"
             await send(message)
 
