@@ -10,6 +10,7 @@ from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
 FIRST_STEPS = 100  # all kept: this is where the loss falls
+FORETOLD_SHARE = 0.05  # part of a run after which the time left is shown
 PAUSE_SECONDS = 60.0  # all pauses of a run, since others wait for its worker
 WALL = 50  # test images whose predictions come with each epoch
 
@@ -122,6 +123,20 @@ class Progress:
     fit: Fit | None = None  # the newest, of the task regression
     changes: tuple[Change, ...] = ()  # by hand
     pause: Pause | None = None  # the newest; None: it has never paused
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, from 0 to 1."""
+        if self.started is None or self.latest is None:
+            return 0.0
+        return self.latest.step / self.started.steps
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None at first, while the device's set-up dominates the time."""
+        if self.latest is None or self.share < FORETOLD_SHARE:
+            return None
+        return self.latest.seconds * (1 - self.share) / self.share
 
     def after(self, event: object) -> Self:
         """Add an event; returns the same object for an event that runs don't report."""

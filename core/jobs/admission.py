@@ -208,18 +208,24 @@ class Estimates:
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
         """Seconds until workers have done the jobs they have and those before.
 
-        None if a job has no estimate, or takes longer than estimated.
+        None if a job has no estimate. A run's steps tell how long it will take, and
+        without an estimate, how long others like it will take.
         """
-        left = []  # seconds of work, for each worker
+        left, paces = [], {}  # seconds of work for each worker; seconds per amount
         for job in taken:
-            whole = self.seconds(job)
+            whole, own = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0
-            if whole is None or since > whole:
+            if own is not None:
+                whole = since + own
+                paces[job.work.kind] = whole / job.work.amount
+            if whole is None:
                 return None
-            left.append(whole - since)
+            left.append(max(whole - since, 0.0))
         heapq.heapify(left)
         for job in before:
-            seconds = self.seconds(job)
+            seconds, pace = self.seconds(job), paces.get(job.work.kind)
+            if seconds is None and pace is not None:
+                seconds = pace * job.work.amount
             if seconds is None or not left:
                 return None
             heapq.heapreplace(left, left[0] + seconds)

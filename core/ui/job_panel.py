@@ -203,8 +203,10 @@ def place_in_queue(job: Job) -> str:
     if engine().paused and job.lane == PAUSED:
         return f"{text}. Your teacher paused the queue, but you keep your place"
     seconds = engine().wait(job.id)
-    if seconds is None or seconds < 1:
+    if seconds is None:
         return text
+    if seconds < 1:
+        return f"{text}, in a moment"
     about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
     return f"{text}, about {about}"
 

@@ -41,7 +41,6 @@ EPOCHS = pa.schema(
     [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string()), ("step", pa.int32())]
     + [(name, pa.float64()) for name in ("seconds", "loss", "accuracy", "r2")]
 )
-FORETOLD_SHARE = 0.05  # part of a run after which the time left is shown
 SMOOTHED_SHARE = 1 / 20  # part of a run's drawn losses in the running mean
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
 FAR = 2.0  # times the loss of guessing
@@ -140,18 +139,8 @@ class Run(Progress):
         return f"**Diverged**: {reason}. {advice}" if is_lost else ""
 
     @property
-    def share(self) -> float:
-        """How much of the run is done, from 0 to 1."""
-        if self.started is None or self.latest is None:
-            return 0.0
-        return self.latest.step / self.started.steps
-
-    @property
     def seconds_left(self) -> float | None:
-        """None at first, while the device's set-up dominates the time."""
-        if self.latest is None or self.share < FORETOLD_SHARE or self.is_simulated:
-            return None
-        return self.latest.seconds * (1 - self.share) / self.share
+        return None if self.is_simulated else super().seconds_left
 
 
 def run(job_id: str | None) -> Run | None:

@@ -22,7 +22,9 @@ from core.jobs.admission import (
 )
 from core.jobs.job import Job
 from core.jobs.queue import Queue
+from core.results import Progress, Started, StepProgress
 from tests.jobs.follow import wait
+from tests.samples import PROCESSOR
 
 RUN, RACE = "core.training:run", "core.lessons.compare.race:race"
 DEFAULT, HALF_AN_HOUR = RunConfig(), RunConfig.with_recipe(model="cnn", epochs=50)
@@ -256,7 +258,26 @@ def test_one_job_of_unknown_length_makes_the_wait_unknown():
     running = job(CONFIG, started=NOW - 4)
     assert known.until_turn([running], [other]) is None
     assert known.until_turn([replace(other, started=NOW)], []) is None
-    assert known.until_turn([replace(running, started=NOW - 11)], []) is None
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_job_that_takes_longer_than_expected_is_expected_to_end_soon():
+    running = job(CONFIG, started=NOW - 11)
+    assert seen(done(10, CONFIG)).until_turn([running], []) == 0
+    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 10
+
+
+@pytest.mark.usefixtures("clock")
+def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
+    started = Started(PROCESSOR, 1, 100, 100, 10)
+    half = Progress(started, latest=StepProgress(50, (), 1.0, 11.0))
+    running, twice = (
+        replace(job(each, started=NOW - 12), progress=half)
+        for each in (CONFIG, replace(CONFIG, epochs=8))
+    )
+    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 10
+    assert Estimates().until_turn([running], [job(CONFIG)]) == 11 + 23
+    assert Estimates().until_turn([twice], [job(CONFIG)]) == 11 + 23 / 2
 
 
 def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
