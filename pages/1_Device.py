@@ -22,8 +22,7 @@ with (
 if facts is None:
     frame.end("Device")
     st.stop()
-found = diagnose(facts)
-diagnosis.of_the_server()
+found = diagnosis.as_seen(diagnose(facts))
 left, right = st.columns([5, 4], gap="medium", vertical_alignment="center")
 with left:
     diagnosis.verdict(found)

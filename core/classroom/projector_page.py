@@ -17,7 +17,6 @@ from core.errors import ExplainedError
 from core.ui import charts, paper, runs, wall
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
-from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
@@ -64,7 +63,7 @@ def _wall(standings: Standings) -> None:
         chart=_chart(standings),
         place=standings.place,
         names=standings.names,
-        mistakes=None if tally else _mistakes(runs.run(standings.newest)),
+        mistakes=None if tally else _mistakes(standings),
         top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
         now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
     )
@@ -94,15 +93,18 @@ def _chart(standings: Standings) -> dict[str, Any]:
     }
 
 
-def _mistakes(run: Run | None) -> tuple[str, str] | None:
-    """How many images the model gets wrong, and a PNG of some of them."""
+def _mistakes(standings: Standings) -> tuple[str, str] | None:
+    """How many images the newest model gets wrong, and a PNG of some of them."""
+    run = runs.run(standings.newest)
     if run is None or engine().machine() is None:
         return None
+    name = standings.names.get(run.job.owner, "")
+    whose = f", by {name}," if name and not standings.opened.rules.anonymous else ""
     with suppress(ExplainedError):
         pixels, labels = wall.images(run.config.task)
         if wrong := sorted(wall.wrong(run, labels) or ()):
             some = pixels[wrong[:MOST_MISTAKES]]
             png = wall.png(wall.montage(some, charts.palette(), columns=MOST_MISTAKES))
-            text = f"The newest model gets {len(wrong)} of {len(labels)} images wrong"
-            return text, b64encode(png).decode()
+            count = f"{len(wrong)} of {len(labels)} images wrong"
+            return f"The newest model{whose} gets {count}", b64encode(png).decode()
     return None

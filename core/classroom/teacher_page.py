@@ -209,6 +209,7 @@ def _table(
         ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
+        column_config={"Runs": st.column_config.NumberColumn(width=50)},
     )
 
 

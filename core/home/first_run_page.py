@@ -12,6 +12,7 @@ from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page
 from core.lessons.train.steer_page import RACE
 from core.measure.environment import Machine
+from core.measure.speedup import spanned
 from core.runs import comparison
 from core.runs import loss_chart as charts
 from core.ui import (
@@ -39,6 +40,8 @@ FEW_JOBS = 3  # waiting or running: with more, a race would hold up others
 RACE_GUESS = "home_race_guess"  # not that of the race on Compare
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)
+RUN_GUESS = "first_run_guess"
+IMAGES = ("Fewer than 50", "50 to 79", "80 to 94", "95 or more")  # of 100 test images
 words = Words(__file__)
 
 
@@ -131,10 +134,14 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     st.title(HOME.title)
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
-    takes = words("busy") if others else words("takes")
+    takes = words("class") if room().open else words("takes")
+    if others:
+        takes = words("busy")
     if (own is None or own.job.ended) and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
+    elif shown is None:
+        answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
@@ -152,6 +159,11 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     if ran and (seconds := ran.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
         text += " with evaluation"
+    guessed = answers.given().get(RUN_GUESS)
+    if ran and own and own.number == 1 and guessed:
+        accuracy = ran.test_accuracy or 0.0
+        right = spanned(IMAGES, (0.5, 0.8, 0.95), accuracy, accuracy)
+        text += f". {guess.worth(guessed, right)}"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     steer_page.draw(shown)

@@ -73,7 +73,9 @@ def sentence(job: Job, who: str = "") -> str:
     versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
     threads = {environment.threads for environment in measured_with}
     details = [" and ".join(names), *versions]
-    if len(threads) == 1:  # two candidates in a race may differ only in threads
+    if cores := getattr(job.value, "cores", None):  # its figures tell their threads
+        details.insert(1, format.counted(cores, "core"))
+    elif len(threads) == 1:  # two candidates in a race may differ only in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
     return f"Measured {when} on {', '.join(details)}, {by(job.owner, who)}."

@@ -19,8 +19,9 @@ from tests.pages.walk import open_page, open_tab, press, texts
 
 
 @pytest.fixture
-def device_page():
-    """Opens the Device page with nothing remembered from the last time."""
+def device_page(monkeypatch):
+    """Opens the Device page on its own machine, with nothing remembered."""
+    monkeypatch.setattr(diagnosis_page, "is_direct", lambda _: True)
     caches = (
         machine.facts,
         machine.devices,
@@ -175,6 +176,7 @@ def test_on_a_server_the_page_says_whose_machine_it_describes(
     monkeypatch.setattr(diagnosis_page, "is_direct", lambda _: direct)
     at = open_page("pages/1_Device.py")
     assert ("describes the **server**" in texts(at.info)) == says
+    assert ("The server trains on the" in texts(at.markdown)) == says
 
 
 def test_a_pasted_report_is_diagnosed_and_anything_else_is_a_sentence(engine):

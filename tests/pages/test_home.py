@@ -125,8 +125,7 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
     assert at.button(key="train_now").label == "Train again"
 
 
-@pytest.mark.usefixtures("somebody")
-def test_a_class_sees_no_result_before_its_own(engine, room):
+def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, somebody):
     other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
     assert "is training this model in" in texts(open_page("home.py").markdown)
@@ -136,8 +135,13 @@ def test_a_class_sees_no_result_before_its_own(engine, room):
     at = open_page("home.py")
     assert "is training this model" not in texts(at.markdown)
     assert "Best accuracy" not in {each.label for each in at.metric}
-    assert at.button(key="train_now").label == "Train now"
+    assert "A class is using this machine" in texts(at.markdown)
     engine.cancel(other)
+    at.radio(key="first_run_guess").set_value("95 or more").run()
+    at.button(key="train_now").click().run()
+    (own,) = engine.jobs(now.runs.RUN, somebody)
+    finish(at, engine, own.id)
+    assert "You guessed: 95 or more." in status(at)
     wait(engine, other)
 
 

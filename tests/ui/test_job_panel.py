@@ -187,8 +187,10 @@ def test_events_are_told_apart_by_their_kind():
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        *((None, "Number 1 in the queue: you're next."), (0.3, "you're next, in a moment.")),
-        *((40.4, "you're next, about 40 s."), (125.0, "you're next, about 2 min.")),
+        (None, "Number 1 in the queue: you're next."),
+        (0.3, "you're next, in a moment."),
+        (40.4, "you're next, about 40 s."),
+        (125.0, "you're next, about 2 min."),
     ],
 )
 def test_the_wait_is_told_where_it_is_known(use, seconds, said):

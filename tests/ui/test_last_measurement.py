@@ -103,6 +103,7 @@ def test_a_page_opens_empty_where_the_database_is_away(here, monkeypatch):
     [
         (samples.RACE, "on A processor and Testing card, 2 threads, torch 2.15.0"),
         (samples.TRANSFERS, "on Testing card, 2 threads, torch 2.15.0"),
+        (samples.MULTIPLIED, "on A processor, 2 cores, torch 2.15.0"),
         ((samples.PROFILE,), "on Testing card, 2 threads, torch 2.15.0"),
     ],
 )

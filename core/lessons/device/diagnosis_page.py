@@ -1,6 +1,7 @@
 """The diagnosis as the Device page shows it: verdict, way through the causes, list."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import streamlit as st
@@ -36,10 +37,16 @@ def verdict(diagnosis: Diagnosis) -> None:
             st.code(diagnosis.command, language="bash", wrap_lines=True)
 
 
-def of_the_server() -> None:
-    """Tell a remote visitor that the page describes the server."""
-    if not is_direct(st.context.headers):
-        st.info(words("pasted.server"), icon=":material/dns:")
+def as_seen(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis for its reader: a remote visitor reads that it's the server's."""
+    if is_direct(st.context.headers):
+        return diagnosis
+    st.info(words("pasted.server"), icon=":material/dns:")
+    verdict, why = (
+        text.replace("This machine", "The server")
+        for text in (diagnosis.verdict, diagnosis.why)
+    )
+    return replace(diagnosis, verdict=verdict, why=why)
 
 
 def another(facts: Facts) -> None:
