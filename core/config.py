@@ -101,7 +101,7 @@ class RunConfig:
 
     task: str = "fashion-mnist"  # the dataset
     model: str = "ann"  # the architecture
-    criterion: str = "cross-entropy"  # the loss, see core.criteria
+    criterion: str = "cross-entropy"  # the loss, see core.loss_functions
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
     host: str = ""  # the machine, if several have workers; empty: any
     feed: str = "memory"  # how batches reach the model, see core.data.batches

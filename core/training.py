@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core import criteria, devices, loops, models, state_dict
+from core import devices, loops, loss_functions, models, state_dict
 from core.config import RECIPES, SIMULATED, RunConfig
 from core.data import batches, curve, datasets
 from core.errors import ExplainedError
@@ -56,7 +56,7 @@ class Training:
 
         torch.manual_seed(config.seed)
         self.model = models.build(config.model).to(device)
-        self.criterion = criteria.build(config.criterion).to(device)
+        self.criterion = loss_functions.build(config.criterion).to(device)
         # A criterion's own parameters are trained together with the weights.
         learned = nn.ModuleList([self.model, self.criterion])
         self.optimizer = make_optimizer(learned, config, device)
@@ -366,5 +366,5 @@ def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str,
 def fit_now(training: Training, step: int) -> Fit:
     x = torch.tensor(curve.POSITIONS).view(-1, 1)
     outputs, _ = loops.predict(training.model, [(x, x)], training.device)
-    noise = criteria.learned_noise(training.criterion)
+    noise = loss_functions.learned_noise(training.criterion)
     return Fit(step, tuple(outputs.flatten().tolist()), noise)

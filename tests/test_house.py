@@ -42,7 +42,7 @@ LAYERS = (
         *("core.errors", "core.explain", "core.folders"),
         *("core.halves", "core.log", "core.words"),
     ),
-    ("core.config", "core.criteria", "core.loops", "core.models"),
+    ("core.config", "core.loss_functions", "core.loops", "core.models"),
     ("core.sim", "core.state_dict", "core.watch"),
     ("core.data", "core.dryrun"),
     ("core.measure.environment",),
@@ -58,6 +58,7 @@ LAYERS = (
     tuple(f"core.lessons.{name}" for name in OTHER_LESSONS),
     ("core.home", "core.classroom.*_chart"),
     ("core.classroom.*_page", "core.bench", "core.diagnose", "core.run"),
+    ("core.idle",),
     ("core.startup",),
     ("app", "home", "launcher", "pages"),
 )

@@ -1,4 +1,4 @@
-"""Where each tensor was made, and so which line forgot to move it."""
+"""Where each tensor was made. From this, failure.py chooses the line to change."""
 
 import dis
 import sys

@@ -1,14 +1,13 @@
-"""The course map, and the figures that this machine has reached so far."""
+"""The course map: a card per lesson, with a figure that this machine has reached."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import streamlit as st
 
+from core.home.records_page import Records
 from core.lessons.compare import race_page as race
 from core.lessons.compare.race_result import Race
 from core.lessons.model import transfers_page as transfers
@@ -18,69 +17,19 @@ from core.lessons.scale.scale_result import Cost
 from core.lessons.speed import ladder_page as ladder
 from core.lessons.speed import rungs_page as rungs
 from core.lessons.speed.climb_result import Climbed
-from core.measure.environment import Machine
-from core.results import training_speed
-from core.store.tables import RunSummary
-from core.ui import (
-    answers,
-    dataset,
-    figures,
-    format,
-    guess,
-    last_measurement,
-    runs,
-)
+from core.ui import answers, format, guess, last_measurement
 from core.ui.course import LESSONS, link
-from core.ui.server import open_pages
 
-FRESH_SECONDS = 10.0
 STYLE = Path(__file__).with_name("course.css")
-SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is among them
 
 
-@dataclass(frozen=True)
-class Records:
-    today: int = 0  # training runs since midnight, of all people
-    best: RunSummary | None = None  # the most accurate
-    fastest: RunSummary | None = None
-    samples_per_second: float = 0.0  # speed of the fastest run, over all its epochs
-
-
-@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
-def records(machine: Machine) -> Records:
-    """The records in the database; empty if it can't be read."""
-    all_runs = runs.stored_runs(limit=None, hidden=True)
-    midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    today = sum(
-        run.visitor is not None and run.submitted >= midnight.timestamp()
-        for run in all_runs
-    )
-    devices = {device.device_name for device in machine.devices}
-    task = dataset.default_task(machine)
-    evaluated = [
-        run
-        for run in all_runs
-        if run.task == task and run.device_name in devices and run.accuracy is not None
-    ]
-    if not evaluated:
-        return Records(today)
-    best = max(evaluated, key=lambda run: run.accuracy or 0.0)
-    evaluated.sort(key=lambda run: (run.seconds or 0.0) / (run.epochs or 1))
-    speeds = []
-    for run in evaluated[:SHORTLIST]:
-        whole = runs.run(run.id)
-        speeds.append((training_speed(whole.history) if whole else None) or 0.0)
-    speed = max(speeds)
-    return Records(today, best, evaluated[speeds.index(speed)], speed)
-
-
-def by_lesson(reached: Records) -> dict[str, str]:
+def by_lesson(records: Records) -> dict[str, str]:
     """A figure for each lesson that has one, unless its page hides it until a guess."""
     by_title = {}
-    if reached.samples_per_second:
-        by_title["Train"] = f"up to {reached.samples_per_second:,.0f} samples/s"
-    if reached.best:
-        by_title["Evaluate"] = f"{reached.best.accuracy:.1%} right"
+    if records.samples_per_second:
+        by_title["Train"] = f"up to {records.samples_per_second:,.0f} samples/s"
+    if records.best:
+        by_title["Evaluate"] = f"{records.best.accuracy:.1%} right"
     says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
         ("Model", transfers.TransfersLab.address, _of_transfers),
         ("Compare", race.RaceLab.address, _of_race),
@@ -149,38 +98,3 @@ def draw_lessons(by_title: dict[str, str]) -> None:
                     where = f"{'Continue' if begun else 'Start'} here"
                     line += f" :gray-badge[:material/flag: {where}]"
                 st.markdown(f":small[{line}]")
-
-
-def draw_records(reached: Records) -> None:
-    values, notes = {}, {}
-    if reached.fastest and reached.samples_per_second:
-        values["Fastest run, samples/s"] = f"{reached.samples_per_second:,.0f}"
-        notes["Fastest run, samples/s"] = f"In training: {_how(reached.fastest)}"
-    if reached.best:
-        values["Best accuracy"] = f"{reached.best.accuracy:.2%}"
-        notes["Best accuracy"] = _how(reached.best)
-    job = last_measurement.newest(race.RaceLab.address)
-    if job is not None and (ratio := _accelerator_over_cpu(job.value)):
-        values["Accelerator versus CPU"] = ratio
-        notes["Accelerator versus CPU"] = last_measurement.sentence(job)
-    if reached.today:
-        values["Runs today"] = f"{reached.today:,}"
-    if (people := len(open_pages())) > 1:
-        values["People here now"] = f"{people:,}"
-    if values:
-        st.subheader("On this machine so far")
-        figures.metrics(values, notes)
-
-
-def _accelerator_over_cpu(result: Race) -> str:
-    is_cpu = [candidate.backend == "CPU" for candidate in result.candidates]
-    speedup = result.speedup()
-    if speedup is None or is_cpu[0] == is_cpu[1]:
-        return ""
-    if guess.made(race.GUESS) is None or not speedup.is_sure:
-        return ""
-    return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
-
-
-def _how(run: RunSummary) -> str:
-    return f"{format.brief(run)}, on {run.device_name}."

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from core import criteria, models, steering
+from core import loss_functions, models, steering
 from core.data import curve, datasets, sprites
 
 # %% Settings
@@ -86,14 +86,14 @@ if FEED == "device":
 
 # %% The model
 # inline core.models
-# inline core.criteria
+# inline core.loss_functions
 
 # %% What is trained
 # Set the seed before you make the model, whose first weights depend on it.
 # Move the model once, before the optimizer gets its parameters.
 torch.manual_seed(SEED)
 model = models.MODELS[MODEL]().to(device)
-criterion = criteria.CRITERIA[CRITERION]().to(device)
+criterion = loss_functions.CRITERIA[CRITERION]().to(device)
 fused = device.type in ("cpu", "cuda")  # one kernel; untested on MPS and XPU
 if WEIGHT_DECAY == 0:
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=fused)

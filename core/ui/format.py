@@ -19,7 +19,7 @@ NAMES: dict[str, str] = words.table("names")
 ENDINGS: dict[str, str] = words.table("endings")
 SETTINGS: dict[str, str] = words.table("settings")
 SAID: dict[str, str] = words.table("values")
-# Classes in core/models.py, core/criteria.py or torch.nn.
+# Classes in core/models.py, core/loss_functions.py or torch.nn.
 CLASSES = {
     "ann": "ANN",
     "cnn": "CNN",

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core import config as configs
-from core import criteria, models
+from core import loss_functions, models
 from core.config import RunConfig
 from core.ui import format
 
@@ -80,7 +80,7 @@ def test_every_choice_has_a_name() -> None:
 
 
 def test_every_model_and_criterion_has_a_class() -> None:
-    for built in (models.MODELS, criteria.CRITERIA):
+    for built in (models.MODELS, loss_functions.CRITERIA):
         for name, kind in built.items():
             assert format.CLASSES[name] == kind.__name__
 

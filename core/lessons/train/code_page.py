@@ -81,7 +81,7 @@ def tabs(task: str, model: str, criterion: str) -> None:
 
 def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
     if criterion == "gaussian":
-        return words("code.gaussian"), "core.criteria:GaussianLoss"
+        return words("code.gaussian"), "core.loss_functions:GaussianLoss"
     if not images:
         return (words("code.mse", name=format.CLASSES[criterion]),)
     return (

@@ -1,4 +1,4 @@
-"""The losses. One has its own parameter, which is moved and trained like a model's."""
+"""The loss functions. GaussianLoss has a parameter, which is moved and trained too."""
 
 import torch
 from torch import Tensor, nn

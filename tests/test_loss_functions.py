@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from core import criteria, loops, models
+from core import loops, loss_functions, models
 from core.config import CRITERIA
-from core.criteria import GaussianLoss
 from core.data import curve, datasets
 from core.devices import other_than_cpu
+from core.loss_functions import GaussianLoss
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def of_scale(sigma: float) -> GaussianLoss:
 
 @pytest.mark.parametrize("name", CRITERIA)
 def test_only_one_has_parameters(name: str) -> None:
-    count = models.count_parameters(criteria.build(name))
+    count = models.count_parameters(loss_functions.build(name))
     assert count == (1 if name == "gaussian" else 0)
 
 
@@ -68,7 +68,9 @@ def train(criterion: nn.Module, parameters: list[nn.Parameter]) -> None:
 def test_the_scale_is_learned() -> None:
     criterion = GaussianLoss()
     train(criterion, list(criterion.parameters()))
-    assert criteria.learned_noise(criterion) == pytest.approx(curve.NOISE, rel=0.03)
+    assert loss_functions.learned_noise(criterion) == pytest.approx(
+        curve.NOISE, rel=0.03
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""This machine's records: the best model, the fastest run, and the race's speedup."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import streamlit as st
+
+from core.lessons.compare import race_page as race
+from core.lessons.compare.race_result import Race
+from core.measure.environment import Machine
+from core.results import training_speed
+from core.store.tables import RunSummary
+from core.ui import dataset, figures, format, guess, last_measurement, runs
+from core.ui.server import open_pages
+
+FRESH_SECONDS = 10.0
+SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is among them
+
+
+@dataclass(frozen=True)
+class Records:
+    today: int = 0  # training runs since midnight, of all people
+    best: RunSummary | None = None  # the most accurate
+    fastest: RunSummary | None = None
+    samples_per_second: float = 0.0  # speed of the fastest run, over all its epochs
+
+
+@st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
+def read(machine: Machine) -> Records:
+    """The records in the database; empty if it can't be read."""
+    all_runs = runs.stored_runs(limit=None, hidden=True)
+    midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    today = sum(
+        run.visitor is not None and run.submitted >= midnight.timestamp()
+        for run in all_runs
+    )
+    devices = {device.device_name for device in machine.devices}
+    task = dataset.default_task(machine)
+    evaluated = [
+        run
+        for run in all_runs
+        if run.task == task and run.device_name in devices and run.accuracy is not None
+    ]
+    if not evaluated:
+        return Records(today)
+    best = max(evaluated, key=lambda run: run.accuracy or 0.0)
+    evaluated.sort(key=lambda run: (run.seconds or 0.0) / (run.epochs or 1))
+    speeds = []
+    for run in evaluated[:SHORTLIST]:
+        whole = runs.run(run.id)
+        speeds.append((training_speed(whole.history) if whole else None) or 0.0)
+    speed = max(speeds)
+    return Records(today, best, evaluated[speeds.index(speed)], speed)
+
+
+def draw(records: Records) -> None:
+    values, notes = {}, {}
+    if records.fastest and records.samples_per_second:
+        values["Fastest run, samples/s"] = f"{records.samples_per_second:,.0f}"
+        notes["Fastest run, samples/s"] = f"In training: {_how(records.fastest)}"
+    if records.best:
+        values["Best accuracy"] = f"{records.best.accuracy:.2%}"
+        notes["Best accuracy"] = _how(records.best)
+    job = last_measurement.newest(race.RaceLab.address)
+    if job is not None and (ratio := _accelerator_over_cpu(job.value)):
+        values["Accelerator versus CPU"] = ratio
+        notes["Accelerator versus CPU"] = last_measurement.sentence(job)
+    if records.today:
+        values["Runs today"] = f"{records.today:,}"
+    if (people := len(open_pages())) > 1:
+        values["People here now"] = f"{people:,}"
+    if values:
+        st.subheader("On this machine so far")
+        figures.metrics(values, notes)
+
+
+def _accelerator_over_cpu(result: Race) -> str:
+    is_cpu = [candidate.backend == "CPU" for candidate in result.candidates]
+    speedup = result.speedup()
+    if speedup is None or is_cpu[0] == is_cpu[1]:
+        return ""
+    if guess.made(race.GUESS) is None or not speedup.is_sure:
+        return ""
+    return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
+
+
+def _how(run: RunSummary) -> str:
+    return f"{format.brief(run)}, on {run.device_name}."

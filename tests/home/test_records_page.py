@@ -1,0 +1,75 @@
+"""The records of this machine."""
+
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from core.config import RunConfig
+from core.home import course_page, records_page
+from core.home.records_page import Records
+from core.store.codec import StoreError
+from tests import samples
+
+HERE = samples.machine("CUDA", "CPU")
+CONFIG = RunConfig(task="sprites", epochs=2)
+NOON = datetime(2026, 11, 24, 12)
+
+
+def kept(run_id: str, accuracy: float | None, seconds: float, **more):
+    """A row of the store, as far as figures look at it."""
+    row = dict(
+        id=run_id, accuracy=accuracy, seconds=seconds, submitted=NOON.timestamp()
+    )
+    row |= dict(task="sprites", device_name="A CPU", epochs=2, config=CONFIG)
+    row |= dict(visitor="learner")
+    return SimpleNamespace(**row | more)
+
+
+@pytest.fixture
+def rows(monkeypatch) -> list[SimpleNamespace]:
+    """What the store has; a run's speed is 1,000 samples over its seconds."""
+    rows: list[SimpleNamespace] = []
+    store = SimpleNamespace(runs=SimpleNamespace(find=lambda *_, **__: rows))
+    monkeypatch.setattr(records_page.runs, "store", lambda: store)
+    monkeypatch.setattr(records_page, "datetime", SimpleNamespace(now=lambda: NOON))
+
+    def run(run_id: str) -> SimpleNamespace:
+        (row,) = (row for row in rows if row.id == run_id)
+        epoch = SimpleNamespace(seconds=1.0, samples_per_second=1000 / row.seconds)
+        return SimpleNamespace(history=(epoch,))
+
+    monkeypatch.setattr(records_page.runs, "run", run)
+    records_page.read.clear()
+    return rows
+
+
+def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
+    rows += [
+        kept("good", 0.9, 4.0),
+        kept("fast", 0.8, 1.0),
+        kept("another machine", 0.99, 0.1, device_name="Another"),
+        kept("other data", 0.99, 0.1, task="fashion-mnist"),
+        kept("failed", None, 0.1),
+        kept("of the app itself", 0.5, 9.0, visitor=None),
+        kept("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
+    ]
+    records = records_page.read(HERE)
+    assert records.best is not None
+    assert records.fastest is not None
+    assert (records.best.id, records.fastest.id) == ("good", "fast")
+    assert records.samples_per_second == 1000
+    assert records.today == 5
+    told = course_page.by_lesson(records)
+    assert told["Train"] == "up to 1,000 samples/s"
+    assert told["Evaluate"] == "90.0% right"
+
+
+def test_where_nothing_can_be_read_there_is_no_figure(rows, monkeypatch):
+    def away(*_, **__):
+        raise StoreError("The database is away.")
+
+    assert records_page.read(HERE) == Records(len(rows))
+    monkeypatch.setattr(records_page.runs.store().runs, "find", away)
+    records_page.read.clear()
+    assert records_page.read(HERE) == Records()

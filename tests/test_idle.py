@@ -1,0 +1,135 @@
+"""What is measured in idle time, which gives way to visitors."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from core import idle
+from core.jobs.engine import Engine
+from core.jobs.job import Job
+from core.ui import last_measurement as measured
+from tests import samples
+from tests.jobs.follow import RUN, SHORT, finish, wait
+
+COUNT = "tests.jobs.follow:count"
+
+
+@pytest.fixture
+def left_to_measure(engine, monkeypatch):
+    """What is measured when idle, where functions have brought these results."""
+    wait(lambda: engine.machine() is not None)
+    monkeypatch.delenv("MEASURE_WHEN_IDLE")
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    found: list[tuple] = []
+    monkeypatch.setattr(idle, "work_off", found.extend)
+
+    def addresses(results: dict[str, object]) -> set[str]:
+        def newest(address: str) -> Job | None:
+            value = results.get(address)
+            return value and Job("id", address, (), "train", value=value)
+
+        monkeypatch.setattr(measured, "newest", newest)
+        monkeypatch.setattr(idle.runs, "idle_run", lambda *_: results.get(RUN))
+        found.clear()
+        idle.measure(engine.machine())
+        return {address for address, _ in found}
+
+    return addresses
+
+
+def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
+    quick = {
+        *(
+            "core.lessons.compare.race:race",
+            "core.lessons.compare.timing_pitfalls:measure",
+        ),
+        *(
+            "core.lessons.compare.step_profile:measure",
+            "core.lessons.device.parallel:measure",
+        ),
+        *("core.lessons.model.transfers:measure", "core.lessons.speed.copies:measure"),
+        *("core.lessons.speed.memory:measure", "core.lessons.speed.vectorize:measure"),
+        RUN,
+    }
+    assert left_to_measure({}) == quick
+    here = replace(samples.CARD, torch=engine.machine().devices[0].torch)
+    race = replace(samples.RACE, environments=(here, here))
+    known = {"core.lessons.compare.race:race": race, RUN: samples.RACE}
+    assert left_to_measure(known) == quick - known.keys()
+    old = replace(samples.CARD, torch="2.6.0")
+    known |= {
+        "core.lessons.speed.copies:measure": replace(samples.COPIES, environment=old)
+    }
+    assert left_to_measure(known) == quick - {"core.lessons.compare.race:race", RUN}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("MEASURE_WHEN_IDLE", "0"), ("MEASURE_WHEN_IDLE", "No")),
+        ("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:8786"),
+    ],
+)
+def test_nothing_is_measured_unasked(monkeypatch, left_to_measure, name, value):
+    monkeypatch.setenv(name, value)
+    assert left_to_measure({}) == set()
+
+
+@pytest.fixture
+def work_off(monkeypatch):
+    """Work off these jobs in a thread that the test waits for."""
+    monkeypatch.setattr(idle, "QUIET_SECONDS", 0.3)
+    threads = []
+
+    def begin(*jobs: tuple) -> threading.Thread:
+        work = threading.Thread(target=idle.work_off, args=(jobs,), daemon=True)
+        threads.append(work)
+        work.start()
+        return work
+
+    yield begin
+    for each in threads:
+        each.join(60)
+        assert not each.is_alive()
+
+
+def new(engine: Engine) -> Callable[[], list[Job]]:
+    """A function that tells which jobs of COUNT have come since now, in order."""
+    known = {job.id for job in engine.jobs(COUNT)}
+    return lambda: [job for job in engine.jobs(COUNT) if job.id not in known]
+
+
+@pytest.mark.slow
+def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
+    done = new(engine)
+    work_off((COUNT, (200,)))  # five seconds
+    wait(lambda: len(done()) == 1)
+    (first,) = done()
+    wait(lambda: engine.job(first.id).status == "running")
+    run = finish(engine, engine.submit(RUN, SHORT, owner="ada"))
+    assert run.status == "finished"
+    given_way = engine.job(first.id)
+    assert given_way.status == "cancelled"
+    assert given_way.stopped <= run.started
+    wait(lambda: len(done()) == 2)
+    _, again = done()
+    assert again.submitted > run.stopped + 0.2
+    assert finish(engine, again.id).status == "finished"
+
+
+@pytest.mark.slow
+def test_nothing_begins_while_somebody_has_a_job(engine, work_off):
+    mine = engine.submit(COUNT, 30, owner="ada")
+    done = new(engine)
+    thread = work_off(
+        (COUNT, (1,)), ("core.errors:no_such_function", ()), (COUNT, (2,))
+    )
+    thread.join(60)
+    assert [(job.status, job.value) for job in done()] == [
+        ("finished", 1),
+        ("finished", 2),
+    ]
+    assert done()[0].submitted > engine.job(mine).stopped + 0.2
+    assert {job.owner for job in done()} == {""}
