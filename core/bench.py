@@ -44,13 +44,13 @@ from core.store.codec import dumps, joined
 from core.watch import UNWATCHED
 
 REFERENCE = Path(__file__).with_name("reference")
-MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0
-LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # for the loader lab
-QUICK_IMAGES = 6000  # in an epoch
+MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0  # time for the crossover map
+LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # time for the loader lab
+QUICK_IMAGES = 6000  # images in an epoch with --quick
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop stops after these
-SEEDS = 3  # for each time to accuracy
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop stops after so many epochs
+SEEDS = 3  # each time to accuracy is measured with so many seeds
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
 QUICK: dict[str, dict[str, Any]] = {  # arguments for short measurements
@@ -70,7 +70,7 @@ Job = tuple[tuple[Any, ...], Any]  # arguments and result
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
 ) -> Callable[[], object]:
-    """An epoch of the ANN, trained as this rung of the ladder does."""
+    """An epoch of the ANN, trained as on this rung of Speed's ladder."""
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
     return lambda: run_through(epoch())
 
@@ -95,7 +95,7 @@ def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
 def compare_epochs(
     split: datasets.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Seconds of an epoch of the ANN, timed in turn: textbook, rungs, the floor."""
+    """Time the ANN's epoch: the textbook loop, some rungs, and its arithmetic alone."""
     large = Kept().with_change("larger_batch")
     run = training.Training(RunConfig(feed="memory", device=device.type), split)
     works = {
@@ -117,10 +117,10 @@ def compare_epochs(
 def side_by_side(
     works: dict[str, Callable[[], object]], device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """The seconds of each work, timed in turn, except for those that fail.
+    """The seconds of each function in `works`, which take turns.
 
-    "speedup" compares with the textbook loop, and "times_floor" with the arithmetic
-    alone; both must be among the works.
+    A function that fails is left out. "speedup" compares with the textbook loop, and
+    "times_floor" with the arithmetic alone; `works` must contain both.
     """
     works = dict(works)
     for name, work in list(works.items()):
@@ -146,9 +146,10 @@ def side_by_side(
 
 
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
-    """Train on Fashion-MNIST in one of WAYS; the textbook loop ends at its target.
+    """Train on Fashion-MNIST in one of WAYS.
 
-    The seconds include one test; with the app's settings, they include one per epoch.
+    The textbook loop ends once it reaches the target accuracy. The seconds include one
+    test, or with the app's settings ("default" and "fast") one test after each epoch.
     """
     if way in ("default", "fast"):
         given = {"model": model, "device": device.type, "seed": seed}
@@ -170,9 +171,10 @@ def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
 def time_to_accuracy(
     model: str, device: torch.device, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """How soon each of WAYS reaches its target, and ratios to the first two ways.
+    """How soon each of WAYS reaches the model's target accuracy.
 
-    The ways take turns. A ratio is None if either way misses the target on average.
+    The ways take turns. The speedups are over "textbook" and over "default"; a speedup
+    is None if either way misses the target on average.
     """
     target = TARGETS[model]
     trained("recipe", "ann", device, seeds[0])  # warm-up
@@ -260,12 +262,12 @@ def pieces(
 def section(
     name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Results of a lesson's function, their figures as rows, and jobs for pages."""
+    """Make these calls of a lesson's function: results, rows, and jobs for pages."""
     results: list[Any] = []
     jobs: list[Job] = []
     for call in calls:
         result = resolve_name(f"core.lessons.{address}")(*call, **options)
-        if isinstance(result, tuple):  # breakdowns: their traces are large
+        if isinstance(result, tuple):  # breakdowns; their traces are too large to keep
             result = tuple(replace(each, trace=None) for each in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append((call, result))
@@ -277,7 +279,7 @@ def section(
     if name in SPEED_LABS:
         return {"speed_labs": {name: plain[0], "figures": figures}, **whole}
     for trial in chain.from_iterable(race.get("trials", ()) for race in plain):
-        trial["losses"] = ()  # there are many, which say nothing about speed
+        trial["losses"] = ()  # left out: they are many, and say nothing about speed
     if verdict := VERDICTS.get(name):
         whole["verdicts"] = list(map(verdict, results))
     return {name: plain, "figures": figures, **whole}
@@ -289,7 +291,7 @@ def head(task: str, device: torch.device) -> dict[str, Any]:
 
 
 def recorded(address: str, *jobs: Job) -> dict[str, Any]:
-    """Arguments and results of a lesson's function, as `record` takes them."""
+    """Arguments and results of a lesson's function, as `record` writes them."""
     address = f"core.lessons.{address}"
     return {"jobs": [dumps((address, *job)) for job in jobs]}
 

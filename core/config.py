@@ -17,7 +17,8 @@ MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
 SIMULATED = "sim"  # the simulated accelerator, see core.sim
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", SIMULATED)
-# Drivers read these when a program first asks for a device, so set them before.
+# Environment variables that hide every accelerator. Drivers read them when a program
+# first asks for a device, so they must be set earlier.
 NO_DEVICES = {
     "CUDA_VISIBLE_DEVICES": "",
     "HIP_VISIBLE_DEVICES": "",
@@ -35,7 +36,7 @@ CHOICES = {
     "feed": FEEDS,
     "schedule": SCHEDULES,
 }
-# A task's default is the first one that fits.
+# Which models and criteria fit each task; the first one is the task's default.
 MODELS_FOR = {**dict.fromkeys(IMAGE_TASKS, IMAGE_MODELS), "regression": ("simple",)}
 CRITERIA_FOR = {
     **dict.fromkeys(IMAGE_TASKS, ("cross-entropy",)),
@@ -47,17 +48,18 @@ RANGES = {
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
-# Runs are limited: many epochs of small batches would take hours while others wait.
+# Samples in each training set, and the most samples and steps that a run may take:
+# many epochs of small batches would take hours while others wait.
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
-# Machines' names. Pages show them unchanged, so none may look like a link.
+# The name of a machine. Pages show it unchanged, so it must not look like a link.
 NAME = re.compile(r"(?!.*www\.)[\w .-]{0,63}", re.IGNORECASE)
 A_NAME = (
     "a name of up to 63 letters, digits, spaces, hyphens, periods, and underscores "
     "(no links)"
 )
-MOST_NOTICES = 5  # for one address
+MOST_NOTICES = 5  # sentences about the settings in one page's address
 
 words = Words(__file__)
 LABELS: dict[str, str] = words.table("labels")  # on screen and in messages
@@ -103,19 +105,19 @@ class RunConfig:
     model: str = "ann"  # the architecture
     criterion: str = "cross-entropy"  # the loss, see core.loss_functions
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
-    host: str = ""  # the machine, if several have workers; empty: any
+    host: str = ""  # the machine whose worker trains; empty: any machine
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
     learning_rate: float = 1e-3  # for AdamW; with one-cycle, the peak
     weight_decay: float = 0.0  # for AdamW; at 0 it is the same as Adam
     schedule: str = "constant"  # how the learning rate changes over the whole run
-    augment: bool = False  # flip half of the training images, drawn anew each epoch
+    augment: bool = False  # flip half of the training images, another half each epoch
     seed: int = 0  # for the weights, the order of the samples and the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied
-    item_each_step: bool = False  # fetch each loss, so the host has to wait
+    item_each_step: bool = False  # fetch each step's loss, for which the host waits
 
     def __post_init__(self) -> None:
         if told := " ".join(problems(vars(self))):
@@ -128,9 +130,10 @@ class RunConfig:
 
     @classmethod
     def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
-        """The task's defaults, the model's recipe on top, then the given settings.
+        """The given settings; the others come from the model's recipe and the task.
 
-        With `fast`, the recipe comes from FAST. Raises ValueError if FAST has none.
+        With `fast`, the recipe comes from FAST. Raises ValueError if FAST has none for
+        the model.
         """
         task = str(given.get("task", cls.task))
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
@@ -161,7 +164,7 @@ class RunConfig:
         config = cls.with_recipe(**leading)
         for name, text in given.items():
             try:
-                if name == "fast":  # applied above, or an error
+                if name == "fast":  # already applied above, unless it is wrong
                     fast = parse(name, text)
                     cls.with_recipe(task=config.task, model=config.model, fast=fast)
                 elif name in names:
@@ -244,12 +247,12 @@ def is_name(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether a float can hold the value; NaN and infinity don't count."""
+    """Whether the value is a number that a float can hold, so not NaN or infinite."""
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def parse(name: str, text: str) -> Any:
-    """A text as the value of a field or of "fast". Raises ValueError if it has none."""
+    """Convert a text to the type of the setting `name`. Raises ValueError."""
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):

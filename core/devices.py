@@ -22,7 +22,7 @@ from core.errors import ExplainedError
 from core.measure.environment import DeviceSummary, Environment, Machine
 from core.sim import simulation
 
-OWN_THREADS = torch.get_num_threads()  # torch's default
+OWN_THREADS = torch.get_num_threads()  # torch's default number of CPU threads
 
 
 def accelerator() -> torch.device | None:
@@ -40,7 +40,7 @@ def available() -> list[str]:
 
 
 def other_than_cpu() -> torch.device | None:
-    """The accelerator; without one, the simulated accelerator if it works here."""
+    """The simulated accelerator if it works here; otherwise the real one, or None."""
     if simulation.works():
         return torch.device(SIMULATED)
     return accelerator()
@@ -109,14 +109,16 @@ def usable(device: torch.device) -> bool:
 
 
 def training_threads(own: int = OWN_THREADS) -> int:
-    """CPU threads for training, where torch by itself would take `own`.
+    """How many CPU threads train: all cores but one, and at most `own`.
 
-    All cores but one, unless OMP_NUM_THREADS is set. The threads of an operation spin
-    while they wait for the slowest. On two cores a step of the CNN takes 26 ms with one
-    thread and 18 ms with two; beside another program 26 ms and 56 to 88, beside several
-    up to 1,300. Threads that sleep (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT) take 21 to
-    39 ms, and 38 to 65 beside a program. The number can't follow the load, since one
-    thread and two do not end in the same digits.
+    If OMP_NUM_THREADS is set, the number is `own`, torch's own choice. One core stays
+    free because the threads of an operation spin while they wait for the slowest. On
+    two cores, a step of the CNN takes 26 ms with one thread and 18 ms with two. Beside
+    another busy program, the step still takes 26 ms with one thread, but 56 to 88 ms
+    with two, and up to 1,300 ms beside several programs. If waiting threads sleep
+    (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT), two threads take 21 to 39 ms, and 38 to
+    65 ms beside a program. The number can't follow the load, since the digits of a
+    run's results depend on it.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return own
@@ -144,7 +146,7 @@ def cpu_threads(count: int) -> Iterator[None]:
 
 
 def backend(device: torch.device) -> str:
-    """The usual name of the platform: "CUDA", "ROCm", "XPU", "MPS" or "CPU"."""
+    """The platform: "CUDA", "ROCm", "XPU", "MPS", "CPU", or "Simulated"."""
     if device.type == "cuda":
         return "ROCm" if torch.version.hip else "CUDA"
     if device.type == SIMULATED:
@@ -160,7 +162,7 @@ def name(device: torch.device) -> str:
 
 
 def uuid(device: torch.device) -> str:
-    """The id of an NVIDIA GPU in NVML, whatever its number; "" for other devices."""
+    """The UUID by which NVML knows an NVIDIA GPU; "" for other devices."""
     if device.type != "cuda" or torch.version.hip:
         return ""
     gpu = getattr(torch.cuda.get_device_properties(device), "uuid", None)
@@ -188,14 +190,14 @@ def memory(device: torch.device) -> tuple[int | None, int | None]:
         import psutil  # comes with dask, which a bare machine may lack
     except ImportError:
         return None, None
-    host = psutil.virtual_memory()  # MPS shares it
+    host = psutil.virtual_memory()  # also for MPS, whose GPU shares the host's memory
     return host.available, host.total
 
 
 def half_dtype(device: torch.device) -> torch.dtype:
     """The 16-bit dtype to train in: bfloat16, or float16 if bfloat16 is missing."""
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(False):
-        return torch.float16  # on GPUs before Ampere, which only emulate bfloat16
+        return torch.float16  # GPUs before Ampere only emulate bfloat16
     return torch.bfloat16
 
 
@@ -209,7 +211,7 @@ def allocated(device: torch.device) -> int | None:
 
 
 def environment(device: torch.device) -> Environment:
-    """What belongs to any number that is measured on the device now."""
+    """The device, threads, and versions to store with a number that is measured now."""
     return Environment(
         device=str(device),
         device_name=name(device),
@@ -252,10 +254,10 @@ def identity() -> str:
 
 
 def _host_id() -> str:
-    """The id of the installed system.
+    """The id of the installed operating system.
 
-    A container has none and uses the id of the host's boot, so measurements from before
-    a reboot aren't found.
+    A container often has no such id. The id of the host's boot then takes its place, so
+    measurements from before a reboot aren't found.
     """
     for file in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
         with suppress(OSError):

@@ -9,11 +9,11 @@ logger = logging.getLogger(__name__)
 
 MOST_QUOTED = 60  # characters
 SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")  # code in Markdown
-MARKUP = re.compile(r"[][<>*#$`\n]|://")  # the parts of links, pictures, and headings
+MARKUP = re.compile(r"[][<>*#$`\n]|://")  # characters of links, pictures, headings, ...
 
 
 class ExplainedError(Exception):
-    """A sentence on what went wrong and what to do, shown unchanged."""
+    """An error whose text says what went wrong and what to do; pages show this text."""
 
 
 class CancelledError(Exception):
@@ -38,7 +38,7 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
             f"Try {max(16, size // 4):,}: activations grow with the batch."
         )
     logger.exception("a job failed")
-    # The text may be a stranger's, such as a tensor's name in an upload.
+    # The message may contain a stranger's text, such as a tensor's name in an upload.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return quoted(line, most=300)
 
@@ -67,7 +67,7 @@ def drawable(text: str) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """Markdown that has code spans and no other markup; anything else is quoted."""
+    """The text, if code spans are its only markup; otherwise, all of it as one span."""
     has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text
     return quoted(text, most) if has_markup else text[:most]
 
@@ -75,7 +75,7 @@ def plain(text: str, most: int) -> str:
 def is_out_of_memory(error: Exception) -> bool:
     import torch
 
-    # The host's allocator has no exception class of its own.
+    # Without memory on the host, torch raises a plain RuntimeError.
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
     )

@@ -1,8 +1,8 @@
 """Explain an error from a file or a pipe: `python -m core.explain [FILE]`.
 
-The cause is found by its wording in errors.toml; that needs Python alone. The message
-of the last exception is looked at first, then those it was raised from, then the other
-lines; frames only name the line to change.
+The text is compared with the wordings in errors.toml; that needs only Python's standard
+library. The last exception's message is compared first, then the messages before it,
+then the other lines. The stack frames only tell which line to change.
 """
 
 import argparse
@@ -23,13 +23,13 @@ from typing import Any
 FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # how much of a text's end is read; the error is there
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
-LEAST_ALIKE = 0.8  # share of a wording's trigrams, if the text is garbled
-LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # similarity of a sentence to a cause's
-LEAST_SAID = 12  # how much a sentence has to tell; "my gpu" tells less
-MOST_SAID = 80  # how much one sentence tells; a text that tells more has several
-LONG_TO_SHORT = 1.76  # brings the scores of a long text to the level of a sentence's
+LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
+LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # a cause's similarity to what a person wrote
+LEAST_SAID = 12  # a sentence's least Knowledge.weight; that of "my gpu" would be less
+MOST_SAID = 80  # one sentence's most Knowledge.weight; heavier texts have several
+LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # to be sure, the next cause has to be this much less similar
-LEAST_OF_A_PIECE = 16  # letters of a wording, if no more was pasted
+LEAST_OF_A_PIECE = 16  # letters of a text that is only a piece of a wording
 MOST_OTHERS = 2
 
 FRAME = re.compile(
@@ -41,7 +41,8 @@ PASSED_ON = re.compile(
     r"ChildFailedError|Process(?:Exited|Raised)Exception|CalledProcessError"
     r"|exited unexpectedly|failed \(exitcode"
 )
-ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")  # notebooks show a line so
+# The line of code that failed, in a notebook's traceback.
+ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")
 # Ranks, logs, drawn frames, and pytest begin their lines with one of these.
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
@@ -75,7 +76,7 @@ FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """One entry of errors.toml; {name}, {devices} and {shapes} are filled in."""
+    """One entry of errors.toml. Its texts may have {name}, {devices}, and {shapes}."""
 
     slug: str
     title: str
@@ -84,12 +85,12 @@ class Cause:
     check: str
     change: str  # the line of code to write
     see: str  # "mistake:slug" or "page:Title" of this app
-    read: str  # an address
+    read: str  # the web address of more about the cause
     example: str
     said: str = ""  # how people describe the error, one sentence per line
-    name: str = ""  # regular expression; it finds a name in the line or the message
-    names: str = "tensor"  # what to call it without a name
-    at: str = ""  # regular expression for the learner's line or the innermost line
+    name: str = ""  # regular expression that finds {name} in the line or the message
+    names: str = "tensor"  # what replaces {name} if `name` finds nothing
+    at: str = ""  # regular expression that the learner's or the innermost line matches
 
     @cached_property
     def folded(self) -> list[list[str]]:
@@ -106,12 +107,12 @@ class Answer:
     why: str = ""
     check: str = ""
     change: str = ""
-    line: str = ""  # the learner's own line that the traceback ends in
-    where: str = ""  # its file and number
+    line: str = ""  # the learner's own line that was called last
+    where: str = ""  # the file and the number of this line
     others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
 
     def as_found(self) -> dict[str, Any] | None:
-        """The cause for other programs; None if none is named."""
+        """The answer as JSON data for other programs; None without a cause."""
         if self.cause is None:
             return None
         return {
@@ -128,18 +129,20 @@ class Answer:
 class Knowledge:
     """The content of errors.toml."""
 
-    causes: dict[str, Cause]  # the keys are their names
+    causes: dict[str, Cause]  # by slug
     none: dict[str, str]  # what to say if no cause fits
     unrelated: list[list[str]]  # wordings that are not about devices, folded
-    words: dict[str, str]  # what a word stands for
-    said: dict[str, list[set[str]]]  # the words of each sentence, of causes and of none
+    words: dict[str, str]  # a word, and the word that it is a synonym of
+    # The words of each sentence in which people describe a cause, by the cause's slug;
+    # a sentence that isn't about devices has an entry of its own.
+    said: dict[str, list[set[str]]]
 
     @cached_property
     def counts(self) -> Counter[str]:
         return Counter(w for said in self.said.values() for w in set().union(*said))
 
     def weight(self, words: set[str]) -> float:
-        """How much the words tell: a word tells more if fewer causes have it."""
+        """How much the words tell: the fewer causes have a word, the more it tells."""
         return sum(math.log(1 + len(self.said) / (self.counts[w] + 0.5)) for w in words)
 
     @cached_property
@@ -208,7 +211,8 @@ def explain(text: str) -> Answer:
             # A match in an earlier message or in the log is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    is_log = len(rest) > MOST_OF_A_SENTENCE  # only its end may be a sentence
+    # Of a log, only the last line may be the learner's own words.
+    is_log = len(rest) > MOST_OF_A_SENTENCE
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages:
         (first, best), (_, second), *_ = scored = _by_similarity(sentence)
@@ -228,7 +232,11 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
-    """The lines outside of frames; the learner's line, the innermost one; a place."""
+    """The lines outside of stack frames, and what the frames tell.
+
+    That is the learner's line of code, the innermost line of code, and the file and
+    number of the learner's line.
+    """
     kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
@@ -265,7 +273,7 @@ def _length(parts: Sequence[str], text: str) -> int:
 
 
 def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings the message has, and whether it is unrelated.
+    """The causes whose wordings the message has, and whether another error fits better.
 
     Longer wordings come first, and causes that ask for a line before causes that don't.
     `code` is the learner's line and the innermost line, or else the whole text.
@@ -285,9 +293,9 @@ def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
 
 
 def _fits(message: str) -> bool:
-    """Whether the reserved, unused memory is too small for what was asked for.
+    """Whether torch's reserved but unused memory is smaller than the request.
 
-    torch hints at fragmentation in every message, so only the figures tell.
+    If so, fragmentation isn't the cause, though torch hints at it in every message.
     """
     sizes = {
         key: float(found[1]) * 1024 ** "KMG".index(found[2])
@@ -306,10 +314,10 @@ def _words(text: str, words: dict[str, str]) -> set[str]:
 
 
 def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
-    """The causes that people describe in such words, with a similarity from 0 to 1.
+    """All causes with their similarity to the sentence, the most similar first.
 
-    A sentence is compared with the two most similar ones of a cause, and a long text
-    with all that the cause's entry says. None means: not about devices.
+    A sentence is compared with the two most similar sentences of a cause's entry, and a
+    long text with the whole entry. None stands for anything that isn't about devices.
     """
     weight, scores = known().weight, []
     asked = _words(sentence, known().words)
@@ -332,7 +340,7 @@ def _trigrams(text: str) -> set[str]:
 
 
 def _alike(message: str) -> list[Cause]:
-    """The causes with a wording that the text has except for a few letters."""
+    """The causes with a wording that the message has, except for a few letters."""
     asked = _trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
     for cause in known().causes.values():

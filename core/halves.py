@@ -19,9 +19,11 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 
 
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
-    """The lines of one half, each with whether only this half has it."""
+    """The lines of one half, each with True if only this half has it."""
     lines: list[tuple[str, bool]] = []
-    outside = 1000  # the indentation of a missing line whose block moves out
+    # How deep the latest left-out line was indented, if it opened a block: the block
+    # moves out. 1000 stands for no such line.
+    outside = 1000
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
         indentation, mark = len(line) - len(line.lstrip()), MARK.search(line)
         if line and indentation <= outside:
@@ -56,7 +58,7 @@ def read(module: str) -> str:
 def define(module: dict[str, Any]) -> None:
     """Define both halves of the functions of a module, given its globals()."""
     for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
-        file = f"{name}.py"  # tracebacks number the lines of the half's body
+        file = f"{name}.py"  # in a traceback, its line 1 is the first after the "def"
         body = code.splitlines(keepends=True)[1:]
         linecache.cache[file] = len(code), None, body, file
         exec(compile(ast.increment_lineno(ast.parse(code), -1), file, "exec"), module)

@@ -34,15 +34,15 @@ def measure(here: Machine) -> None:
         for lab in all_labs()
         if lab.idle and not _is_measured(lab.address, here)
     ]
-    if not runs.idle_run(dataset.default_task(here)):
-        missing.insert(0, (runs.RUN, (first_run.quick(here, 0),)))  # for Home to show
+    if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
+        missing.insert(0, (runs.RUN, (first_run.quick(here, 0),)))
     work_off(missing)
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Do each job on a "train" worker when it is idle: visitors' jobs go first.
+    """Do each job while no visitor has one; cancel it as soon as a visitor's job waits.
 
-    Returns when all have ended. Only a job that had to give way is tried again.
+    A canceled job is tried again later. Returns when all jobs have ended.
     """
     was_disturbed = True
     for address, arguments in jobs:
@@ -64,7 +64,7 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
 
 
 def _is_measured(address: str, here: Machine) -> bool:
-    """Whether this torch has measured it; figures of an older torch don't count."""
+    """Whether the newest measurement was made with the torch of this machine."""
     newest = last_measurement.newest(address)
     versions = {e.torch for e in environments(newest.value)} if newest else set()
     return versions == {here.devices[0].torch}

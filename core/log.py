@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 
 IDS = ("run", "visitor")
 
-# Set while core.jobs.worker works on a run.
+# The id of the run that core.jobs.worker works on.
 current_run: ContextVar[str] = ContextVar("current_run", default="")
 
 
 class JsonLines(logging.Formatter):
-    """Each record as an object, with the ids from its `extra` or the current ones."""
+    """Writes a record as a JSON object, with the ids in its `extra` or current ids."""
 
     def __init__(self, visitor: Callable[[], str]) -> None:
         super().__init__()

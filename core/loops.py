@@ -1,8 +1,8 @@
 """Train and evaluate: the two loops that this course is about, and nothing else.
 
 Before either loop starts, `model.to(device)` has moved the model once. The
-loops move the batches, one by one, as they are needed. Whoever runs a loop
-follows it through what it yields.
+loops move the batches, one by one, as they are needed. train_epoch yields the
+loss of each step, so that its caller can report it, pause, or stop.
 """
 
 from collections.abc import Iterable, Iterator

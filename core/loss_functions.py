@@ -14,8 +14,9 @@ class GaussianLoss(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         # With the logarithm, sigma is positive whatever the optimizer does.
-        # One dimension, not none: a CPU tensor without dimensions may meet
-        # tensors of any device, and nobody would notice that it wasn't moved.
+        # The shape is (1,) and not (): torch combines a CPU tensor without
+        # dimensions with any device's tensors, so nobody would notice that
+        # the parameter wasn't moved.
         self.log_sigma = nn.Parameter(torch.zeros(1))
 
     def forward(self, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -35,7 +36,7 @@ def build(name: str) -> nn.Module:
 
 
 def learned_noise(criterion: nn.Module) -> float | None:
-    """The learned scale; None if the criterion doesn't learn one."""
+    """The noise's learned standard deviation; None if the criterion learns none."""
     if not isinstance(criterion, GaussianLoss):
         return None
     return criterion.log_sigma.exp().item()

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 from core.config import RunConfig
 from core.measure.environment import Environment
 
-DRAWN_STEPS = 600  # losses kept of a run; a screen has no more points
-FIRST_STEPS = 100  # all kept: this is where the loss falls
-FORETOLD_SHARE = 0.05  # part of a run after which the time left is shown
-PAUSE_SECONDS = 60.0  # all pauses of a run, since others wait for its worker
-WALL = 50  # test images whose predictions come with each epoch
+DRAWN_STEPS = 600  # losses that a run keeps for its chart; a screen shows no more
+FIRST_STEPS = 100  # the losses of these steps are all kept, since the loss falls here
+FORETOLD_SHARE = 0.05  # the time left is shown once this share of a run is done
+PAUSE_SECONDS = 60.0  # how long a run may pause in all, since others wait
+WALL = 50  # each epoch reports the predictions for so many test images
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Started:
     environment: Environment
     parameters: int
     steps: int  # in the whole run
-    train_images: int  # or points
+    train_images: int  # or points, for regression
     test_images: int
 
 
@@ -52,7 +52,7 @@ class Pause:
     """A pause by the run's owner, or its end."""
 
     is_on: bool
-    left: float  # seconds that the run may still wait in all
+    left: float  # seconds for which the run may still pause
 
 
 TIMES = ("seconds", "samples_per_second")
@@ -88,7 +88,7 @@ class StepProgress:
     losses: tuple[LossPoint, ...]  # only those that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
-    traffic: Traffic | None = None  # on the simulated accelerator, which counts it
+    traffic: Traffic | None = None  # only on the simulated accelerator
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Epoch:
     epoch: int  # 1, 2, ...
     step: int  # steps made so far
     loss: float  # mean over this epoch's samples, while training on them
-    train_loss: float  # with the model as it is now, on the first images
+    train_loss: float  # at the end of the epoch, on the first training images
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float
@@ -120,9 +120,9 @@ class Progress:
     losses: tuple[LossPoint, ...] = ()
     history: tuple[Epoch, ...] = ()
     latest: StepProgress | None = None
-    fit: Fit | None = None  # the newest, of the task regression
-    changes: tuple[Change, ...] = ()  # by hand
-    pause: Pause | None = None  # the newest; None: it has never paused
+    fit: Fit | None = None  # the newest; only for the task regression
+    changes: tuple[Change, ...] = ()  # of the learning rate, by hand
+    pause: Pause | None = None  # the newest; None if the run has never paused
 
     @property
     def share(self) -> float:
@@ -133,7 +133,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """None at first, while the device's set-up dominates the time."""
+        """Training time left; None at first, while the device's set-up dominates it."""
         if self.latest is None or self.share < FORETOLD_SHARE:
             return None
         return self.latest.seconds * (1 - self.share) / self.share
@@ -179,7 +179,7 @@ class RunResult:
     checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save
     fit: Fit | None = None  # only for the task regression
     traffic: Traffic | None = None  # only on the simulated accelerator
-    changes: tuple[Change, ...] = ()  # by hand
+    changes: tuple[Change, ...] = ()  # of the learning rate, by hand
 
     @property
     def timed_seconds(self) -> float | None:
@@ -201,7 +201,7 @@ class RunResult:
         return self.history[-1].test_rmse
 
     def to_json(self) -> dict[str, Any]:
-        """The task's metrics, ready for json.dumps."""
+        """The settings and the metrics, ready for json.dumps."""
         figures = {
             "config": asdict(self.config),
             "device": self.environment.device,

@@ -19,7 +19,7 @@ from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
 
-HELP = {  # after a setting's default
+HELP = {  # what --help adds to a setting's default value
     **dict.fromkeys(RECIPES["ann"], ", unless the model's recipe differs"),
     **dict.fromkeys(("model", "criterion"), ", or one that fits the task"),
 }
@@ -37,7 +37,7 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
 
     for field in fields(RunConfig):
         if field.name == "host":
-            continue  # this machine
+            continue  # the command runs on this machine
         short = ["--lr"] if field.name == "learning_rate" else []
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",

@@ -34,7 +34,7 @@ def load() -> None:
     for module in pkgutil.walk_packages(core.__path__, "core."):
         if module.name.startswith("core.ui.") or module.name.endswith("_page"):
             importlib.import_module(module.name)
-    all_labs()  # a job's measurement is stored even before its page is opened
+    all_labs()  # so that measurements are stored even before their pages are opened
     garbage.freeze()
 
 
@@ -48,7 +48,7 @@ def warm_up() -> None:
 
 
 def ask(here: Machine) -> None:
-    """Ask the workers for what pages open with, and leave errors to visitors."""
+    """Ask the workers for what pages open with; if that fails, a page asks again."""
     device = SIMULATED if here.simulates else here.devices[0].device
     task = dataset.default_task(here)
     questions: tuple[Callable[[], object], ...] = (

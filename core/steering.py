@@ -1,6 +1,6 @@
-"""A run that its owner steers: another learning rate between two steps, and a pause.
+"""How a run's owner steers it: changes its learning rate between two steps, or pauses.
 
-If there is a schedule, all of its rest is scaled, so that it keeps its shape.
+A change scales all the rest of the schedule, if there is one, which keeps its shape.
 """
 
 import time
@@ -34,7 +34,7 @@ class Steering:
 
     def fulfill(self, step: int) -> float:
         """Pause, and change the rate; returns the seconds waited."""
-        self.wish = self.watch.wish()  # a later one is due at the next step
+        self.wish = self.watch.wish()  # a later wish is due at the next step
         waited = self._pause()
         rate = self.watch.wish().learning_rate or self.rate
         if rate != self.rate:

@@ -33,7 +33,7 @@ from core.sim import ledger
 from core.steering import Steering
 from core.watch import UNWATCHED, Watch
 
-TRAIN_SAMPLE = 10_000  # evaluated each epoch, as many as there are test images
+TRAIN_SAMPLE = 10_000  # training images to evaluate each epoch, as many as test images
 REPORT_SECONDS = 0.1  # at most ten reports per second, however fast the loop is
 
 
@@ -44,7 +44,7 @@ class Training:
         split: datasets.Split | None = None,
         steps: int | None = None,
     ) -> None:
-        """Draw weights and orders from the seed, and move them to the device.
+        """Make the model on the device, its optimizer, and its batches, from the seed.
 
         Without `split`, the run trains on the whole training set; without `steps`, the
         learning rate's schedule lasts for all epochs. Raises ExplainedError if the
@@ -114,11 +114,11 @@ class Training:
             "order": self.feed.order.generator.get_state(),
             "random": torch.get_rng_state(),
         }
-        if self.criterion.state_dict():  # it has parameters
+        if self.criterion.state_dict():  # the criterion has parameters
             state["criterion"] = self.criterion.state_dict()
         if self.scheduler is not None:
             state["scheduler"] = self.scheduler.state_dict()
-        if self.device.type != "cpu":  # dropout draws there
+        if self.device.type != "cpu":  # dropout draws on the device
             random = torch.get_device_module(self.device)
             state["device_random"] = random.get_rng_state()
         return state
@@ -155,7 +155,7 @@ def make_optimizer(
 def make_scheduler(
     optimizer: torch.optim.Optimizer, config: RunConfig, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """One-cycle: the rate climbs to its peak, then falls to nearly nothing."""
+    """One-cycle (the rate climbs to a peak, then falls to nearly 0); None: constant."""
     if config.schedule == "constant":
         return None
     return torch.optim.lr_scheduler.OneCycleLR(
@@ -172,7 +172,7 @@ class LossMeter:
     def __init__(
         self, training: Training, images: int, report: Callable[[StepProgress], None]
     ) -> None:
-        """`images` is the number in each epoch."""
+        """`images` is how many images an epoch has."""
         config, self.device = training.config, training.device
         self.images, self.batch_size = images, config.batch_size
         self.total_steps = training.steps
@@ -214,7 +214,7 @@ class LossMeter:
             self.check(value, step)
             is_end = step <= FIRST_STEPS or step == self.total_steps
             if is_end or step % self.stride == 0:
-                # Between two readings of the clock, steps count as equally long.
+                # Steps between two readings of the clock count as equally long.
                 passed = self.fetched + (now - self.fetched) * index / len(values)
                 seconds = self.trained + passed - self.epoch_began
                 drawn.append(LossPoint(step, seconds, value))
@@ -238,7 +238,7 @@ class LossMeter:
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
     def leave_out(self, seconds: float) -> None:
-        """Leave out the time that the run waited."""
+        """Don't count these seconds, in which the run was paused."""
         self.began += seconds
         self.epoch_began += seconds
         self.fetched += seconds
@@ -276,7 +276,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 waits=at(place, counts.waits),
             )
             for place in places
-            if Path(place[0]).is_relative_to(ROOT)  # not PyTorch's own threads
+            if Path(place[0]).is_relative_to(ROOT)  # without PyTorch's own threads
         ),
     )
 
@@ -321,7 +321,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
         train_score, _ = training.evaluate(watch.each(train_sample))
         test_score, wall = training.evaluate(watch.each(test))
-        meter.check(train_score.loss, meter.step)  # the last step may overflow too
+        meter.check(train_score.loss, meter.step)  # the last step may have overflowed
         meter.check(test_score.loss, meter.step)
         epoch = Epoch(
             epoch=number,

@@ -25,9 +25,9 @@ NO_WISH = Wish()
 class Watch:
     """The connection between a job and its caller."""
 
-    report: Callable[[Any], None] = lambda _: None  # takes plain data: core.results
+    report: Callable[[Any], None] = lambda _: None  # takes plain data, as core.results
     cancelled: Callable[[], bool] = lambda: False
-    wish: Callable[[], Wish] = lambda: NO_WISH  # the same object until there is another
+    wish: Callable[[], Wish] = lambda: NO_WISH  # returns the newest wish
 
     def check(self) -> None:
         """Raise CancelledError if the job was canceled."""

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from core.data.datasets import Split
 from core.errors import ExplainedError
 
-if TYPE_CHECKING:  # its import takes time, and may fail
+if TYPE_CHECKING:  # importing torchvision takes time, and may fail
     from torchvision.datasets import VisionDataset
 
 MISMATCH = (
@@ -74,7 +74,7 @@ class TensorBatches:
 
 
 class LoaderBatches:
-    """Batches from a DataLoader, which opens every image as a PIL image, each time.
+    """Batches from a DataLoader, which in every epoch makes a PIL image of each image.
 
     Pinned batches are already on their way to the device before the loop calls `.to`.
     """
@@ -92,7 +92,7 @@ class LoaderBatches:
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
-        self.indices: list[int] = []  # this epoch's order, which the sampler gives
+        self.indices: list[int] = []  # this epoch's order, as the loader's sampler
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
             textbook_dataset(split)
@@ -100,7 +100,8 @@ class LoaderBatches:
             else TensorDataset(split.images, split.labels),
             batch_size,
             sampler=self.indices,
-            # Otherwise the loader would use torch's global seed, as dropout does.
+            # Without a generator, the loader would draw from torch's global generator,
+            # from which dropout draws too.
             generator=torch.Generator(),
             **options,
         )
@@ -113,7 +114,7 @@ class LoaderBatches:
         self.indices[:] = order.tolist()
         start = 0
         for images, labels in self.loader:
-            if self.loader.pin_memory:  # so that the host needn't wait for the copy
+            if self.loader.pin_memory:  # then the host needn't wait for the copies
                 images = images.to(self.device, non_blocking=self.non_blocking)
                 labels = labels.to(self.device, non_blocking=self.non_blocking)
             if flips is not None:

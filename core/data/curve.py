@@ -9,7 +9,8 @@ import random
 TRAIN, TEST = 4000, 1000  # points
 LOW, HIGH = -3.0, 3.0  # range of x
 NOISE = 0.2  # standard deviation; f itself would have about this RMSE
-POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))  # x of a fit
+# The x at which a model's fit is drawn.
+POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))
 
 
 def f(x: float) -> float:

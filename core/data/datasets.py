@@ -11,7 +11,7 @@ from core.data import curve, fashion_mnist, sprites
 from core.data.fashion_mnist import DatasetStatus
 from core.errors import ExplainedError
 
-SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # core.config.TRAIN_SAMPLES too
+SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # images
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Split:
 @dataclass(frozen=True, eq=False)
 class Dataset:
     source: str  # the folder of the files, or the program that draws the data
-    classes: tuple[str, ...]  # none for regression
+    classes: tuple[str, ...]  # empty for regression
     train: Split
     test: Split
 
@@ -75,7 +75,7 @@ def _regression() -> Dataset:
 
 
 def status() -> DatasetStatus:
-    """Read and check the files of Fashion-MNIST."""
+    """Where Fashion-MNIST's files are, and what is wrong with them, if anything."""
     folder = fashion_mnist.find()
     source, problem = None if folder is None else str(folder), None
     if folder is not None:

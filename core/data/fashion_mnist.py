@@ -66,8 +66,8 @@ DATA_FOLDER = DATA / "FashionMNIST" / "raw"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror
-NETWORK_TIMEOUT_SECONDS = 8.0  # of silence
-DOWNLOAD_SECONDS = 900.0  # in all, which is enough at 35 kB/s
+NETWORK_TIMEOUT_SECONDS = 8.0  # how long the mirror may send nothing
+DOWNLOAD_SECONDS = 900.0  # how long a download may take in all: enough at 35 kB/s
 PIECE_SECONDS = 0.1
 OTHER_WAYS = (
     "You can also install the Debian package dataset-fashion-mnist, or put the four "
@@ -99,7 +99,7 @@ def find() -> Path | None:
     """The folder with the files, packed or unpacked; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
         return Path(named)  # even without the files
-    # A folder that is being filled does not hide one that has all files.
+    # A folder with all files comes before one with some, which may still be filled.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):
             if enough(os.path.exists(_file(folder, name)) for name in SHA256):
@@ -108,7 +108,10 @@ def find() -> Path | None:
 
 
 def read() -> tuple[Path, dict[str, bytes]]:
-    """The folder, and the bytes of each file after its header; raises as `files`."""
+    """The folder, and the bytes of each file after its header.
+
+    Raises ExplainedError, as `files` does.
+    """
     folder, contents = files()
     return folder, {name: data[len(_header(name)) :] for name, data in contents.items()}
 
@@ -126,7 +129,7 @@ def files() -> tuple[Path, dict[str, bytes]]:
         )
     contents = {name: _checked(_file(folder, name), name) for name in SHA256}
     if folder == DEBIAN_FOLDER:
-        _unpack(contents)  # for a quicker next start, and for torchvision
+        _unpack(contents)  # makes the next start quicker; torchvision reads them too
     return folder, contents
 
 
@@ -166,7 +169,7 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     time.monotonic()), and for more than `most` bytes.
     """
     try:
-        # Looking up a name has no timeout of its own.
+        # In a thread, since looking up the mirror's address has no timeout of its own.
         pool = ThreadPoolExecutor(1)
         opened = pool.submit(
             urllib.request.urlopen, url, timeout=NETWORK_TIMEOUT_SECONDS
@@ -262,7 +265,7 @@ def _bytes(name: str) -> int:
 
 
 def _unpack(contents: dict[str, bytes]) -> None:
-    with suppress(OSError):  # unpacked files only save a second at each start
+    with suppress(OSError):  # without unpacked files, each start takes a second longer
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
         with FileLock(DATA_FOLDER / ".lock"):
             for name, data in contents.items():
@@ -271,7 +274,7 @@ def _unpack(contents: dict[str, bytes]) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write through a second file, so that no reader gets half a file."""
+    """Write a second file and rename it, so that no reader gets half a file."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         aside.write_bytes(data)

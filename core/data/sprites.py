@@ -30,7 +30,7 @@ class Canvas:
 
     def __init__(self, n: int, dice: torch.Generator, stripes: float) -> None:
         self.n, self.dice, self.pixels = n, dice, torch.zeros(n, 28, 28)
-        # Moving, turning, or scaling the axes does it to all drawn on them.
+        # Moving, turning, or scaling the axes does so to all that is drawn.
         axis = torch.arange(28) - 13.5
         x, y = axis - self.roll(-1, 1), axis[:, None] - self.roll(-1, 1)
         angle, scale = self.roll(-0.08, 0.08), self.roll(0.88, 1.03)
@@ -71,7 +71,7 @@ class Canvas:
 
 
 def inside(*chains: tuple) -> Tensor:
-    """How many pixels a point lies inside the shape; outside, less than 0."""
+    """How many pixels deep each pixel is in the shape; outside, below 0."""
     slack = [b - a for chain in chains for a, b in pairwise(chain)]
     return reduce(torch.minimum, slack)
 
@@ -229,7 +229,8 @@ def ankle_boot(c: Canvas) -> None:
     c.paint((-12.5, x, 11), (sole, y, heel), shade=c.roll(0.4, 1.1))
 
 
-# In the order of the labels 0 to 9, with how often the cloth has stripes.
+# In the order of the labels 0 to 9: the function that draws the garment, and
+# how often its cloth has stripes.
 WARDROBE = {
     "T-shirt/top": (t_shirt, 0.2),
     "Trouser": (trouser, 0.15),

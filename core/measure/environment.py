@@ -38,7 +38,7 @@ class Machine:
     usable_cores: int  # logical cores that torch's process may run on
     identity: str = ""  # unique to a machine, see core.devices; "": unknown
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
-    simulates: bool = False  # it also has "sim", which isn't among its devices
+    simulates: bool = False  # it has a simulated accelerator, not among `devices`
     why_not: str = ""  # a sentence, if the simulated accelerator doesn't work
 
 

@@ -1,7 +1,7 @@
 """The NVIDIA driver and its GPUs, through NVML.
 
-NVML asks the driver, not CUDA, so it answers even if torch can't, and for all GPUs,
-whatever CUDA_VISIBLE_DEVICES says.
+NVML asks the driver, not CUDA, so it answers even if torch finds no GPU, and it knows
+all GPUs, whatever CUDA_VISIBLE_DEVICES says.
 """
 
 import logging
@@ -20,7 +20,7 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # of the last moment, while a kernel ran
+    busy_percent: int | None  # for how much of the last moment a kernel ran
     celsius: int | None
 
 
@@ -58,7 +58,7 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
 
     None if nothing counts them, as on older boards and on slices of a board.
     """
-    pynvml = _load() if uuid else None  # it stays loaded for what is returned
+    pynvml = _load() if uuid else None  # not shut down: the returned function needs it
     if pynvml is None:
         return None
     try:

@@ -12,7 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from core.config import SIMULATED
 
-# Ways to run inference: autograd on, off, and off for good.
+# Ways to run inference: with autograd, without it, and without it for good (training
+# can never use these tensors).
 MODES: dict[str, Callable[[], AbstractContextManager]] = {
     "gradients": torch.enable_grad,
     "no_grad": torch.no_grad,

@@ -1,8 +1,8 @@
-"""How many times as fast: the one rule for who is faster, and how people say it.
+"""Which of two is faster, how many times as fast, and how to say it in a sentence.
 
-The ratio compares medians, which a chart's bars show. If both took turns, the pairs of
-readings tell how sure the ratio is; otherwise, the spread within each one's readings
-does.
+The ratio compares medians, which a chart's bars show. If the two took turns, the ratios
+of the pairs of readings tell how sure the ratio is; otherwise, the spread of each one's
+readings does.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
 CLOSE = 1.1  # ratios up to this are too close to call
 MOMENTS = 1.25  # at another moment, the same work may take this many times as long
-CERTAIN = 0.9  # at least this often, an interval of many pairs has the true ratio
+CERTAIN = 0.9  # how often an interval of many pairs contains the true ratio, at least
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Speedup:
 
     @property
     def winner(self) -> int | None:
-        """0 or 1; None if nobody can tell."""
+        """0 if the first is faster, 1 if the second is; None if nobody can tell."""
         low, high = self.interval
         if 0 < self.n < FEWEST_REPEATS or low <= 1 <= high:
             return None
@@ -54,7 +54,7 @@ class Speedup:
 
     @property
     def of_winner(self) -> "Speedup":
-        """How many times as fast the winner is, or the second without a winner."""
+        """How many times as fast the winner is; without a winner, the second."""
         if self.winner != 0:
             return self
         low, high = self.interval
@@ -112,9 +112,9 @@ def spanned(
 
 
 def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
-    """The speedup from equally many repeats of both, which were timed in turn.
+    """The speedup from equally many repeats of both, which took turns.
 
-    The interval spans the pairs' ratios, without the outermost if there are many.
+    The interval spans the pairs' ratios; if there are many, without the outermost ones.
     """
     ratios = sorted(a / b for a, b in zip(first, second, strict=True))
     ratio, beyond = median(first) / median(second), _left_out(len(ratios))
@@ -133,7 +133,7 @@ def apart(
 ) -> Speedup:
     """The speedup from readings at different moments.
 
-    `ratio` is that of the whole runs; without it, the ratio of the medians counts.
+    `ratio` is that of the whole runs; if None, the ratio of the medians counts.
     """
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)
@@ -143,20 +143,20 @@ def apart(
 def unevenness(seconds: Sequence[float]) -> float:
     """The third quartile of the times, divided by the first."""
     if len(seconds) < 2:
-        return STEADY  # unknown
+        return STEADY  # one reading tells nothing about the spread
     low, _, high = quantiles(seconds, method="inclusive")
     return high / low
 
 
 @cache
 def _left_out(n: int) -> int:
-    """How many of the outermost pairs at each end can go at CERTAIN confidence."""
+    """How many of n sorted ratios can be left out at each end at CERTAIN confidence."""
     places = range(1, (n + 1) // 2)
     return max((k for k in places if confidence(n, k) >= CERTAIN), default=0)
 
 
 def confidence(n: int, left_out: int) -> float:
-    """How often the ratios that are left contain the true median: the sign test."""
+    """How often the other ratios' range contains the true median, by the sign test."""
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 
