@@ -133,7 +133,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Training time left; None at first, while the device's set-up dominates it."""
+        """Seconds to the end; None at first, while the device's set-up dominates."""
         if self.latest is None or self.share < FORETOLD_SHARE:
             return None
         return self.latest.seconds * (1 - self.share) / self.share

@@ -21,8 +21,8 @@ from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
-SHARE_OF_MEMORY = 0.8  # of the free memory, so that other programs can go on
-SECONDS_MORE = 30  # to start, and to write the report
+SHARE_OF_MEMORY = 0.8  # of the free memory; the rest is left to other programs
+SECONDS_MORE = 30  # for the process to start, and to write the report
 
 
 def size(text: str) -> int:
@@ -86,7 +86,7 @@ def main() -> None:
     failure = report["failure"]
     if given.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=left))
-        report["memory"] = unlimited["memory"]  # how much it would have taken
+        report["memory"] = unlimited["memory"]  # how much the script would take
     print(json.dumps(report) if given.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 

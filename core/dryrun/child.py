@@ -13,7 +13,7 @@ from core.dryrun.report import NO_REPORT, Request
 
 
 def main() -> None:
-    """Load torch first: a process that waits for its request answers sooner."""
+    """Load torch, then read the request: a process that is ready answers sooner."""
     import torch._dynamo  # noqa: F401 - an optimizer's first step imports it
 
     from core.dryrun.run import run
@@ -22,7 +22,7 @@ def main() -> None:
     os.write(answer, b"\n")  # ready: the script's seconds begin now
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     os.dup2(2, 1)
-    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - as long as we live
+    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - never closed
     status, is_visitors = NO_REPORT, "ANSWER_FD" in os.environ
     try:
         report = json.dumps(run(request).plain(), default=lambda it: type(it).__name__)
@@ -31,11 +31,11 @@ def main() -> None:
         sys.stdout.flush()
         status = 0
     except MemoryError:
-        os.write(2, b"MemoryError\n")  # for core.jobs.confined
+        os.write(2, b"MemoryError\n")  # core.jobs.confined looks for this word
         raise
     finally:
         if is_visitors or status == 0:
-            _exit(status)  # without our traceback; the script's threads may go on
+            _exit(status)  # prints no traceback, and waits for no thread of the script
 
 
 if __name__ == "__main__":

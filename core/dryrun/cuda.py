@@ -1,8 +1,8 @@
-"""CUDA's names, which mean the simulated device in the process of a dry run.
+"""Makes CUDA's names mean the simulated device, in the process of a dry run.
 
 The script asks for "cuda" and gets what a machine with a GPU gives: `torch.cuda`, a
-device's type, `is_cuda`, files. If it asks for what one simulated device can't do, the
-run ends with a sentence that says so.
+device's type, `is_cuda`, files from torch.save. If the script asks for something that
+one simulated device can't do, the run ends with a sentence that says so.
 """
 
 # ruff: noqa: ARG001, ARG005 - there is one device, whichever a caller names
@@ -26,8 +26,9 @@ from core.sim.simulation import in_cuda_words
 asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile
 
-type_of: Any = torch.device.__dict__["type"].__get__  # the original
-IMMUTABLE, FLAGS_AT = 1 << 8, 168  # a bit; its place in a PyTypeObject, in bytes
+type_of: Any = torch.device.__dict__["type"].__get__  # before `_name_the_device`
+# A flag of types made in C, and where a PyTypeObject has its flags, in bytes.
+IMMUTABLE, FLAGS_AT = 1 << 8, 168
 
 
 class CannotSimulateError(BaseException):
@@ -104,7 +105,7 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class Legacy(type):
-    """Types such as torch.cuda.FloatTensor, which scripts call, and move tensors to."""
+    """The class of torch.cuda.FloatTensor and others, which make or move a tensor."""
 
     dtype: torch.dtype
 
@@ -161,7 +162,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
     torch.set_default_tensor_type = set_default_type
-    tensor_class: Any = Tensor  # its own parser knows only CUDA streams
+    tensor_class: Any = Tensor  # its own record_stream takes only CUDA's own streams
     tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")
@@ -204,7 +205,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
 
 
 def _name_the_device() -> None:
-    """Let torch.device say "cuda": Python doesn't allow that for types made in C."""
+    """Let torch.device say "cuda"; for that, its type is mutable for a moment."""
     cls: Any = torch.device
     texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
     flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
@@ -237,7 +238,7 @@ def _refuse(what: str) -> Callable:
 
 
 def _of_simulated(function: Callable) -> Callable:
-    """The function of a type of device, asked of the simulated one for CUDA."""
+    """Wrap a function of a device's type, so that "cuda" means the simulated device."""
     return lambda kind="cuda": function(SIMULATED if kind == "cuda" else kind)
 
 

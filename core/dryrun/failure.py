@@ -17,7 +17,7 @@ from core.dryrun.script import Line
 from core.sim.simulation import in_cuda_words
 
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
-ARGUMENTS = "_arguments"  # attribute of an error: tensors of the call that raised it
+ARGUMENTS = "_arguments"  # an error's attribute: the tensors that the call was given
 MOST_CHARACTERS = 10_000  # of a message
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
@@ -56,7 +56,7 @@ def is_of_devices(error: BaseException) -> bool:
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
-    """The line that moved a leaf, so that the moved copy has no gradient."""
+    """The line that moved a leaf, so that the copy isn't a leaf and has no gradient."""
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
         return None
     line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
@@ -187,7 +187,10 @@ def line_to_change(
 
 
 def factory(origin: Origin) -> Origin:
-    """Where a model's method began to compute a tensor, if it did so from nothing."""
+    """The tensor from which a model's method computed this one.
+
+    If the method didn't make that tensor itself, the tensor's own origin is returned.
+    """
     first = origin
     while first.source and not first.line.code.startswith("for "):
         if first.method is None or first.method is not first.source.method:
@@ -197,8 +200,10 @@ def factory(origin: Origin) -> Origin:
 
 
 def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
-    """The line that took a tensor out of its batch, in the outermost function, and its
-    name there; where no assignment did it, the loop did.
+    """The line that took a tensor out of its batch, and the tensor's name there.
+
+    Looks in the outermost function that has the tensor. If no assignment took it out,
+    the line is the loop's own.
     """
     for line, frame in frames:
         names = [name for name, value in frame.f_locals.items() if value is tensor]
@@ -225,7 +230,7 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether no larger expression uses the tensor that the line moves."""
+    """Whether the line only moves a tensor, and uses it in no larger expression."""
     try:
         nodes = list(ast.walk(ast.parse(line.code)))
     except SyntaxError:  # a statement of several lines

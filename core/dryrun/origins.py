@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from core.dryrun.script import Line, Script
 
-UNSEEN = ("from_numpy", "frombuffer")  # functions of torch that no mode sees
+UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMode sees
 SAME = frozenset(  # functions that return the same numbers
     """
     bool clone contiguous detach double expand flatten float half int long permute
@@ -31,17 +31,22 @@ OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 @dataclass
 class Origin:
-    """A tensor's origin. In a module's `__init__`, `line` makes the module."""
+    """Where a tensor comes from.
+
+    If a module's `__init__` made the tensor, `line` is the line that made the module.
+    """
 
     tensor: Any  # a weak reference
     line: Line
-    makers: list[tuple[Line, Any]]  # in each `__init__`, with a weak reference to self
-    # Lines that got what `line` makes from a function, with the function's frame's id.
+    # Lines in the `__init__` of modules, each with a weak reference to the module.
+    makers: list[tuple[Line, Any]]
+    # If functions returned the tensor: the line that called each, and its frame's id.
     callers: list[tuple[Line, int]]
-    source: "Origin | None" = None  # the tensor on the CPU that it comes from
-    is_same: bool = False  # with the same numbers
-    method: CodeType | None = None  # of a model, if it made this tensor on the CPU
-    copies: list[tuple[Line, Any]] = field(default_factory=list)  # on the device
+    source: "Origin | None" = None  # the tensor on the CPU that it was computed from
+    is_same: bool = False  # whether it has the same numbers as its source
+    method: CodeType | None = None  # the model's method that made it on the CPU
+    # Copies on the device: weak references, with the lines that made them.
+    copies: list[tuple[Line, Any]] = field(default_factory=list)
 
 
 class Origins:
@@ -50,8 +55,9 @@ class Origins:
     def __init__(self, script: Script, starts_processes: bool) -> None:
         self.script, self.starts_processes = script, starts_processes
         self._of: dict[int, Origin] = {}
-        self.loaders: list[tuple[Any, Line | None]] = []  # and their samplers
-        self.moved_leaves: dict[Line, Any] = {}  # copies of leaves that want gradients
+        self.loaders: list[tuple[Any, Line | None]] = []  # loaders and their samplers
+        # Copies of leaves that require gradients, by the lines that moved these leaves.
+        self.moved_leaves: dict[Line, Any] = {}
 
     def of(self, tensor: Tensor) -> Origin | None:
         origin = self._of.get(id(tensor))
@@ -139,7 +145,7 @@ class Origins:
         if (place := self._place(sys._getframe(1))) is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
-        if not is_same:  # what a model computes comes from its inputs, if it has any
+        if not is_same:  # a result comes from inputs, and only else from parameters
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), *place, source, is_same)
@@ -154,8 +160,8 @@ class Origins:
         self._of[id(tensor)] = origin
 
     def _place(self, frame: FrameType | None) -> tuple[Line, list, list] | None:
-        """An origin's line, makers and callers; None if the script made nothing."""
-        start = 0  # the place in `frames` of the line that makes the tensor
+        """An origin's line, makers, and callers; None if no line of the script ran."""
+        start = 0  # index in `frames` of the line that counts as making the tensor
         frames: list[FrameType] = []
         makers: list[tuple[Line, Any]] = []
         in_loader = False
@@ -190,7 +196,7 @@ def _line(frame: FrameType) -> Line:
 
 @cache
 def _hands_over(code: CodeType) -> bool:
-    """Whether a function returns anything; a method may keep what it makes."""
+    """Whether a function returns something; False for methods, which may keep it."""
     if "self" in code.co_varnames + code.co_freevars:
         return False
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]

@@ -33,7 +33,7 @@ class Use:
     records: bool = False  # whether autograd recorded that call
     returns: bool = False  # whether a backward pass has ever reached it
     trains: bool = False  # whether the model was in training mode, in that call
-    has_modes: bool = False  # whether that makes a difference
+    has_modes: bool = False  # whether a layer differs between the two modes
 
 
 class Remarks:
@@ -43,7 +43,8 @@ class Remarks:
         self._uses: dict[Line, Use] = {}
         self._depth = self._steps = 0
         self._optimizers: dict[int, Line | None] = {}  # the lines that made them
-        self._idle: Counter[int] = Counter()  # steps in a row that changed nothing
+        # By optimizer: its latest steps in a row without any gradient.
+        self._idle: Counter[int] = Counter()
 
     def install(self) -> None:
         """Watch models, optimizers and calls of torch.save."""
@@ -123,7 +124,7 @@ class Remarks:
             if steps > 1:
                 self._note(self._optimizers.get(optimizer), "idle_optimizer")
         for line, use in self._uses.items():
-            # A step follows the calls that training needs, but not a final evaluation.
+            # A call for training is followed by a step; a last evaluation isn't.
             if self._steps and use.after == self._steps and not use.returns:
                 if use.records:
                     self._note(line, "recorded")

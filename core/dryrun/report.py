@@ -14,7 +14,8 @@ from core.errors import drawable, plain
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
 NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
-NEWLINE = re.compile(r"\r\n?|\n")  # as Python counts lines; str.splitlines has more
+# The ends of lines as Python's tracebacks count them; str.splitlines knows others too.
+NEWLINE = re.compile(r"\r\n?|\n")
 LARGEST = 2**53  # a browser rounds larger whole numbers
 MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
@@ -37,13 +38,13 @@ class Request:
     steps: int = 3
     memory: int | None = None  # the GPU's bytes, if somebody named them
     seconds: float = 60.0
-    capacity: int = 4 << 30  # bytes that the device has here
-    starts_processes: bool = True  # otherwise loaders have no workers
-    simulates: bool = True  # otherwise the machine has no GPU
+    capacity: int = 4 << 30  # bytes that the simulated device has
+    starts_processes: bool = True  # False: data loaders have no workers
+    simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # print the traceback of the script's error
-    names: bool = False  # tell each value, and count over the run, not by steps
+    names: bool = False  # report each line's values, and count over the whole run
     before: str = ""  # code that runs first in the same module, unobserved
-    after: str = ""  # code that sets `facts`
+    after: str = ""  # code that runs last in the same module, and sets `facts`
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Remark:
     line: Line
     say: str  # Markdown
     slug: str  # names the mistake in mistakes.toml; "": it is not in there
-    sure: bool  # otherwise, other code may make up for it
+    sure: bool  # False: other code may make up for the mistake
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Value:
     """The newest value at a line of the script: a tensor, or a model's parameters."""
 
     line: int
-    name: str  # the variable's, or what the line says
+    name: str  # of the variable, or the expression's text
     kind: str  # its class
     shape: tuple[int, ...] | None  # None for a model
     dtype: str
@@ -72,10 +73,10 @@ class Value:
 class Argument:
     """A tensor that the failing line used."""
 
-    name: str  # "" where no variable has it
+    name: str  # of the variable; "" if no variable has the tensor
     device: str
     shape: tuple[int, ...]
-    line: Line | None  # where it was made
+    line: Line | None  # where the tensor was made
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class Growth:
     """Memory that is not given back."""
 
     bytes_a_step: int
-    line: Line | None  # the line that made or keeps it
+    line: Line | None  # the line that made or keeps the tensors
     keeps_graph: bool
 
 
@@ -193,7 +194,7 @@ def safe(report: Any, request: Request) -> Any:
             return plain(text, MOST_TOLD) if key in ("notes", "say", "why") else text
         if isinstance(value, list):
             return [cut(part, key) for part in value[:MOST_LISTED]]
-        if not isinstance(value, dict) or key == "facts":  # facts are only compared
+        if not isinstance(value, dict) or key == "facts":  # pages don't draw facts
             return value
         value = {name: cut(part, name) for name, part in value.items()}
         at = value.get("line")

@@ -106,7 +106,7 @@ class Run:
 
     def report(self) -> Report:
         if self.request.simulates:
-            if not self.request.names:  # a request for names counts the whole run
+            if not self.request.names:  # `names` counts the whole run
                 self.script.install()
             self.origins.install()
             self.steps.install()
@@ -133,7 +133,10 @@ class Run:
         )
 
     def _tell(self, line: int, name: str, value: Any) -> Any:
-        """Remember a value of the script that is on a device."""
+        """Remember a value of the script if it is a tensor, a module, or has tensors.
+
+        Returns the value.
+        """
         if isinstance(value, Tensor):
             held, shape = [value], tuple(value.shape)
         elif isinstance(value, nn.Module):
@@ -159,7 +162,7 @@ class Run:
         sys.modules["__main__"] = main
         sys.argv = [self.request.name, *self.request.arguments]
         sys.path[0] = self.script.folder
-        sys.pycache_prefix = os.devnull  # loops of files beside it are rewritten
+        sys.pycache_prefix = os.devnull  # ignore compiled files: loops are rewritten
         sys.dont_write_bytecode = True
         # A program that was started in the background may ignore interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -187,13 +190,14 @@ class Run:
         while not ended.wait(left):
             self.is_late = True
             _thread.interrupt_main()
-            # Python ignores an interrupt that meets a finalizer, so others follow.
+            # Python ignores an interrupt during a finalizer, so others follow.
             left = 1.0
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
-        said = str(message).partition(" (Triggered internally at")[0]  # a file in C++
+        # torch adds a place in its C++ code, which doesn't help.
+        said = str(message).partition(" (Triggered internally at")[0]
         kind = category.__name__
         print(f"{line.file}:{line.number}: {kind}: {said}", file=sys.stderr)
 
@@ -265,8 +269,9 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Call this once in a process, which gives up its real devices for good."""
-    os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")  # nobody could type
+    """Make a dry run; call this once in a process, which loses its real devices."""
+    # Nobody could type at a breakpoint.
+    os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")
     why_not = simulation.offer() if request.simulates else ""
     if why_not:
         return Report(NOT_SIMULATED, notes=[why_not])
@@ -283,7 +288,7 @@ class Printed(io.StringIO):
 
 @contextmanager
 def own_folder() -> Iterator[None]:
-    """A current folder for the script's files, which has Fashion-MNIST if we do."""
+    """A working folder for the script, with Fashion-MNIST if this machine has it."""
     dataset = DATA / "FashionMNIST"
     with TemporaryDirectory(ignore_cleanup_errors=True) as path, chdir(path):
         if dataset.is_dir():

@@ -1,9 +1,9 @@
-"""The script: read, with its long loops shortened, and compiled.
+"""Reads a script, shortens its long loops, and compiles it.
 
-Hours of training end after some steps: once an optimizer has made enough of them, its
-loop ends (after a last turn, if it counts to a number), and the script continues after
-the loop. Where no optimizer makes a step, such as in an evaluation, a loop that calls
-models ends after a share of the time limit. Lines keep their numbers.
+Once an optimizer has made enough steps, the loop around it ends, and the script goes on
+after the loop. A loop over a range makes its last turn first. A loop that calls models
+but no optimizer, such as an evaluation, ends after a share of the time limit. All lines
+keep their numbers.
 """
 
 import ast
@@ -21,10 +21,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-Tell = Callable[[int, str, Any], Any]  # line, name and value; returns the value
-OURS = str(Path(__file__).parents[1])  # not part of a script beside it
+Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
+OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
-SHARE_WITHOUT_STEPS = 1 / 20  # of the time limit
+SHARE_WITHOUT_STEPS = 1 / 20  # of the time limit, for a loop without optimizer steps
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -82,7 +82,7 @@ class Script:
         self.steps, self.progress, self.shortens = steps, progress, False
         self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # is called with each value
-        self.shortened: set[Line] = set()  # loops that were left
+        self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
         self.folders = self.folder + os.sep, os.getcwd() + os.sep
@@ -95,7 +95,7 @@ class Script:
         return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
     def compile(self, source: Source) -> CodeType:
-        """Raises the script's own SyntaxError."""
+        """Compile the script, or a cell. Raises the script's own SyntaxError."""
         self.main.add(source.name)
         lines = source.text.splitlines(keepends=True)
         linecache.cache[source.name] = (len(source.text), None, lines, source.name)
@@ -111,7 +111,7 @@ class Script:
         return compile(tree, file, "exec")
 
     def install(self) -> None:
-        """Shorten loops, also in files beside the script; they call these methods."""
+        """Let loops call `turns` and `more`, also in files beside the script."""
         self.shortens = True
         vars(builtins).update(__turns__=self.turns, __more__=self.more)
         loader: Any = importlib.machinery.SourceFileLoader
@@ -135,7 +135,7 @@ class Script:
             yield item
 
     def more(self, state: dict[str, Any], file: str, number: int) -> bool:
-        """Whether a while loop goes on; its state is empty at first."""
+        """Whether a while loop goes on; `state`, empty at first, is the loop's own."""
         if "is_over" not in state:
             state["is_over"] = self._since_now(Line(file, number))
         return not state["is_over"]()
@@ -215,7 +215,7 @@ class Loops(ast.NodeTransformer):
         self.generic_visit(loop)
         is_endless = isinstance(loop.test, ast.Constant)
         if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
-            return [loop]  # whoever takes from it with next() gets all that is asked
+            return [loop]  # an endless generator: its caller decides when it ends
         state = f"__state_{loop.lineno}__"
         begin = ast.Assign([ast.Name(state, ast.Store())], ast.Dict([], []))
         more = self._call("__more__", ast.copy_location(_name(state), loop.test))

@@ -1,4 +1,4 @@
-"""What each step of the optimizer waits for, copies, and holds."""
+"""What each training step waits for, copies, and keeps in memory."""
 
 import ast
 import hashlib
@@ -27,7 +27,7 @@ from core.dryrun.report import Copy, Growth, Memory, Wait
 from core.dryrun.script import Line
 from core.sim import ledger, memory
 
-CAUSES = {  # torch functions, and how a script writes them
+CAUSES = {  # a torch function, and how a script writes its call
     "__bool__": "if",
     "__repr__": "print",
     "__format__": "print",
@@ -41,9 +41,9 @@ CAUSES = {  # torch functions, and how a script writes them
 }
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
-MOST_HASHED = 8 << 20  # bytes of a copy
-MOST_NODES = 20_000  # a graph is counted up to here
-FEW_NUMBERS = 4 * memory.GRANULE  # bytes: losses and other figures, kept in each step
+MOST_HASHED = 8 << 20  # bytes; the content of larger copies isn't compared
+MOST_NODES = 20_000  # more nodes of a graph aren't counted
+FEW_NUMBERS = 4 * memory.GRANULE  # bytes a step: a few losses that a script collects
 
 
 class Use(NamedTuple):
@@ -58,7 +58,7 @@ class Step:
     waits: Counter[Use] = field(default_factory=Counter)
     copies: Counter[Use] = field(default_factory=Counter)
     copied: Counter[Use] = field(default_factory=Counter)  # bytes
-    contents: dict[Use, list[bytes]] = field(default_factory=dict)  # digests
+    contents: dict[Use, list[bytes]] = field(default_factory=dict)  # copies' digests
     allocated: int = 0  # bytes, at the step's end
 
 
@@ -68,7 +68,7 @@ class Piece:
 
     size: int
     line: Line | None
-    step: int  # the step in which it was taken
+    step: int  # the step in which the tensor was made
     kind: str = ""
 
 
@@ -101,7 +101,7 @@ class Steps:
         self.batch = 0  # rows of the model's last input
         self.peak = self._peak_of_passes = Peak()
         self._in_step = False
-        self._graphs: list[Counter[Line]] = []  # after each step
+        self._graphs: list[Counter[Line]] = []  # result of `graphs` after each step
         self.name = ""  # the function of torch that is being called
         self.given: list[Tensor] = []  # its arguments
         self._live: dict[int, Piece] = {}
@@ -143,7 +143,7 @@ class Steps:
             self.name, self.given = outer
 
     def note(self, given: list[Tensor], result: Any) -> None:
-        """Remember the content of a copy to the device."""
+        """Remember a digest of what is copied to the device."""
         if len(given) != 1 or not isinstance(result, Tensor) or not given[0].is_cpu:
             return
         if nn.parameter.is_lazy(given[0]):  # it has no content yet
@@ -237,7 +237,7 @@ class Steps:
     def _is_the_same(self, use: Use) -> bool:
         first, *others = self.measured()
         digests = first.contents.get(use, [])
-        is_known = len(digests) == first.copies[use]  # else some were too large
+        is_known = len(digests) == first.copies[use]  # False: some were too large
         return (
             bool(others)
             and is_known
@@ -251,7 +251,7 @@ class Steps:
         return self.done[1:] or self.done
 
     def growth(self) -> Growth | None:
-        """Memory and graphs that are kept after each step."""
+        """How memory or a graph grows with each step; None if neither grows."""
         ends = [step.allocated for step in self.measured()]
         more = _differences(ends)
         keeper = self._keeper()
@@ -319,7 +319,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
         for (number, target), scope in product(additions(line.file), scopes):
             try:
                 value = eval(target, scope)
-            except Exception:  # a name of another function, or the script's own fault
+            except Exception:  # another function's variable, or the script's own error
                 continue
             ends = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
             at = Line(line.file, number)
@@ -328,7 +328,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
 
 
 def nodes_of(ends: list[Any]) -> set[Any]:
-    """The nodes of autograd's graph from which the ends come."""
+    """The nodes of autograd's graph behind `ends`, with these."""
     nodes: set[Any] = set()
     waiting = [end for end in ends if end is not None]
     while waiting and len(nodes) < MOST_NODES:

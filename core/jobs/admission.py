@@ -1,7 +1,8 @@
 """Which jobs may wait, how long they may run, and how long they will probably take.
 
 There has to be room for a class of a hundred people with a run of up to a minute each,
-but a script must not queue hours of work, whatever cookies it sends.
+but a script must not queue hours of work, whatever cookies it sends. A lane is a queue
+with workers of its own: "train" or "lab".
 """
 
 import hashlib
@@ -25,10 +26,11 @@ from core.words import Words
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
-NEWEST = 20  # jobs of a kind, for the median
-KINDS = 500  # LRU limit
-LIKE = 2.0  # jobs of up to this many times the amount, or its inverse, are similar
-SAMPLES_PER_SECOND = 10_000  # if nothing similar has run: between ANN and CNN, 2 cores
+NEWEST = 20  # an estimate is the median of at most so many jobs of a kind
+KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
+LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
+# A guess if nothing similar has run, between the ANN's and the CNN's on two cores.
+SAMPLES_PER_SECOND = 10_000
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 words = Words(__file__)
 
@@ -39,8 +41,8 @@ class Limits:
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
-    max_waiting_seconds: int = 3600  # total work in each lane, short jobs not counted
-    max_job_seconds: int = 1200  # after a worker takes it
+    max_waiting_seconds: int = 3600  # of work in each lane; short jobs may exceed it
+    max_job_seconds: int = 1200  # from when a worker begins the job
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -59,9 +61,9 @@ class Limits:
 
 
 class Gate:
-    """A class's rules, besides the server's limits; these rules allow everything.
+    """A class's rules, besides the server's limits; this base class allows everything.
 
-    The engine calls a gate with its lock, so a gate must not wait.
+    The engine calls a gate while it holds its own lock, so a gate must not wait.
     """
 
     @property
@@ -97,7 +99,7 @@ class Admission:
         return min(most, self.gate.seconds(owner) or most)
 
     def check(self, job: Job, queue: Queue) -> None:
-        """Raise ExplainedError if the job may not wait; then nothing has changed.
+        """Raise ExplainedError if the job may not wait; a refused job changes nothing.
 
         The server's own jobs, which have no owner, may always wait.
         """
@@ -208,10 +210,13 @@ class Estimates:
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
         """Seconds until workers have done the jobs they have and those before.
 
-        None if a job has no estimate. A run's steps tell how long it will take, and
-        without an estimate, how long others like it will take.
+        None if a job has no estimate. The steps of a run tell when it will end, and how
+        long waiting runs of its kind take if they have no estimate.
         """
-        left, paces = [], {}  # seconds of work for each worker; seconds per amount
+        left, paces = (
+            [],
+            {},
+        )  # each worker's seconds of work; seconds per amount of work
         for job in taken:
             whole, own = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0
@@ -233,7 +238,7 @@ class Estimates:
 
 
 class Questions:
-    """Lets threads ask the lab: only a few at once, for each person and in all."""
+    """Lets threads ask the lab worker, only a few at once: in all, and per person."""
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one

@@ -35,29 +35,30 @@ from core.errors import ExplainedError
 from core.folders import ROOT
 from core.jobs.job import on
 
-LAB_THREADS = 4  # short jobs of several people at once
+LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 PORT = 8786  # Dask's default
-AGAIN_SECONDS = 1.0  # before workers look for their scheduler again
+AGAIN_SECONDS = 1.0  # before a worker looks for its lost scheduler again
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 
 logger = logging.getLogger(__name__)
 
+# The beginnings of log messages about a lost connection, and a scrape of /metrics.
 GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
-ASKED = "Run out-of-band function"  # for each scrape of /metrics
+ASKED = "Run out-of-band function"
 
-LOGGING = "DASK_DISTRIBUTED__LOGGING"  # levels by logger, in an environment variable
+LOGGING = "DASK_DISTRIBUTED__LOGGING"  # environment variable: each logger's level
 
 SETTINGS = {
-    # If its worker dies, a run has failed: it must not silently run again.
+    # A run whose worker dies has failed: the run must not silently start again.
     "distributed.scheduler.allowed-failures": 0,
-    # This also drops Dask's default of one OpenMP thread: core.devices decides that.
-    # Until core.jobs.worker sets logging up, only warnings are of interest.
+    # Without Dask's default of one OpenMP thread: core.devices chooses the number. Only
+    # warnings are logged until core.jobs.worker sets up logging.
     "distributed.nanny.pre-spawn-environ": {
         LOGGING: "{'distributed.preloading': 'warning'}"
     },
-    # A daemon could not start the processes of a DataLoader.
+    # A daemonic process can't start children, such as the workers of a DataLoader.
     "distributed.worker.daemon": False,
-    # Dask would pause or kill workers by their share of memory.
+    # Otherwise, Dask would pause or kill workers that use much of the memory.
     "distributed.worker.memory.target": False,
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,
@@ -83,7 +84,7 @@ def gpus() -> list[str]:
 
 
 def workers() -> dict[str, dict]:
-    """Each worker's options by its name: a trainer for each GPU, and one lab."""
+    """Each worker's options by its name: one "train" for each GPU, and one "lab"."""
 
     def options(resource: str, threads: int, env: dict[str, str]) -> dict:
         return {
@@ -101,7 +102,7 @@ def workers() -> dict[str, dict]:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Log filter: drops Dask's tracebacks about clients that have disconnected."""
+    """Log filter: drops messages about disconnected clients, and about /metrics."""
     return not record.getMessage().startswith((*GONE, ASKED))
 
 
@@ -217,7 +218,7 @@ async def local(tls: Security) -> None:
             start.cancel()
         closing = (nanny.close(timeout=1) for nanny in nannies)
         await asyncio.gather(*closing, return_exceptions=True)
-    for child in multiprocessing.active_children():  # they were just starting
+    for child in multiprocessing.active_children():  # workers that were just starting
         child.kill()
     os._exit(0)  # without waiting for threads
 
@@ -233,7 +234,7 @@ async def work(address: str, lanes: list[str], name: str, tls: Security) -> None
     for number, options in workers().items():
         resources = options["resources"]
         if set(resources) & set(lanes):
-            if "train" in resources:  # for jobs that ask for this machine
+            if "train" in resources:  # so that jobs can ask for this machine
                 options["resources"] = resources | {on(name): 1}
             options["security"] = tls
             keeping.append(keep(address, f"{name}-{number}", options))
@@ -254,7 +255,7 @@ async def keep(address: str, name: str, options: dict) -> None:
                 lost = asyncio.ensure_future(comm.read())
                 ended = asyncio.ensure_future(nanny.finished())
                 await asyncio.wait({lost, ended}, return_when="FIRST_COMPLETED")
-        except Exception as error:  # the scheduler is away, or the name is taken
+        except Exception as error:  # no scheduler, or another worker has the name
             logger.warning("%s can't work for %s: %s", name, address, error)
         await asyncio.sleep(AGAIN_SECONDS)
 
@@ -270,7 +271,7 @@ def main() -> None:
         sys.exit(str(error))
     with suppress(KeyboardInterrupt):
         if given.command == "scheduler":
-            # All interfaces only if clients have to show a certificate.
+            # Listen on all interfaces only if clients have to show a certificate.
             host = given.host or ("0.0.0.0" if tls.require_encryption else "127.0.0.1")
             asyncio.run(schedule(host, given.port, tls))
         elif given.command == "workers":

@@ -1,4 +1,4 @@
-"""A process for a stranger's script, with limits and behind walls.
+"""A process for a stranger's script, which can do nothing but compute.
 
 With bubblewrap and core.jobs.seccomp, the process has no network and no device, can't
 start another process or send signals, and can only read files: those of Python, its
@@ -26,35 +26,36 @@ from core.config import NO_DEVICES
 from core.errors import ExplainedError
 from core.folders import ROOT
 
-ANSWER_FD = "ANSWER_FD"  # environment variable: the number of the answer's descriptor
+ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the answer
 ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100
-LOOK_SECONDS = 0.1  # between two checks of its memory
+LOOK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0
-START_SECONDS = 60.0  # on a busy machine, which must not cost the code its seconds
+START_SECONDS = 60.0  # to load torch on a busy machine, before the code's own seconds
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
-# What can be read besides Python and its packages; torch asks about the processor.
+# Files to read besides Python and its packages; torch reads about the processor.
 FILES = ("/lib", "/lib64", "/usr/lib", "/etc/ld.so.cache", "/proc/cpuinfo")
 DEVICES = ("/dev/null", "/dev/urandom")
 ENVIRONMENT = {
     "HOME": "/",
     "LANG": "C.UTF-8",
-    "OMP_NUM_THREADS": "1",  # never slow down a training run that is measured
+    "OMP_NUM_THREADS": "1",  # so as not to slow down a training run that is measured
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONUNBUFFERED": "1",  # so output arrives even if the process is killed
-    "TORCHINDUCTOR_CACHE_DIR": "/tmp",  # torch wants one, even if it can't write there
+    "TORCHINDUCTOR_CACHE_DIR": "/tmp",  # torch wants a folder, even without writing
     "USER": "visitor",
     **NO_DEVICES,
 }
 
-# Linux ends a process with the thread that started it, so this thread stays.
+# With --die-with-parent, Linux ends a process when the thread that started it ends. So
+# one thread starts all processes, and stays.
 _starter = ThreadPoolExecutor(1, "confined")
 
 
 @dataclass(frozen=True)
 class Ended:
-    status: int | None  # exit status; None if it was stopped, and `why` says why
+    status: int | None  # exit status; None if the process was stopped (see `why`)
     output: bytes
     errors: bytes
     answer: bytes
@@ -122,7 +123,7 @@ class Confined:
             self.end()
         said = {name: text[: self._most[name]] for name, text in said.items()}
         if status and 128 < status <= 192:
-            status = 128 - status  # how bubblewrap tells of a signal
+            status = 128 - status  # bubblewrap adds 128 to the number of a signal
         if not why and status and status < 0:
             why = f"A signal stopped the program: {signal.strsignal(-status)}."
         elif not why and status and any(w in said["errors"] for w in OUT_OF_MEMORY):
@@ -200,7 +201,7 @@ def _write(pipe: IO[bytes], request: bytes = b"") -> None:
 
 
 def walled(argv: list[str], memory_bytes: int) -> list[str]:
-    """The command that runs Python with `argv` where it can reach nothing else."""
+    """The bubblewrap command that runs Python with `argv`, and confines it."""
     python = os.path.realpath(sys.executable)
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     code = str(ROOT / "core")

@@ -35,8 +35,8 @@ logging.getLogger("distributed").setLevel(logging.ERROR)
 CONNECT_SECONDS = 8.0
 LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
-RETRY_SECONDS = 5.0  # after a cluster that could not be started or reached
-DEAF_SECONDS = 30.0  # a canceled job that runs on for longer ends with its worker
+RETRY_SECONDS = 5.0  # before the app tries again to start or reach the cluster
+DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
 words = Words(__file__)
@@ -56,9 +56,10 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 
 
 def _leave(client: Client) -> None:
-    """Close a client within two seconds, or mark it as closed.
+    """Close a client within two seconds, or at least mark it as closed.
 
-    Otherwise Dask would try for a long time when Python collects the client as garbage.
+    Otherwise, Dask would try for a long time to close the client when Python collects
+    it as garbage.
     """
     with suppress(Exception):
         client.close(timeout=2)
@@ -69,7 +70,7 @@ class Connection:
     """The connection to an existing scheduler, or to a local cluster of its own.
 
     Safe to use from threads. Callers may hold a lock, but not a lock that `on_event`
-    takes, which runs on the client's event loop.
+    takes, since `on_event` runs on the client's event loop, which must not wait.
     """
 
     def __init__(
@@ -97,12 +98,12 @@ class Connection:
         self._client: Client | None = None
         self._futures: dict[str, Future] = {}  # by job
         self._begun: set[str] = set()  # jobs that a worker has begun
-        self._patience: dict[str, float] = {}  # when a canceled job is killed
+        self._patience: dict[str, float] = {}  # when a canceled job's worker is killed
         self._shared: set[str] = set()  # jobs that wait for another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
-        self._comm: object = None  # the client's, which changes when it reconnects
-        self._cluster: cluster.Process | None = None  # a local one
+        self._comm: object = None  # the client's connection; another after a reconnect
+        self._cluster: cluster.Process | None = None  # None: the scheduler is another's
         self.hosts = Hosts(self._describe)
         # Shared by all clients: a failed client would leak its own loop's thread.
         self._loop = LoopRunner()
@@ -255,7 +256,7 @@ class Connection:
                 pure=False,
             )
             self._futures[job.id] = future
-        # All clients of a process share one thread for this.
+        # All clients of a process share one thread for callbacks, which must not wait.
         when_done = partial(in_background, self._when_done, job.id)
         future.add_done_callback(when_done)
 
@@ -266,7 +267,7 @@ class Connection:
         except Exception as error:
             reason = LOST_WORKER if isinstance(error, KilledWorker) else self._lost
         with self._lock:
-            if self._futures.get(job_id) is not future:  # withdrawn, or lost before
+            if self._futures.get(job_id) is not future:  # withdrawn, or already lost
                 return
             self._forget(job_id)
         future.release()
@@ -285,7 +286,7 @@ class Connection:
             self._shared.discard(job_id)
 
     def cancel(self, job_id: str) -> None:
-        """Ask a running job to end; a job that doesn't ends with its worker."""
+        """Ask a running job to end; if it doesn't, its worker will be killed."""
         with self._lock:
             if job_id not in self._futures:
                 return

@@ -30,8 +30,8 @@ from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
-LAB_SECONDS = 60.0  # by then, the lab has loaded torch even on a slow machine
-MACHINE_SECONDS = 3.0  # after which the machine is described anew
+LAB_SECONDS = 60.0  # until then, the lab worker loads torch even on a slow machine
+MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 PAUSED = "train"  # the lane that a teacher pauses and clears
 TRIES = 3  # a job fails if so many workers end before they begin it
 
@@ -57,14 +57,14 @@ class Engine:
         if store is None:
             store = self._own_store = Store.passing("")
         self._history = History(store)
-        # The lab worker has four threads. A file that takes long to open keeps other
-        # files waiting, and leaves threads for questions.
+        # How many may be open at once: in all, and per person. The lab worker has four
+        # threads, so slow uploads delay other uploads but leave threads for questions.
         self._questions = {
             "question": Questions(4, 2),
             "upload": Questions(2, 1),
             "code": Questions(2, 1),
         }
-        self._dispatching = threading.Lock()  # taken before the next, if both are
+        self._dispatching = threading.Lock()  # a thread that needs both takes it first
         self._lock = threading.RLock()  # guards the next five
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
@@ -73,7 +73,7 @@ class Engine:
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
         self._reasons: dict[str, str] = {}  # why running jobs were canceled
         self._machine: Machine | None = None
-        self._machine_due = 0.0  # when to ask for it again
+        self._machine_due = 0.0  # when to ask for the machine's description again
         self._connection = Connection(
             scheduler,
             on_event=self._jobs.receive,
@@ -106,7 +106,7 @@ class Engine:
         with self._lock:
             self.admission.check(job, self._queue)
             self._jobs.add(job)
-            # With the lock: the row of a job is written before its events.
+            # With the lock, so that the job's row is written before its events.
             kept = self._history.queue(job, self._queue.add(job))
         self._history.wait(kept)
         self._dispatch()
@@ -147,7 +147,7 @@ class Engine:
                 return None
             before = self._queue.waiting(job.lane)[: place - 1]
             if any(each.host for each in (job, *before)):
-                return None  # it depends on when that machine is free
+                return None  # a job waits for a machine that may be busy
             taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
             return self.admission.estimates.until_turn(filter(None, taken), before)
 
@@ -168,7 +168,7 @@ class Engine:
             self._reasons[job_id] = why
             if job.status == "running":
                 return self._connection.cancel(job_id)
-            # A worker that is still starting wouldn't hear it.
+            # A worker that is still starting wouldn't hear that it has to cancel.
             self._connection.withdraw(job_id)
             self._end(job_id, Outcome("cancelled"))
         self._dispatch()
@@ -209,7 +209,8 @@ class Engine:
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
         """End an owner's jobs, all or `only` some, and drop them from memory.
 
-        Call this before their rows are deleted and again after: pages may read them.
+        Call this before their rows are deleted, and again afterward, since a page may
+        have read them meanwhile.
         """
         with self._lock:
             theirs = self._jobs.ids(owner=owner)
@@ -238,13 +239,13 @@ class Engine:
             most = self.admission.seconds(job.owner)
             outcome = Outcome("failed", message=overdue(most))
         ended = self._jobs.end(job_id, outcome)
-        # A pause says nothing about how long the next one takes.
+        # The time of a job that was paused says nothing about similar jobs.
         if not ended.progress.pause and (is_overdue or ended.status == "finished"):
             self.admission.estimates.learn(ended)
         self._history.end(ended, outcome.value)
         try:
             self._on_end(ended)
-        except Exception:  # no fault of the job
+        except Exception:  # the caller's error, not the job's
             logger.exception("the end of job %s could not be recorded", job_id)
 
     def ask(
@@ -370,5 +371,5 @@ class Engine:
                 self.cancel(job.id)
         if self._machine is None:
             self.machine()
-        self.hosts()  # describes them before a page asks
+        self.hosts()  # has new machines described before a page asks
         self._dispatch()

@@ -1,7 +1,7 @@
 """Writes jobs to the database, and reads them back.
 
-A job's row is written when the job is submitted, as it reports, and when it ends. Only
-`wait` blocks on the database.
+A job's row is written when the job is submitted, as it reports, and when it ends. Of
+the functions that write, only `wait` waits for the database.
 """
 
 import logging
@@ -44,7 +44,8 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._written: dict[str, tuple[float, int]] = {}  # when, and how many losses
+        # For each job: when its progress was last written, and how many losses were.
+        self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the next one
         self._late: OrderedDict[str, _Late] = OrderedDict()
         self._read = lru_cache(READ)(self._read_ended)
@@ -143,7 +144,7 @@ class History:
                 return self._late[job_id].job
         try:
             return self._read(job_id)
-        except KeyError:  # not cached: the row may still be written
+        except KeyError:  # this isn't cached, since the row may still be written
             return None
 
     def _read_ended(self, job_id: str) -> Job:
@@ -174,7 +175,7 @@ def _job(stored: StoredRun) -> Job:
     if isinstance(value, RunResult):
         progress = replace(progress, fit=value.fit)
     status, message = row.status, row.message
-    if status not in ENDED:  # the database could not be read at a start
+    if status not in ENDED:  # `recover` could not read the database at the start
         status, message = "interrupted", interrupted(row.step, row.steps)
     return Job(
         row.id,

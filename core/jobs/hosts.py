@@ -27,9 +27,9 @@ SILENT_SECONDS = 7.0  # after which a silent worker counts as gone
 
 
 class _Worker(NamedTuple):
-    word: float  # when it last reported, by the scheduler's clock
-    heard: float  # when we noticed, by our clock
-    takes: Counter[str]  # jobs at once, by lane
+    word: float  # when the worker last reported, by the scheduler's clock
+    heard: float  # when the app noticed that report, by the app's clock
+    takes: Counter[str]  # how many jobs the worker takes at once, by lane
     name: str
 
     @property
@@ -43,7 +43,7 @@ class _Worker(NamedTuple):
 
 class Host(NamedTuple):
     name: str  # "" if the workers are the app's own
-    speaker: str  # the address of one worker: of the lab, if there is one
+    speaker: str  # the address of the worker that is asked: the lab's, if there is one
     trains: int  # training workers
     answers: bool  # whether any worker reports
     machine: Machine | None = None  # None until the machine has described itself
@@ -55,7 +55,7 @@ def host_of(worker: str) -> str:
 
 
 def first_gpu(worker: str) -> int:
-    """The number on its machine of the GPU that the worker calls its first."""
+    """Which of its machine's GPUs a training worker has, from 0; 0 without a GPU."""
     own = re.search(r"train-(\d+)$", worker)
     return int(own[1]) if own else 0
 
@@ -75,7 +75,8 @@ class Hosts:
 
     def clear(self) -> None:
         """Start again for a new connection, which has reported nothing yet."""
-        # How many jobs workers take, by lane, and for training by machine, see job.on.
+        # How many jobs workers take at once: by lane, and for training by machine (the
+        # key is then `job.on`).
         self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
         self._told = self._since = time.monotonic()
@@ -113,7 +114,7 @@ class Hosts:
             speaker = max(heard or own, key=lambda k: (own[k].takes["lab"], k))
             trains = sum(each.takes["train"] for each in own.values())
             hosts.append(Host(name, speaker, trains, bool(heard)))
-        if len(hosts) < 2:  # all pages are about it anyway
+        if len(hosts) < 2:  # the pages describe the only machine anyway
             return hosts
         with self._lock:
             known = self._described
@@ -127,7 +128,7 @@ class Hosts:
         machine = None
         try:
             machine = self._describe(address)
-        except Exception as error:  # it is gone, or the next call asks again
+        except Exception as error:  # the machine is gone, or the next call asks again
             logger.warning("could not get a machine's description: %s", error)
         with self._lock:
             if machine is None:

@@ -1,4 +1,8 @@
-"""A job and what it reports: plain data, without torch or Dask."""
+"""A job and what it reports: plain data, without torch or Dask.
+
+A job waits in one of two lanes, each with its own workers: "train" is for long jobs,
+and "lab" is for short ones.
+"""
 
 import importlib
 import inspect
@@ -25,7 +29,7 @@ MOST_OF_ALL = 100
 
 
 def on(host: str) -> str:
-    """The resource that a machine's training workers have besides "train"."""
+    """The Dask resource that only this machine's training workers have."""
     return f"on {host}"
 
 
@@ -45,7 +49,7 @@ class PickedUp:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How work ended; a sentence replaces an exception, which might need torch."""
+    """How work ended; it holds no exception, which might need torch to be unpickled."""
 
     status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
@@ -90,8 +94,8 @@ def outcome_of(
 
 @dataclass(frozen=True)
 class Work:
-    kind: str = ""  # jobs of one kind take as long for the same amount
-    amount: float = 1.0
+    kind: str = ""  # jobs of the same kind take about as long for the same amount
+    amount: float = 1.0  # of a training run: its epochs
     assumed: float = 60.0  # seconds, if no such job has ever run
 
 
@@ -107,7 +111,7 @@ class Job:
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # in the queue, from 1; 0 when it does not wait
     progress: Progress = NO_PROGRESS  # only training runs have any
-    events: tuple[Any, ...] = ()  # other reports
+    events: tuple[Any, ...] = ()  # what else the function reported, besides progress
     value: Any = None  # the function's return value
     message: str = ""  # why it failed, or has to wait
     submitted: float = field(default_factory=time.time)
@@ -115,7 +119,7 @@ class Job:
     started: float | None = None  # seconds since 1970, as `submitted`
     stopped: float | None = None
     work: Work = Work()
-    person: str = ""  # who takes turns, if several owners count as one
+    person: str = ""  # owners with the same person take turns as one; "": the owner
     machine: str = ""  # identity of the machine that did it, once it has ended
     worker: str = ""  # name of the worker that has begun
 
@@ -162,7 +166,7 @@ class Job:
         if a newer one of their class replaced them, unless they have losses.
         """
         value, progress = outcome.value, self.progress
-        if isinstance(value, RunResult):  # complete, even if the last events are late
+        if isinstance(value, RunResult):  # has all progress, even if events are late
             names = ("losses", "history", "fit", "changes")
             complete = {name: getattr(value, name) for name in names}
             progress = replace(progress, latest=None, **complete)

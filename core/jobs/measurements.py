@@ -20,9 +20,9 @@ from core.store.tables import Measurement
 logger = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parents[1] / "reference"
-FORGOTTEN = "forgotten"  # the owner, if the visitor was deleted
+FORGOTTEN = "forgotten"  # the owner of a measurement whose visitor was deleted
 
-KINDS: set[str] = set()  # addresses of measuring functions, added by panels
+KINDS: set[str] = set()  # addresses of functions whose results are measurements
 
 
 def keep(measurements: Measurements, job: Job) -> None:

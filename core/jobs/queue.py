@@ -19,8 +19,8 @@ from core.jobs.job import Job, on
 # Starvation guard: so many later jobs may go first, and no more. It is large enough for
 # a whole class of newcomers.
 PATIENCE = 100
-# One person's jobs at a lane's workers, even while some are idle, so that the next
-# person doesn't have to wait for them.
+# How many of one person's jobs a lane's workers take at once, even while other workers
+# are idle, so that the next person needn't wait.
 AT_ONCE = {"lab": 1}
 
 
@@ -38,10 +38,10 @@ class Queue:
     def __init__(self) -> None:
         self._waiting: dict[str, _Ticket] = {}  # by job id
         self._taken: dict[str, _Ticket] = {}
-        self._came = 0  # jobs so far
-        self._round: Counter[str] = Counter()  # being served, by lane
+        self._came = 0  # how many jobs have come so far
+        self._round: Counter[str] = Counter()  # the round being served, by lane
         self._served: dict[tuple[str, str], int] = {}  # last round, by lane and person
-        self._lanes: dict[str, list[_Ticket]] = {}  # cache of the order
+        self._lanes: dict[str, list[_Ticket]] = {}  # cache: waiting tickets in order
 
     def add(self, job: Job) -> int:
         """Queue the job in its owner's next free round; returns the round."""
@@ -128,7 +128,7 @@ class Queue:
         turn = max(ticket.round, self._round[job.lane])
         self._round[job.lane] = turn
         self._served[job.lane, job.turn_of] = ticket.round
-        # Somebody whose last round has passed is like a newcomer.
+        # Somebody whose last round has passed counts as a newcomer.
         self._served = {
             (lane, owner): last
             for (lane, owner), last in self._served.items()
@@ -141,7 +141,7 @@ class Queue:
         self._lanes.clear()
 
     def remove(self, job_id: str) -> None:
-        """Unknown jobs change nothing."""
+        """Drop a job; a job that isn't here changes nothing."""
         self._waiting.pop(job_id, None)
         self._taken.pop(job_id, None)
         self._lanes.clear()

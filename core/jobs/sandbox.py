@@ -28,7 +28,7 @@ SECONDS = 30.0
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
-FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many, by Landlock's version
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are in Landlock's versions
 ALL_FILE_RIGHTS = 16  # since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # bind and connect TCP, since version 4
 SCOPES = 1 << 0 | 1 << 1  # abstract sockets and signals of others, since version 6
@@ -77,7 +77,7 @@ class Child:
 
     The process sends what the function reports, then an Outcome. With `memory_bytes`,
     it may take that much more than at its start; macOS and Windows set no such limit.
-    With `hostile`, for what a stranger sent, it is confined.
+    With `hostile`, for a stranger's file, the process gives up its rights: `confine`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Child:
     ) -> None:
         """Start the process; after a little more than `seconds`, it ends by itself.
 
-        Its log lines have the id of the run that is being worked on here.
+        Its log lines have the id of the run that this process works on.
         """
         context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
@@ -130,8 +130,8 @@ def _context() -> BaseContext:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # Each child imports its parent's main module, the cluster, and so distributed. The
-    # first step of an optimizer imports torch._dynamo.
+    # What each child would import otherwise: its parent's main module, which imports
+    # distributed, and torch._dynamo at an optimizer's first step.
     context.set_forkserver_preload(
         ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
     )
@@ -152,10 +152,10 @@ def _work(
 
     log.set_up()
     log.current_run.set(run)
-    torch.set_num_threads(1)  # never slow down a training run that is measured
+    torch.set_num_threads(1)  # so as not to slow down a run that is measured
     if hasattr(os, "setsid"):
-        os.setsid()  # a group of its own
-        signal.alarm(int(seconds) + 5)  # backstop if the parent dies
+        os.setsid()  # make a process group, so that `end` also ends this one's children
+        signal.alarm(int(seconds) + 5)  # in case the parent dies
     if sys.platform == "linux":
         _end_with_parent()
         if memory_bytes is not None:

@@ -3,9 +3,9 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-continue in the same process as Python would, because it can't start another process by
-then. Of the kernel's 400 or so calls, it keeps those that Python and torch need; all
-others raise PermissionError. core.jobs.confined starts this inside bubblewrap.
+run the module or the code in this same process, since it can't start another process by
+then. Of the kernel's 400 or so calls, the process keeps those that Python and torch
+need; all others raise PermissionError. core.jobs.confined starts this in bubblewrap.
 """
 
 import ctypes
@@ -37,7 +37,9 @@ arch_prctl
 
 # Numbers of <seccomp.h> and of the kernel's headers, the same on all processors.
 ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
-MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100  # memory that RLIMIT_DATA doesn't count
+# Flags of mmap that are refused: RLIMIT_DATA doesn't count such memory.
+MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
+# Flags of clone, which may start a thread, but no process and no namespace.
 CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
 WHOLE = 2**64 - 1
 IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B  # for ioctl
@@ -47,7 +49,7 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on an argument; EQUAL doesn't use the second number."""
+    """A condition on an argument of a call; EQUAL compares it with `a` alone."""
 
     _fields_ = [
         ("argument", ctypes.c_uint),
@@ -58,7 +60,7 @@ class _Compare(ctypes.Structure):
 
 
 def limit(memory_bytes: int) -> None:
-    """Allow no byte in a file, no core dump, and only so much memory in all."""
+    """Forbid file writes and core dumps; limit memory, CPU time, and threads."""
     for name, most in {
         "AS": memory_bytes + LIBRARIES_BYTES,
         "CORE": 0,
@@ -91,7 +93,8 @@ def give_up_calls() -> None:
 
     for name in CALLS.split():
         add(ALLOW, name)
-    # With PermissionError, the C library wouldn't try clone, which can be inspected.
+    # A filter can't see the arguments of clone3. After ENOSYS, the C library tries
+    # clone, whose arguments it can see.
     add(REFUSE | errno.ENOSYS, "clone3")
     add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
     add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))

@@ -22,9 +22,10 @@ from core.config import SIMULATED
 from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.watch import NO_WISH, Watch, Wish
 
-WARM_UP_SECONDS = 5.0  # the workers, which people wait for, have started by then
+# The sandbox warms up so much later: people wait for the workers, which start first.
+WARM_UP_SECONDS = 5.0
 NICE = 10  # the server's pages go first; with a core to spare, training is as fast
-_simulating = threading.RLock()
+_simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop
 _wishes: dict[str, Wish] = {}  # the newest wish for each job in this process
 
@@ -49,7 +50,7 @@ def dask_setup(worker: Any) -> None:
         devices.leave_a_core()
         _rehearse()
     else:
-        torch.set_num_threads(1)  # never slow down a training run that is measured
+        torch.set_num_threads(1)  # so as not to slow down a run that is measured
         warm_up = threading.Timer(WARM_UP_SECONDS, sandbox.warm_up)
         warm_up.daemon = True
         warm_up.start()
@@ -164,5 +165,5 @@ def _free_memory() -> None:
 
     gc.collect()
     if torch.accelerator.is_available() and hasattr(torch.accelerator, "empty_cache"):
-        with suppress(RuntimeError):  # it is broken, and the next job will notice
+        with suppress(RuntimeError):  # the device is broken: the next job will notice
             torch.accelerator.empty_cache()

@@ -24,8 +24,8 @@ How = Literal["off", "here", "confined"]
 class Checked:
     findings: tuple[Finding, ...] = ()
     unreadable: str = ""
-    ran: bool = False  # otherwise, it was only read
-    why_not: str = ""  # why it did not run, or did not reach its end
+    ran: bool = False  # False: the script was only read
+    why_not: str = ""  # why the script did not run, or did not reach its end
 
 
 def check(text: str) -> Checked:

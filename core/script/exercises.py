@@ -22,9 +22,9 @@ words = Words(__file__)
 FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
-STEPS = 10**6  # no loop is left early, so one without an end is stopped and told
-SIMULATED = {"with": True, "without": False}  # machines, by whether they have a GPU
-TOLERANCE = 1e-4  # for numbers: other ways to the same result round differently
+STEPS = 10**6  # no loop is shortened, so an endless loop runs into the time limit
+SIMULATED = {"with": True, "without": False}  # whether a machine has a simulated GPU
+TOLERANCE = 1e-4  # by which equal numbers may differ: other code rounds differently
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # set for a script to repair; otherwise, the title is the lesson
+    lesson: str = ""  # of a script to repair; any other exercise has the lesson's title
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:

@@ -50,7 +50,8 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
         is_tried = any(isinstance(e, ast.Try) and e.handlers for e in around)
         return is_tried or any(GPU.search(ast.unparse(test)) for test in tests)
 
-    # Others write "cuda" first: `if not torch.cuda.is_available(): device = "cpu"`.
+    # Some scripts write "cuda" first, and change it later:
+    # `if not torch.cuda.is_available(): device = "cpu"`.
     changed = {name for name, _, at in script.assigned if name and is_asked_for(at)}
     first = {value for name, value, _ in script.assigned if name in changed}
     written = [node for node in written if not (node in first or is_asked_for(node))]
@@ -80,7 +81,7 @@ def load_without_place(script: Script) -> Iterator[Finding]:
 
 
 def code_may_run(script: Script) -> Iterator[Finding]:
-    """`torch.load` runs what a pickle tells it to, if that is allowed."""
+    """`torch.load(..., weights_only=False)` runs code that the file contains."""
     for call in script.all("load"):
         only = keyword(call, "weights_only")
         allowed = isinstance(only, ast.Constant) and only.value is False
@@ -145,7 +146,7 @@ def clock_without_waiting(script: Script) -> Iterator[Finding]:
 
 
 def workers_without_guard(script: Script) -> Iterator[Finding]:
-    """Workers that import the script, which starts workers, which import it ..."""
+    """Each DataLoader worker imports the script, which then starts workers again."""
     if "__main__" in script.words or script.is_notebook:
         return
     loaders = [

@@ -1,7 +1,7 @@
 """A parsed training script: its names, its loops, and what a rule finds in it.
 
-The script is never run, and neither is anything that it imports. So we know only its
-text: whatever is asked for its parameters counts as a model.
+Neither the script nor anything that it imports is run, so only its text is known: a
+variable whose `parameters` the script asks for counts as a model.
 """
 
 import ast
