@@ -1,6 +1,5 @@
 import json
 import os
-import pickle
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -37,15 +36,6 @@ def test_description_is_plain_data() -> None:
     for each in described.devices:
         assert each.device_name
         assert 0 < each.free_bytes <= each.total_bytes
-
-
-def test_description_is_read_without_torch() -> None:
-    script = (
-        "import pickle, sys; found = pickle.load(sys.stdin.buffer); "
-        "print('torch' in sys.modules, found.devices[0].torch)"
-    )
-    done = python("-c", script, input=pickle.dumps(devices.describe()))
-    assert done.stdout.split() == ["False", torch.__version__]
 
 
 def test_environment_says_how_many_threads() -> None:

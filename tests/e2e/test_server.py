@@ -10,7 +10,6 @@ from tests.e2e.walk import (
     LONG,
     SHORT,
     SLOW,
-    enter,
     key,
     progress,
     ready,
@@ -20,17 +19,6 @@ from tests.e2e.walk import (
 from tools.server import Server, start_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-
-
-def test_a_killed_worker_is_shown_and_the_next_run_goes_on(visitor, server):
-    page = start(visitor(LONG))
-    expect(progress(page)).to_be_visible(timeout=SLOW)
-    server.busiest().kill()
-    ended = page.get_by_text("The worker process ended during")
-    expect(ended).to_be_visible(timeout=SLOW)
-    enter(page, "Epochs", 1)
-    key(page, "start_training").click()
-    expect(result(page)).to_be_visible(timeout=SLOW)
 
 
 def test_a_killed_app_forgets_nothing(tmp_path, browser):
@@ -104,20 +92,3 @@ def query(page) -> str:
     """What stands in a page's address after the question mark, once a run does."""
     page.wait_for_url("**?run=*")
     return page.url.partition("?")[2]
-
-
-def test_an_app_without_data_and_network_trains_on_sprites(tmp_path, browser):
-    (tmp_path / "train-images-idx3-ubyte").write_bytes(b"not an image")
-    server = start_server(tmp_path, FASHION_MNIST_DIR=str(tmp_path))
-    page = browser.new_page()
-    page.goto(f"{server.url}/Train?epochs=1")
-    ready(page)
-    expect(page.get_by_text("train-images-idx3-ubyte")).to_be_visible(timeout=SLOW)
-    expect(key(page, "start_training")).to_have_count(1, timeout=SLOW)
-    key(page, "start_training").click()
-    expect(page.get_by_text("(2,000 of 2,000)").or_(result(page))).to_be_visible(
-        timeout=SLOW
-    )
-    page.close()
-    server.process.terminate()
-    server.process.wait(60)

@@ -1,6 +1,5 @@
 """Looking closely at a model that was trained for one epoch on the sprites."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from core.lessons.evaluate.evaluate_result import Evaluation
 from core.results import RunResult
 from core.sim import simulation
 from core.training import run
-from tests.process import python
 
 ROOT = Path(__file__).parents[3]
 CONFIG = RunConfig(task="sprites", epochs=1, batch_size=500)
@@ -110,16 +108,6 @@ def test_only_gradients_keep_memory_after_a_forward_pass() -> None:
     outputs = 64 * 10 * 4  # bytes
     assert kept.pop("gradients") > outputs
     assert set(kept.values()) == {outputs}
-
-
-def test_results_are_read_without_torch(result: RunResult, found: Evaluation) -> None:
-    script = (
-        "import pickle, sys; result, found = pickle.load(sys.stdin.buffer); "
-        "print('torch' in sys.modules, result.test_correct, found.correct)"
-    )
-    done = python("-c", script, input=pickle.dumps((result, found)))
-    correct = str(result.test_correct)
-    assert done.stdout.split() == ["False", correct, correct]
 
 
 def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
