@@ -1,6 +1,5 @@
 import json
 import re
-import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -152,23 +151,3 @@ def test_runs_as_a_module() -> None:
     settings = {field.name for field in fields(RunConfig)} - {"host"}  # it is this one
     for name in ("fast", *settings):
         assert f"--{name.replace('_', '-')}" in done.stdout
-
-
-OUT_OF_MEMORY = """
-import re, resource, sys
-from pathlib import Path
-from core import run
-used = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-limit = used * 1024 + 300_000_000
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-sys.exit(run.main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_lack_of_host_memory_is_a_line() -> None:
-    settings = ["--task", "sprites", "--model", "cnn", "--batch-size", "4096"]
-    done = python("-c", OUT_OF_MEMORY, *settings, "--device", "cpu", status=1)
-    assert "Traceback" not in done.stderr
-    assert "not enough memory for batch size 4,096" in done.stderr.splitlines()[-1]

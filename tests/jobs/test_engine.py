@@ -81,15 +81,6 @@ def hold(folder: str) -> tuple[float, float]:
     return began, time.monotonic()
 
 
-def test_jobs_of_a_lane_wait_in_the_order_they_came(engine, busy):
-    second, third = (engine.submit(RUN, SHORT) for _ in range(2))
-    assert [engine.job(i).place for i in (busy, second, third)] == [0, 1, 2]
-    engine.cancel(busy)
-    done = [finish(engine, job_id) for job_id in (second, third)]
-    assert [job.status for job in done] == ["finished", "finished"]
-    assert done[0].started < done[1].started
-
-
 def test_a_cancelled_run_keeps_what_it_learned(engine, busy):
     engine.cancel(busy)
     job = finish(engine, busy)
@@ -175,24 +166,9 @@ def test_the_lab_answers_while_a_run_goes_on(engine):
     assert engine.ask("core.devices:describe").cores >= 1
 
 
-def test_a_loss_that_overflows_fails_the_run_with_advice(engine):
-    bad = RunConfig(task="sprites", learning_rate=1e25)
-    job = finish(engine, engine.submit(RUN, bad))
-    assert job.status == "failed"
-    assert "at step" in job.message
-    assert "learning rate" in job.message
-
-
 def test_a_failing_question_is_an_explained_error(engine, missing_device):
     with pytest.raises(ExplainedError, match=f"no {missing_device} device"):
         engine.ask("core.devices:resolve", missing_device)
-
-
-def test_jobs_are_found_by_their_owner(engine):
-    job_id = engine.submit(RUN, SHORT, owner="bea")
-    assert [job.id for job in engine.jobs(RUN, "bea")] == [job_id]
-    assert engine.jobs(RUN, "nobody") == []
-    finish(engine, job_id)
 
 
 @pytest.mark.slow
@@ -212,21 +188,6 @@ def test_a_killed_cluster_is_started_again(own_engine):
     running(own_engine, lost)
     own_engine._connection._cluster._process.kill()
     assert finish(own_engine, lost).status == "failed"
-    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="limits a process's memory")
-def test_a_run_without_memory_fails_with_a_smaller_batch_to_try(own_engine):
-    finish(own_engine, own_engine.submit(RUN, SHORT))
-    worker = train_worker(own_engine)
-    before = worker.rlimit(psutil.RLIMIT_AS)
-    worker.rlimit(psutil.RLIMIT_AS, (worker.memory_info().vms + 2**28, before[1]))
-    greedy = RunConfig(task="sprites", model="cnn", batch_size=4096, epochs=1)
-    job = finish(own_engine, own_engine.submit(RUN, greedy))
-    assert job.status == "failed"
-    assert "Try 1,024" in job.message
-    worker.rlimit(psutil.RLIMIT_AS, before)
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
 
 
@@ -300,11 +261,23 @@ time.sleep(600)
     assert list(that_go_on(family)) == []
 
 
-def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
-    job_id = engine.submit(RUN, LONG)
+class Class(Gate):
+    """Its teacher pauses and resumes the queue, and a job may take two seconds."""
+
+    paused = False
+
+    def seconds(self, owner: str) -> float:  # noqa: ARG002
+        return 2.0
+
+
+@pytest.mark.parametrize(
+    "limit", [("limits", Limits(max_job_seconds=2)), ("gate", Class())]
+)
+def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch, limit):
+    job_id = engine.submit(RUN, LONG, owner="ana")
     running(engine, job_id)
     with monkeypatch.context() as strict:
-        strict.setattr(engine.admission, "limits", Limits(max_job_seconds=2))
+        strict.setattr(engine.admission, *limit)
         job = finish(engine, job_id)
     assert job.status == "failed"
     assert "stopped after 2 seconds, the longest that a job may take" in job.message
@@ -312,15 +285,6 @@ def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch):
     assert job.seconds >= 2
     job = finish(engine, engine.submit(RUN, SHORT))
     assert job.status == "finished"
-
-
-class Class(Gate):
-    """One whose teacher pauses and resumes, and sets how long a job may take."""
-
-    paused, most = False, None
-
-    def seconds(self, owner: str) -> float | None:  # noqa: ARG002
-        return self.most
 
 
 def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
@@ -349,30 +313,12 @@ def test_a_queue_that_is_cleared_loses_no_cancel(engine, busy):
     assert engine.is_idle(but=busy)
 
 
-def test_a_run_over_the_time_of_a_class_is_ended(engine, monkeypatch):
-    monkeypatch.setattr(engine.admission, "gate", Class())
-    monkeypatch.setattr(Class, "most", 2.0)
-    job = finish(engine, engine.submit(RUN, LONG, owner="ana"))
-    assert "stopped after 2 seconds, the longest that a job may take" in job.message
-
-
 def test_the_turns_are_fair(engine, busy):
     ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "ana", "bo")]
     assert [engine.job(job_id).place for job_id in ids] == [1, 3, 2]
     engine.cancel(busy)
     first, third, second = (finish(engine, job_id) for job_id in ids)
     assert first.started <= second.started <= third.started
-
-
-@pytest.mark.usefixtures("busy")
-def test_what_is_refused_is_not_queued(engine, monkeypatch):
-    monkeypatch.setattr(engine.admission, "limits", Limits(max_jobs_per_person=1))
-    waiting = engine.submit(QUICK, owner="eve")
-    with pytest.raises(ExplainedError, match="You have 1 job waiting or running"):
-        engine.submit(QUICK, owner="eve")
-    assert [job.id for job in engine.jobs(QUICK, "eve")][-1] == waiting
-    engine.cancel(waiting)
-    engine.cancel(engine.submit(QUICK, owner="eve"))
 
 
 def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
