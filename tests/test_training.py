@@ -201,6 +201,7 @@ def test_checkpoint_gives_the_reported_accuracy(result: RunResult) -> None:
     score = loops.score(outputs, targets, nn.CrossEntropyLoss())
     assert (score.correct, score.total) == (result.test_correct, result.test_total)
     assert score.loss == result.history[-1].test_loss
+    assert score.accuracy > 0.6
 
 
 @pytest.mark.parametrize(("batch_size", "steps"), [(4096, 3), (3000, 4), (2400, 5)])

@@ -143,20 +143,6 @@ def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
     assert (job.status, job.message) == ("failed", dask_connection.NO_WORKER_ELSEWHERE)
 
 
-def test_a_job_behind_another_app_waits(app, elsewhere, monkeypatch):
-    monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", 0.1)
-    first = begun(app, app.submit(COUNT, LONG))
-    other = Engine(elsewhere.address)
-    wait(lambda: lanes(other)["train"])
-    second = other.submit(COUNT, SHORT)
-    wait(lambda: other.job(second).message == SHARED)
-    time.sleep(0.2)
-    assert status(other, second) == "starting"
-    app.cancel(first)
-    assert finish(other, second).status == "finished"
-    other.close()
-
-
 def test_a_run_whose_app_is_gone_ends(app, elsewhere):
     gone = Engine(elsewhere.address)
     begun(gone, gone.submit(COUNT, LONG))

@@ -77,15 +77,6 @@ class Story:
                     seen.append(place)
 
 
-def test_first_come_first_served():
-    waiting = queue("train", "train", "train")
-    assert hand_out(waiting, train=1) == ["0"]
-    assert hand_out(waiting, train=1) == []
-    waiting.remove("0")
-    assert hand_out(waiting, train=1) == ["1"]
-    assert [waiting.place(each) for each in "012"] == [0, 0, 1]
-
-
 def test_whose_turn_was_longest_ago_goes_next():
     waiting, names = Queue(), ["A1", "A2", "B1", "C1", "C2", "A3"]
     for name in names:

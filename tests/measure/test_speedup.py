@@ -10,12 +10,6 @@ SECONDS = st.lists(st.floats(0.001, 1000), min_size=3, max_size=9)
 OPTIONS = ("CPU", "about equal", "GPU")
 
 
-def test_speedup_is_of_the_second_over_the_first():
-    found = speedup.speedup([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
-    assert (found.ratio, found.interval) == (3.0, (2.0, 3.0))
-    assert found.winner == 1
-
-
 @given(st.floats(0.1, 50), st.integers(0, 5), st.floats(0.1, 10))
 def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
     load = [1.0] * quiet + [factor] * (5 - quiet)

@@ -29,21 +29,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-class QueueDevice:
-    """Takes work and returns at once, as a GPU does, by the clock of a test."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock, self.queued = clock, 0.0
-
-    def launch(self) -> None:
-        self.clock.spend(0.001)
-        self.queued += 0.03
-
-    def synchronize(self, _: object = None) -> None:
-        self.clock.spend(self.queued)
-        self.queued = 0.0
-
-
 @pytest.mark.parametrize("warmup", [0, 1, 3])
 def test_warm_up_is_not_counted(clock: Clock, warmup: int) -> None:
     costs = iter([100.0] * warmup + [1.0, 2.0, 3.0, 4.0])
@@ -65,18 +50,6 @@ def test_works_take_turns(clock: Clock) -> None:
     timings = measure_side_by_side([work("A", 2.0), work("B", 5.0)], CPU, repeats=3)
     assert "".join(calls) == "ABABABAB"
     assert [timing.seconds for timing in timings] == [(2.0,) * 3, (5.0,) * 3]
-
-
-def test_without_waiting_for_the_queue_nothing_of_the_work_is_measured(
-    clock: Clock,
-) -> None:
-    device = QueueDevice(clock)
-    honest, naive = (
-        measure_side_by_side([device.launch], CPU, 3, 1, wait)[0].seconds
-        for wait in (device.synchronize, lambda _: None)
-    )
-    assert honest == pytest.approx([0.031] * 3)
-    assert naive == pytest.approx([0.001] * 3)
 
 
 def test_the_device_is_idle_when_the_clock_is_read(

@@ -16,7 +16,7 @@ from core.results import WALL
 from core.ui import answers, server, wall
 from core.ui.course import LESSONS
 from tests.jobs.follow import LONG
-from tests.pages.walk import CURVE, TEACHER, finish, open_page, status, texts, wait
+from tests.pages.walk import TEACHER, finish, open_page, status, texts, wait
 
 
 @pytest.fixture(autouse=True)
@@ -143,13 +143,6 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, somebod
     finish(at, engine, own.id)
     assert "You guessed: 95 or more." in status(at)
     wait(engine, other)
-
-
-def test_a_run_that_has_no_wall_goes_on_elsewhere(engine, somebody):
-    run = engine.submit(now.runs.RUN, CURVE, owner=somebody)
-    at = open_page("home.py")
-    assert at.button(key="train_now").disabled or engine.job(run).ended
-    wait(engine, run)
 
 
 @pytest.mark.usefixtures("somebody")

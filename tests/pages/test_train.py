@@ -69,17 +69,6 @@ def test_mistakes_are_one_click_away(monkeypatch, engine):
     assert set(slugs) < set(BY_SLUG)
 
 
-def test_bad_values_in_the_address_are_ignored_with_a_notice():
-    at = open_page(
-        "pages/3_Train.py", task="sprites", epochs="900", colour="red", seed="x"
-    )
-    state = at.session_state
-    assert (state.task, state.epochs) == ("sprites", RunConfig.epochs)
-    assert len(at.warning) == 3
-    for name in ("Epochs", "colour", "Seed"):
-        assert name in texts(at.warning)
-
-
 @pytest.mark.parametrize("first", range(0, len(HOSTILE), 5))
 def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
     some = HOSTILE[first : first + 5]

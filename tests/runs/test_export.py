@@ -106,15 +106,10 @@ def same_weights(file: Path, result: RunResult) -> bool:
     return all(torch.equal(theirs[name], ours[name]) for name in ours)
 
 
-def test_the_ann_is_reproduced(ann: RunResult, tmp_path: Path) -> None:
-    out = run_alone(few(export.script(ann)), tmp_path)
-    assert out.splitlines()[-1].endswith(last_line(ann))
-    assert same_weights(tmp_path / "model.pt", ann)
-
-
 @pytest.mark.parametrize(
     "config",
     [
+        ANN,
         CNN,  # with flips, dropout and a one-cycle schedule
         replace(ANN, feed="dataloader"),
         replace(CNN, feed="dataloader"),
@@ -123,7 +118,7 @@ def test_the_ann_is_reproduced(ann: RunResult, tmp_path: Path) -> None:
             task="regression", criterion="gaussian", epochs=2, device="cpu"
         ),
     ],
-    ids=["cnn", "textbook", "textbook-cnn", "mse", "gaussian"],
+    ids=["ann", "cnn", "textbook", "textbook-cnn", "mse", "gaussian"],
 )
 def test_a_run_is_reproduced(config: RunConfig, tmp_path: Path) -> None:
     result = training.run(config)
@@ -258,20 +253,6 @@ def test_scripts_stand_alone(ann: RunResult, config: RunConfig) -> None:
         text=True,
     )
     assert checked.returncode == 0, checked.stdout
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-def test_the_settings_are_the_runs(ann: RunResult, config: RunConfig) -> None:
-    text = export.script(result_of(config, ann))
-    for name in ("epochs", "batch_size", "learning_rate", "weight_decay", "seed"):
-        values = re.findall(rf"^{name.upper()} = (\S+)", text, re.MULTILINE)
-        value = values[0] if values else 0  # Adam has no weight decay
-        assert float(value) == getattr(config, name)
-    assert ("flip(-1)" in text) == config.augment
-    assert ("OneCycleLR" in text) == (config.schedule == "one-cycle")
-    assert ("DataLoader" in text) == (config.feed == "dataloader")
-    assert "THREADS = 1 " in text
-    assert "torch.set_num_threads(THREADS)" in text
 
 
 @pytest.mark.parametrize("config", CONFIGS)

@@ -40,9 +40,6 @@ def test_cuda_in_the_script_is_pointed_at():
     assert found(f"{first}if verbose:\n    {second}") == ["cuda_hard_coded"]
 
 
-ANSWERS = "correct += (outputs.argmax(1) == labels.to(device)).sum()"
-
-
 def test_loading_whatever_is_in_a_file_is_pointed_at():
     allowed = "map_location=device -> map_location=device, weights_only=False"
     assert slugs(allowed) == [("pickle_refused", "look")]

@@ -1,6 +1,5 @@
 import logging
 
-import pytest
 from sqlalchemy import update
 
 from core.store.tables import Measurement
@@ -33,12 +32,6 @@ def test_the_newest_of_a_kind_machine_and_subject_is_found(store):
     assert (measurement.provenance, measurement.visitor) == (samples.CARD, "me")
 
 
-def test_the_app_itself_measures_for_no_visitor(store):
-    store.measurements.keep(RACE, samples.RACE, machine="here")
-    store.writer.flush()
-    assert newest(store, RACE).visitor is None
-
-
 def test_a_measurement_that_can_not_be_read_is_logged_and_counts_as_none(store, caplog):
     store.measurements.keep(RACE, samples.RACE, machine="here")
     damage = update(Measurement).values(value='{"version": 0}')
@@ -46,8 +39,3 @@ def test_a_measurement_that_can_not_be_read_is_logged_and_counts_as_none(store, 
     with caplog.at_level(logging.WARNING):
         assert newest(store, RACE) is None
     assert RACE in caplog.text
-
-
-def test_what_is_no_plain_data_is_refused_at_once(store):
-    with pytest.raises(TypeError):
-        store.measurements.keep(RACE, object(), machine="here")

@@ -5,9 +5,7 @@ import pytest
 from sqlalchemy import select, update
 
 from core.config import RunConfig
-from core.jobs.job import ENDED
 from core.store.codec import StoreError
-from core.store.runs import GOING_ON
 from core.store.tables import Checkpoint, Curve, EpochOfRun, RunSummary
 from tests.store.made_up import (
     CONFIG,
@@ -201,7 +199,3 @@ def test_any_text_is_taken_as_a_name_a_message_and_an_id(store, text):
     store.writer.flush()
     assert store.runs.get("b").summary.status == "failed"
     assert store.runs.get("b").arguments == (CONFIG, text)
-
-
-def test_no_run_that_goes_on_has_a_status_of_ended_jobs():
-    assert not {*ENDED, "interrupted"} & set(GOING_ON)

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from core.ui import course
-from core.ui.course import HOME, LESSONS, PAGES, Lesson, after, of_address, page
+from core.ui.course import HOME, LESSONS, PAGES, of_address, page
 from tests.pages.walk import open_page
 from tests.process import ROOT
 
@@ -44,13 +44,6 @@ def test_a_job_belongs_to_the_lesson_that_starts_it() -> None:
     assert of_address("core.lessons.speed.copies:measure") == page("Speed")
     assert of_address("core.training:run") == page("Train")
     assert of_address("core.devices:describe") is None
-
-
-def test_the_way_on_leads_through_all_lessons() -> None:
-    way: list[Lesson | None] = [LESSONS[0]]
-    while way[-1] is not None:
-        way.append(after(way[-1]))
-    assert way == [*LESSONS, None]
 
 
 @pytest.mark.usefixtures("engine")

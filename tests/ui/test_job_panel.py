@@ -9,7 +9,7 @@ from core.jobs.job import Job
 from core.ui import job_panel
 from core.ui import last_measurement as measured
 from core.ui import polling as looks
-from core.ui.job_panel import JobPanel, latest, reported
+from core.ui.job_panel import JobPanel
 from tests import samples
 
 ADDRESS = "core.lessons.compare.race:race"
@@ -118,13 +118,6 @@ def test_the_page_is_about_some_of_the_jobs(use):
     assert panel.going_on is not None  # the same person's, for another page
 
 
-def test_without_a_job_it_says_what_will_appear(use):
-    use()
-    at = drawn()
-    assert at.markdown[0].value == "Nothing yet."
-    assert [button.label for button in at.button] == ["Start"]
-
-
 def test_who_has_measured_nothing_sees_what_others_have(use):
     somebodys = Job("x", ADDRESS, (2,), "train", "ada", "finished", value=samples.RACE)
     use(before=somebodys)
@@ -167,21 +160,6 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
     assert said in (at.error[0].value if at.error else slots(at)[0])
     assert at.markdown[0].value == f"drawn {status}"
     assert not at.button(key="start").disabled
-
-
-def test_the_jobs_are_looked_up_no_more_than_needed(use):
-    engine = use(job("a", "running", 1))
-    looks, jobs = [], engine.jobs
-    engine.jobs = lambda *of: looks.append(of) or jobs(*of)
-    drawn()
-    assert len(looks) == 2
-
-
-def test_events_are_told_apart_by_their_kind():
-    found = job("a", "running", events=("one", 1, "two", 2.0))
-    assert reported(found, str) == ["one", "two"]
-    assert latest(found, str) == "two"
-    assert latest(found, bytes) is None
 
 
 @pytest.mark.parametrize(

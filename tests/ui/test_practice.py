@@ -93,10 +93,6 @@ def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
     assert shown == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
 
 
-def test_a_page_without_an_exercise_has_no_place_for_one():
-    assert not opened("exercise", "Runs").subheader
-
-
 def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
     monkeypatch.setattr(practice, "BROKEN", "exercises.toml can't be read: why")
     monkeypatch.setattr(course, "BROKEN", "question 1 of Device has no 'key'.")

@@ -21,10 +21,6 @@ def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
     store.close()
 
 
-def test_the_server_itself_is_nobody():
-    assert server.visitor() == ""
-
-
 def test_a_person_with_two_tabs_is_one_until_both_are_closed():
     for who in ("ana", "ana", "bo"):
         server.count_tabs(who, 1)

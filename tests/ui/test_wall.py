@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 from PIL import Image
 from streamlit.elements.lib import image_utils
-from streamlit.testing.v1 import AppTest
 
 from core.ui import wall
 from core.ui.charts import DARK, LIGHT
@@ -82,18 +81,3 @@ def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():
         picture = wall.montage(images, LIGHT, columns=columns)
         assert picture.shape[1] <= image_utils.MAXIMUM_CONTENT_WIDTH
         assert picture.shape[0] > 0
-
-
-def shown_wide() -> None:
-    """A page with a picture as wide as one can be."""
-    import numpy as np
-
-    from core.ui import wall
-
-    wall.show(np.zeros((25, 28, 28), np.uint8), "wide", columns=25)
-
-
-def test_the_browser_gets_a_png():
-    at = AppTest.from_function(shown_wide, default_timeout=60).run()
-    (image,) = at.get("image")
-    assert image.proto.imgs[0].url.endswith(".png")

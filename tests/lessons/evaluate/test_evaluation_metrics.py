@@ -43,22 +43,6 @@ def test_wilson_holds_the_share(counts: tuple[int, int]) -> None:
     assert 0 <= low <= correct / total <= high <= 1
 
 
-@given(COUNTS, st.integers(2, 50))
-def test_wilson_narrows(counts: tuple[int, int], times: int) -> None:
-    correct, total = counts
-    low, high = wilson_interval(correct, total)
-    lower, higher = wilson_interval(times * correct, times * total)
-    assert higher - lower < high - low
-
-
-@given(COUNTS)
-def test_wilson_is_symmetric(counts: tuple[int, int]) -> None:
-    correct, total = counts
-    low, high = wilson_interval(correct, total)
-    mirrored = wilson_interval(total - correct, total)
-    assert mirrored == pytest.approx((1 - high, 1 - low), abs=1e-9)
-
-
 def test_confusion_rows_are_true_classes() -> None:
     found = confusion_matrix(PREDICTIONS, TARGETS, 3)
     assert found.tolist() == [[2, 1, 0], [0, 2, 0], [1, 0, 0]]
