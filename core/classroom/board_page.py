@@ -1,4 +1,4 @@
-"""The board: the class as a student sees it."""
+"""The class's board for students: chart, quest, queue, and guesses."""
 
 import re
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def draw() -> None:
 
 
 def live(draw: Callable[[Standings], None]) -> None:
-    """Draw the standings every few seconds; the whole page when the class changes."""
+    """Draw the standings every few seconds; redraw the page if the class changes."""
     before = room().board_for(visitor())
 
     @st.fragment(run_every=PATIENT_SECONDS)
@@ -69,7 +69,7 @@ def live(draw: Callable[[Standings], None]) -> None:
 
 
 def leader(standings: Standings, named: bool = True) -> str:
-    """A sentence on who leads or has won; "" until somebody has a place."""
+    """A sentence on who leads the quest or has won it; "" until somebody is ranked."""
     if not standings.order:
         return ""
     first, shown = standings.order[0], standings.opened
@@ -81,7 +81,7 @@ def leader(standings: Standings, named: bool = True) -> str:
 
 
 def headline(standings: Standings) -> str:
-    """The quest, and how many people have a place."""
+    """Sentences on the class's quest, and on how many people are ranked in it."""
     rules, task = standings.opened.rules, format.NAMES[standings.task]
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
@@ -132,7 +132,7 @@ def chart(standings: Standings) -> None:
 
 
 def _quest(standings: Standings, me: str) -> None:
-    """The visitor's place and neighbors, or what is missing for a place."""
+    """Draw the visitor's place and neighbors in the quest, or what is missing."""
     rules: Rules = standings.opened.rules
     st.subheader("The quest", anchor=False)
     st.markdown(place(standings, me))
@@ -157,7 +157,7 @@ def _quest(standings: Standings, me: str) -> None:
         )
     st.markdown(standings.luck or words("board.no_luck"))
     if standings.opened.is_open:
-        # The plan's first run is the one on Home; a phone hides the way there.
+        # Lessons begin with a run on Home; a phone hides the sidebar with Home's link.
         has_run = any(run.visitor == me for run in standings.best)
         link(page("Train") if has_run else HOME, "Train a model")
 
@@ -191,7 +191,10 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """Jobs that run, then the first that wait; on the wall without icons and "You"."""
+    """A line for each running job, then for the first that wait in the queue.
+
+    With `on_wall`, the lines are for the projector: without icons and without "You".
+    """
     me = "" if on_wall else visitor()
     anonymous = on_wall and standings.opened.rules.anonymous
 

@@ -28,17 +28,17 @@ from core.words import Words
 
 words = Words(__file__)
 
-# All answers that the readings allow, and the figure; None until it is measured.
+# All answers that the readings allow, and the measured figure; None if not measured yet
 Measured = tuple[tuple, str] | None
-UNDECIDED = 3  # answers that fit: the readings decide nothing
+UNDECIDED = 3  # if so many answers fit, the readings decide nothing
 
 
 @dataclass(frozen=True)
 class Guess:
     key: str  # identifies the stored answers
     title: str
-    address: str  # the job that measures it
-    read: Callable[[Any], Measured]  # from the job's result
+    address: str  # function of the job whose result answers the question
+    read: Callable[[Any], Measured]  # reads the answers from the job's result
 
     def measured(self) -> Measured:
         job = measured.newest(self.address)
@@ -93,7 +93,7 @@ def of_class(class_id: str) -> Tallies:
 
 
 def draw(tallies: Tallies) -> None:
-    """The class's answers to a question that the visitor has guessed, too."""
+    """Draw the class's answers, but only to questions that the visitor has answered."""
     mine = {g: n for g, n in tallies.items() if guess.made(g.key) is not None}
     st.subheader("What the class guessed", anchor=False)
     if mine:
@@ -104,7 +104,10 @@ def draw(tallies: Tallies) -> None:
 
 @st.fragment(run_every=PATIENT_SECONDS)
 def reveal(chosen: Class) -> None:
-    """Every tally for the teacher, who shows one on the wall, and then its result."""
+    """Draw the answers for the teacher, with a button that shows them on the projector.
+
+    Once they are there, the button shows the measured result, too.
+    """
     asked = tally(of_class(chosen.id))
     if not chosen.is_open:
         return

@@ -110,7 +110,7 @@ def handout(chosen: Class) -> dict[str, Any]:
         "runs": len(runs),
         "rules": rules,
         "names": {} if rules.anonymous else people,
-        # On the task that most people have trained on
+        # The best runs on the task that most people have trained on
         "best": [run for run in best if run.task == most[0][0]],
         "hard": [score for score in questions.of_class(chosen) if score.mistaken],
         "guesses": _guesses(chosen),
@@ -119,7 +119,7 @@ def handout(chosen: Class) -> dict[str, Any]:
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Question, guesses with counts, measured answer; the most answered first."""
+    """Rows of question, counted guesses, and measured answer; most answered first."""
     answers = guesses.of_class(chosen.id).items()
     rows = []
     for guess, counts in sorted(answers, key=lambda item: -item[1].total()):

@@ -29,7 +29,7 @@ def friendly(taken: Collection[str] = ()) -> str:
 def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
     """The tidied name. Raises ExplainedError if it is taken or can't be a name.
 
-    Names mean nothing in Markdown and don't change the writing direction.
+    A name can't contain Markdown or change the direction of writing.
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
     if not SHORTEST <= len(name) <= longest:
@@ -50,6 +50,6 @@ def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> st
 
 
 def fold(name: str) -> str:
-    """A key that is the same for names that look alike."""
+    """A key that is the same for names that differ only in case or punctuation."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(filter(str.isalnum, folded))

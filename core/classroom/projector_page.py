@@ -1,4 +1,4 @@
-"""The board on the room's wall: large, live, and without a sidebar."""
+"""The class's board for a projector: large, live, and without a sidebar."""
 
 from base64 import b64encode
 from contextlib import suppress
@@ -23,11 +23,11 @@ from core.words import Words
 words = Words(__file__)
 
 MOST_PLACES = 5
-MOST_MISTAKES = 10  # in a row
+MOST_MISTAKES = 10  # images that the newest model gets wrong, in one row
 
 
 def draw() -> None:
-    """Only for members and teachers, since the page shows the code to join."""
+    """Draw the board for members and teachers only: it shows the code to join."""
     st.set_page_config(
         page_title="Class · to(device)",
         page_icon=LOGO,
@@ -81,7 +81,7 @@ def _tally(standings: Standings, key: str) -> dict[str, Any]:
 
 
 def _chart(standings: Standings) -> dict[str, Any]:
-    """The points with their names' places, and the legend."""
+    """The template's fields for the chart: points, where their names stand, legend."""
     points = board.points(standings)
     scaled = axes.scaled(points, standings.opened.rules.limits)
     sides = axes.sides(points, (scaled["costs"], scaled["shares"]))

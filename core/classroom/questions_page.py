@@ -28,7 +28,10 @@ class Score:
 
 
 def scores(given: Mapping[str, Mapping[str, Any]]) -> list[Score]:
-    """All answered questions, the hardest first; `given` is by question and visitor."""
+    """All answered questions, the hardest first.
+
+    `given` has the answers by the question's key, and then by visitor.
+    """
     all_scores = []
     for lesson in course.LESSONS:
         for question in lesson.questions:

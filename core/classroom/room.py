@@ -1,7 +1,8 @@
 """The room: the open class, its members, and which jobs it admits.
 
-Everything that decides is in memory, so neither the queue nor a hundred open pages wait
-for the database; each change is stored as it is made. A server has one room.
+A server has one room. The open class, its rules, and its members are in memory, so that
+neither the queue nor a hundred open pages wait for the database. Each change is also
+stored.
 """
 
 import asyncio
@@ -28,10 +29,10 @@ from core.words import Words
 logger = logging.getLogger(__name__)
 words = Words(__file__)
 
-EXPIRY_SECONDS = 3600.0  # between two looks for expired classes
-SEEDS = 10_000  # each member gets one of these
+EXPIRY_SECONDS = 3600.0  # between two searches for expired classes
+SEEDS = 10_000  # a member's own seed is below this number
 OUTSIDE = "everybody outside"  # people who haven't joined take turns as one person
-Forget = Callable[[str, list[str]], object]  # ends an owner's runs: Engine.forget
+Forget = Callable[[str, list[str]], object]  # Engine.forget, of an owner and run ids
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Teacher:
 
 
 class Room(Gate):
-    """Safe to use from threads. Methods that take a Teacher are only for teachers."""
+    """Safe to use from threads. Only a teacher can call methods that take a Teacher."""
 
     def __init__(self, classes: Classes) -> None:
         """Restore the class that was open when the server stopped, if possible."""
@@ -51,10 +52,12 @@ class Room(Gate):
         self._lock = threading.RLock()  # guards the attributes below
         # The open class, or the class that was open last, for its final board
         self.on_board: Class | None = None
-        self._members: dict[str, Member] = {}  # its members by visitor, as they came
-        self._own_rules: dict[str, tuple[Rules, Rules]] = {}  # a class's, a member's
-        self.revealed = ""  # key of the guess whose tally is on the wall; empty: none
-        self.with_result = False  # whether the wall also shows what was measured
+        # The members of that class by visitor, in the order in which they joined
+        self._members: dict[str, Member] = {}
+        # By visitor: the class's rules, and the rules with the member's own seed
+        self._own_rules: dict[str, tuple[Rules, Rules]] = {}
+        self.revealed = ""  # key of the guess that the projector shows; "": none
+        self.with_result = False  # whether the projector also shows its result
         self._teachers: set[str] = set()  # visitors who are exempt from the rules
         try:
             for one in classes.all():
@@ -143,7 +146,7 @@ class Room(Gate):
         return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
-        """Raises ExplainedError, see `names.chosen`."""
+        """Raises ExplainedError for a name that can't be used, or without a member."""
         if (member := self.member(visitor)) is None:
             raise ExplainedError(words("room.not_in"))
         return self._rename(member, name)
@@ -174,7 +177,10 @@ class Room(Gate):
         return self.open is not None and self.open.is_paused
 
     def person(self, owner: str) -> str:
-        """People who haven't joined count as one, so a new cookie gains nothing."""
+        """Who takes turns in the queue for this owner's jobs.
+
+        All people who haven't joined count as one, so a new cookie gains nothing.
+        """
         if not owner or self.open is None or owner in self._teachers:
             return owner
         return owner if owner in self._members else OUTSIDE
@@ -183,7 +189,10 @@ class Room(Gate):
         return self.rules_for(owner).seconds if owner else None
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Refuse a job that breaks a rule, or count it: no check comes after this."""
+        """Raise ExplainedError if a job breaks a rule; otherwise count a training run.
+
+        No other check comes after this, so every counted run is queued.
+        """
         with self._lock:
             opened = self.open
             if opened is None or job.owner in self._teachers:
@@ -212,10 +221,10 @@ class Room(Gate):
         if rate is not None and (why := rules.refusal("learning_rate", rate)):
             raise ExplainedError(why)
 
-    # What teachers do: all of it is logged. Raises StoreError if it isn't possible now
+    # For teachers: changes are logged, and may raise StoreError
 
     def welcome(self, teacher: Teacher) -> None:
-        """Exempt this visitor from the rules, from signing in until signing out."""
+        """Exempt a teacher who has signed in from the rules, until `dismiss`."""
         self._teachers.add(teacher.visitor)
 
     def dismiss(self, teacher: Teacher) -> None:
@@ -241,7 +250,7 @@ class Room(Gate):
         told = "closed the class"
         self.change(teacher, class_id, told, is_open=False, is_paused=False)
         if self.open is None:
-            self.revealed = ""  # the wall shows the final board
+            self.revealed = ""  # so that the projector shows the final board
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Start no jobs until the queue is resumed; running jobs continue."""
@@ -251,7 +260,7 @@ class Room(Gate):
         self.change(teacher, opened.id, told, is_paused=paused)
 
     def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
-        """Change a class's columns and log `told`; rules apply to later jobs."""
+        """Change a class's columns and log `told`; new rules apply to later jobs."""
         self._change(class_id, **values)
         self.note(teacher, told, class_id)
 
@@ -271,7 +280,10 @@ class Room(Gate):
         self.note(teacher, f"removed {member.name}", member.class_id)
 
     def reveal(self, teacher: Teacher, key: str, title: str, result: bool) -> None:
-        """Show the tally of a guess on the wall, or the result too; "": neither."""
+        """Show the guesses with this key on the projector, with or without the result.
+
+        The key "" hides them.
+        """
         self.revealed, self.with_result = key, result
         did = f"{'showed' if key else 'hid'} the {'result' if result else 'guesses'}"
         self.note(teacher, f"{did} on {title}")
@@ -308,12 +320,12 @@ class Room(Gate):
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:
             if self.on_board and self.on_board.id == gone.id:
-                self.on_board, self._members = None, {}  # so that no run is added to it
+                self.on_board, self._members = None, {}  # so that it gets no new runs
         runs = self._classes.runs(gone.id)
         for run in runs:
             forget(run.visitor or "", [run.id])
         self._classes.delete(gone.id)
-        for run in runs:  # again: a page may have loaded them
+        for run in runs:  # again, since a page may have loaded them meanwhile
             forget(run.visitor or "", [run.id])
         told = f"deleted the class {gone.name} and {len(runs)} runs"
         self._classes.write_down(who, told)

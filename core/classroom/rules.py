@@ -17,18 +17,19 @@ words = Words(__file__)
 
 RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
-CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # on Train, Compare and Speed
-SHARED = ("task", "model", "batch_size", "device")  # also chosen on other pages
-# The lowest cost at the target accuracy wins, or the best accuracy in WITHIN seconds.
+CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # those that a teacher can hide
+SHARED = ("task", "model", "batch_size", "device")  # with controls on other pages, too
+# Who wins: the run with the fewest seconds or steps to the target accuracy, or the run
+# with the best accuracy within WITHIN seconds.
 QUESTS = ("seconds", "steps", "accuracy")
 WITHIN = 10.0
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Raises ValueError, one sentence, if the fixed settings don't fit together.
+    """Raises ValueError if fixed settings don't fit together, or conflict with a limit.
 
-    The other fields have the options and ranges of the teacher's controls.
+    Nothing else is checked, since the teacher's controls offer only valid values.
     """
 
     runs: int | None = None  # training runs per person; None: any number
@@ -36,7 +37,7 @@ class Rules:
     seconds: int | None = None  # per job, at most
     models: tuple[str, ...] = ()  # empty: all
     devices: tuple[str, ...] = ()  # empty: all
-    fixed: dict[str, str] = field(default_factory=dict)  # values as in an address
+    fixed: dict[str, str] = field(default_factory=dict)  # values as in a link to Train
     hidden: tuple[str, ...] = ()  # some of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
     anonymous: bool = False  # no names on the projector
@@ -61,7 +62,7 @@ class Rules:
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The highest cost and the lowest accuracy that earn a place in the quest."""
+        """The quest's highest cost and lowest accuracy; None where it has no limit."""
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
 
     def reached(self, run: RunSummary) -> bool:
@@ -71,7 +72,7 @@ class Rules:
         return (run.accuracy or 0.0) >= self.target
 
     def worth(self, run: RunSummary) -> tuple[bool, float]:
-        """Greater for a better run."""
+        """A sort key, which is greater for a better run."""
         reached, cost = self.reached(run), getattr(run, self.cost)
         by_accuracy = reached == (self.quest == "accuracy")
         return reached, (run.accuracy or 0.0) if by_accuracy else -cost
@@ -84,7 +85,10 @@ class Rules:
         return f"{run.accuracy:.1%} in {cost}"
 
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
-        """A sentence on why a setting can't have this value; "" if it can."""
+        """A sentence on why a setting can't have this value; "" if it can.
+
+        Without `with_fixed`, only the limits are checked, not the fixed settings.
+        """
         if setting == "epochs" and self.epochs and value > self.epochs:
             most = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
             return words("rules.epochs", most=most, epochs=value)
@@ -123,11 +127,14 @@ class Rules:
                     raise ExplainedError(why)
 
 
-NONE = Rules()  # checked once: a page asks for the rules some twenty times
+NONE = Rules()  # made once: making rules checks them, and each page needs them often
 
 
 def _parts(arguments: Any) -> Iterator[Any]:
-    """The parts of a job's arguments that have a device: its name, or settings."""
+    """The arguments that name a device or have a device among their settings.
+
+    They may be inside tuples, such as a race's candidates.
+    """
     for part in arguments:
         if isinstance(part, tuple):
             yield from _parts(part)

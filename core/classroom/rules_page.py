@@ -24,16 +24,17 @@ words = Words(__file__)
 
 
 def draw(chosen: Class) -> None:
-    """Limits on the left, controls on the right; nothing changes until it is saved."""
+    """Draw limits on the left, controls on the right, and a button that saves them."""
     rules: Rules = chosen.rules
-    # New keys show rules that another tab has saved, instead of overwriting them.
+    # The widgets' keys depend on the rules. If another tab saves other rules, widgets
+    # with new keys show these; the old widgets would overwrite them.
     suffix = f"{chosen.id}_{crc32(repr(rules).encode())}"
     left, right = st.columns(2, gap="medium")
     with left:
         values = _limits(suffix, rules)
     with right:
         presets, link = _controls(suffix, rules)
-    # No callback: it would save what was there before the newest change.
+    # Not a callback: its arguments would be the values before the newest change.
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen, values | presets)

@@ -1,8 +1,8 @@
 """Signing in as a teacher: by TEACHER_PASSWORD, or by an account in TEACHER_EMAILS.
 
-A browser keeps a token, which ends in all tabs when the teacher signs out or the server
-restarts. Wrong passwords slow down the network address that they come from, and much
-less a teacher at another address.
+The browser keeps a token in a cookie. The token is invalid once the teacher signs out
+in any tab, or the server restarts. Wrong passwords delay later attempts from the same
+network address, and attempts from other addresses much less.
 """
 
 import asyncio
@@ -46,14 +46,17 @@ FIELDS = f"""<label>Password
   <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
          autocomplete="name"></label>"""
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
-_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with their ends
+_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with the time of expiry
 failures = Failures()
-_one_at_a_time = threading.Lock()  # a digest takes 16 MiB and a core for 0.05 s
+_one_at_a_time = threading.Lock()  # each digest takes 16 MiB, and a core for 0.05 s
 
 
 @cache
 def password() -> tuple[bytes, bytes] | None:
-    """Salt and digest; None if unset. Raises ExplainedError for a bad length."""
+    """The password's salt and digest; None if it isn't set.
+
+    Raises ExplainedError if it is too short or too long.
+    """
     text = os.environ.get(PASSWORD, "")
     if not text:
         return None
@@ -66,7 +69,7 @@ def password() -> tuple[bytes, bytes] | None:
 
 
 def fits(typed: str) -> bool:
-    """A wrong password takes as long as the right one."""
+    """Whether the password is right; a wrong one takes just as long to check."""
     salt, digest = password() or (b"", b"")
     return hmac.compare_digest(_digest(typed[: LONGEST + 1], salt), digest)
 
@@ -77,7 +80,7 @@ def _digest(text: str, salt: bytes) -> bytes:
 
 
 def teacher() -> Teacher | None:
-    """The teacher whose browser this is; None for everybody else."""
+    """The teacher who has signed in in this browser; None if nobody has."""
     if sign_in := _sign_ins.get(st.context.cookies.get(COOKIE, "")):
         who, until = sign_in
         return who if until > time.time() else None
@@ -89,7 +92,7 @@ def teacher() -> Teacher | None:
 
 
 def may_teach(user: Mapping[str, object], emails: str) -> bool:
-    """Whether an OIDC account has one of these addresses, separated by commas."""
+    """Whether an OIDC account has an address in `emails`, which are split by commas."""
     addresses = {address.strip().casefold() for address in emails.split(",")} - {""}
     return (
         user.get("is_logged_in") is True
@@ -165,11 +168,11 @@ def sign_out() -> None:
 
 
 async def enter(request: Request) -> Response:
-    """Sign in with the right password; each wrong one has to wait longer."""
+    """Sign in if the password is right; each further attempt has to wait longer."""
     fields = await forms.posted(request)
     who, address = visitor_cookie.visitor(request), forms.sender(request)
     delay = failures.delay(address)
-    failures.add(address)  # before the check, so that a hundred at once wait too
+    failures.add(address)  # before the wait, so that simultaneous attempts wait too
     await asyncio.sleep(delay)
     is_right = await run_in_threadpool(fits, fields.get("password", ""))
     if not (who and is_right):

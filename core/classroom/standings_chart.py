@@ -1,4 +1,4 @@
-"""The class's best runs as points: what they cost, and how good they are."""
+"""The chart of the class's best runs: test accuracy over cost, in seconds or steps."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -14,15 +14,15 @@ from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SHAPES = ("circle", "square", "triangle-up")
 SIZE = 84  # square pixels of a point
-WIDTH, HEIGHT = 36, 18  # of the chart on the wall, in the height of its letters
-BELOW = (0, -1.5, WIDTH)  # the line with the costs, which no name may cover
+WIDTH, HEIGHT = 36, 18  # size of the projector's chart; 1 is the height of its letters
+BELOW = (0, -1.5, WIDTH)  # left, line, and width of the costs, which no name may cover
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str, str]  # who, cost, accuracy, backend, task
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
 
 
 def costs(values: Iterable[float]) -> Ticks:
-    """Three to MOST_TICKS round numbers around positive values, for a log axis."""
+    """Ticks of a logarithmic axis: three to MOST_TICKS round numbers around values."""
     values = [max(value, 1e-3) for value in values]
     if not values:
         return 1, 10, 100
@@ -61,7 +61,10 @@ def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
 
 
 def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
-    """What a template draws a chart from; `x` and `y` are percentages of the chart."""
+    """The fields from which an HTML template draws the chart.
+
+    `x` and `y` are functions: they return percentages of the chart's width and height.
+    """
     across, up = ticks(points, limits)
     logs = tuple(map(log, across))
     return {
@@ -74,10 +77,10 @@ def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
 
 
 def sides(points: Iterable[Point], ticks: tuple[Ticks, Ticks]) -> list[tuple[str, int]]:
-    """Where each name has room near its point: "right" or "left", and lines above it.
+    """Where each name has room: "right" or "left" of its point, and how many lines up.
 
-    Lengths are in the letters' height; `points` begin with the most important. A name
-    without room has the side "".
+    A name without room has the side "". `points` begin with the most important, whose
+    name is placed first.
     """
     logs = tuple(map(log, ticks[0]))
     places = [

@@ -1,4 +1,4 @@
-"""The class's standings on the board, gathered once for everybody who looks."""
+"""The standings that the class's board shows, computed once for all who look at it."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,25 +24,25 @@ words = Words(__file__)
 class Standings:
     """The class on the board as it stood a moment ago."""
 
-    opened: Class  # or closed by now
+    opened: Class  # open, or closed since
     names: Mapping[Any, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
     task: str  # task set by the quest
     best: list[RunSummary]  # see `bests`
-    order: list[RunSummary]  # those with a place in the quest, the best first
+    order: list[RunSummary]  # those of `best` that rank in the quest, the winner first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
-    luck: str  # how far apart runs are by their seeds alone
-    newest: str  # id of the run on images that finished last; empty: none
+    luck: str  # a sentence, see `luck`
+    newest: str  # id of the newest run with an accuracy, not simulated; "": none
     queue: list[Job]  # running, then waiting in their order
     guesses: guesses.Tallies
 
     def place(self, run: RunSummary) -> int:
-        """From 1; equally good runs share a place, whichever was first in the queue."""
+        """The run's place, from 1; equally good runs share a place."""
         worth = self.opened.rules.worth
         return 1 + sum(worth(each) > worth(run) for each in self.order)
 
     def tied(self, run: RunSummary) -> int:
-        """How many runs share the run's place, with the run itself."""
+        """How many runs share the run's place, including the run itself."""
         worth = self.opened.rules.worth
         return sum(worth(each) == worth(run) for each in self.order)
 
@@ -50,7 +50,7 @@ class Standings:
 def bests(
     runs: Iterable[RunSummary], names: Container[str], rules: Rules
 ) -> list[RunSummary]:
-    """Each member's best run on each image task, the best and the earliest run first.
+    """Each member's best run on each image task, the best first, then the earliest.
 
     `names` has members by visitor. Runs that were steered by hand don't count, because
     others can't repeat them.
@@ -71,7 +71,8 @@ def bests(
 def luck(runs: Iterable[RunSummary], task: str) -> str:
     """A sentence on how far apart runs are that differ only in their seeds.
 
-    The settings with the most seeds count; "" with fewer than three seeds.
+    It is about the settings that were run with the most seeds; "" if these are fewer
+    than LEAST_SEEDS.
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
@@ -91,7 +92,10 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
 
 
 def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
-    """The first, the visitor, and their neighbors; without a place, the first three."""
+    """The first run, the visitor's run, and the runs before and after it.
+
+    For a visitor without a place, these are the first three runs.
+    """
     mine = next((i for i, run in enumerate(order) if run.visitor == visitor), None)
     around = range(3) if mine is None else (0, mine - 1, mine, mine + 1)
     return [order[i] for i in sorted({*around}) if 0 <= i < len(order)]
@@ -169,7 +173,10 @@ clear = _newest.clear
 
 
 def newest() -> Standings:
-    """Raises ExplainedError if no class is on the board, or the database is away."""
+    """The newest standings.
+
+    Raises ExplainedError if no class is on the board, or the database fails.
+    """
     shown, standings = room().on_board, _newest()
     if shown and shown != standings.opened:
         clear()

@@ -72,7 +72,7 @@ def _make(teacher: Teacher) -> None:
 
 
 def _buttons(chosen: Class) -> None:
-    """The primary button is the next step."""
+    """Draw the class's buttons; the next step has the primary one."""
     class_id = chosen.id
     if not chosen.is_open:
         do = room().start, class_id
@@ -123,7 +123,7 @@ def _clear(teacher: Teacher) -> None:
 
 
 def _close(teacher: Teacher, class_id: str) -> None:
-    """Waiting runs would still change the final board, so they are canceled."""
+    """Close the class, and cancel waiting runs, which would change the final board."""
     if any(job.place for job in queue()):
         _clear(teacher)
     room().close(teacher, class_id)
@@ -137,7 +137,7 @@ def students(chosen: Class) -> None:
     def live() -> None:
         names, jobs, class_runs = room().names(chosen.id), queue(), all_runs(chosen)
         if names != before:
-            st.rerun()  # the list of persons below is drawn only once
+            st.rerun()  # since _person is drawn outside of this fragment
         why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:
@@ -150,7 +150,7 @@ def students(chosen: Class) -> None:
             _hiding(class_runs, names)
 
     live()
-    # Not in the part that is drawn every few seconds, which would close the dialog.
+    # Not in the fragment: each redraw would close the dialog.
     if members := room().members(chosen.id):
         _person(members)
 

@@ -75,7 +75,7 @@ def _of_ranks(result: Cost) -> str:
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
-    """A card per lesson; `by_title` has a figure for some lessons' titles."""
+    """Draw a card for each lesson; `by_title` has a figure for some of them."""
     given = answers.given()
     first = next((each for each in LESSONS if not each.is_done(given)), None)
     begun = any(each.solved(given) for each in LESSONS)

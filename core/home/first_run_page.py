@@ -1,4 +1,4 @@
-"""Train now: a first run or race, live, and the wall of what its model says."""
+"""Train now: a first run or race, live, beside the model's answers for test images."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,8 +36,8 @@ from core.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels
-FEW_JOBS = 3  # waiting or running: with more, a race would hold up others
-RACE_GUESS = "home_race_guess"  # not that of the race on Compare
+FEW_JOBS = 3  # if so many wait or run, Home starts no race, which would delay others
+RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)
 RUN_GUESS = "first_run_guess"
@@ -58,11 +58,11 @@ def draw() -> None:
             st.rerun()  # the rest of the page depends on it
         own = shown if shown and shown.job.owner == visitor() else None
         if shown is None or (shown.job.ended and own is None):
-            polling.every(polling.PATIENT_SECONDS)  # until somebody begins
+            polling.every(polling.PATIENT_SECONDS)  # to notice when a run starts
         else:
             polling.every(polling.interval(shown.job, polling.RUN_SECONDS))
         entered = race(shown) if shown else {}
-        # Until a race's next model has answers, the one before keeps the wall.
+        # In a race, the wall shows the last model until the next one has answers.
         answered = [one for one in entered.values() if one.history]
         task = shown.config.task if shown else dataset.default_task(engine().machine())
         left, right = st.columns([5, 6], gap="large")
@@ -79,14 +79,17 @@ def _state(shown: Run | None) -> tuple[str, bool] | None:
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
-    """The run that "Train now" starts: its seed is the number of runs before."""
+    """The settings that "Train now" trains with; `before` counts the visitor's runs.
+
+    This number is the seed, so each run has another.
+    """
     task = dataset.default_task(machine)
     given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
 
 
 def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
-    """The runs of a race by name; each trains when the one before has ended."""
+    """The settings of a race's runs by name; the runs train one after another."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
     if machine.devices[0].backend != "CPU":
@@ -95,7 +98,10 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
 
 
 def races() -> bool:
-    """Whether Train now starts a race: a first click does, unless a class is open."""
+    """Whether "Train now" starts a race: the first click does, if the queue is short.
+
+    If a class is open, no click does.
+    """
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
     return is_free and RACE not in answers.given()
 
@@ -175,7 +181,10 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
 
 
 def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
-    """The loss of the run over its steps; of a race, each over its own seconds."""
+    """Draw the run's loss over its steps, or the losses of a race over seconds.
+
+    Each run of a race begins at 0 s.
+    """
     if shown.started is None and shown.job.ended:
         return
     begun = {name: one for name, one in entered.items() if one.started}

@@ -1,4 +1,4 @@
-"""What a visitor takes along at the end: what they built, guessed and measured."""
+"""A page to print at the end: what the visitor built, guessed, and measured."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -25,7 +25,7 @@ def draw() -> None:
         return
     st.subheader("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
-    # The download's own thread has no visitor.
+    # The file is made in another thread, which doesn't know the visitor.
     made = partial(page, visitor(), answers.given())
     icon = ":material/print:"
     controls.download("My page (HTML)", made, "to-device.html", "keepsake", icon=icon)
@@ -54,7 +54,10 @@ def page(who: str, given: Mapping[str, Any]) -> str:
 
 
 def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
-    """A lab's finding and the visitor's guess; None without either."""
+    """A lab's finding, and the visitor's guess before it, as fields of the page.
+
+    None without a finding, or if the visitor neither guessed nor measured.
+    """
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
     if job is None or machine is None or lesson is None:
