@@ -94,7 +94,10 @@ def _chart(standings: Standings) -> dict[str, Any]:
 
 
 def _mistakes(standings: Standings) -> tuple[str, str] | None:
-    """How many images the newest model gets wrong, and a PNG of some of them."""
+    """A sentence on how many images the newest model gets wrong, and a base64 PNG.
+
+    None without a run, or while the images are unknown.
+    """
     run = runs.run(standings.newest)
     if run is None or engine().machine() is None:
         return None

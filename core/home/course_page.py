@@ -1,4 +1,4 @@
-"""The course map: a card per lesson, with a figure that this machine has reached."""
+"""The course map: a card for each lesson, with a figure measured on this machine."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ STYLE = Path(__file__).with_name("course.css")
 
 
 def by_lesson(records: Records) -> dict[str, str]:
-    """A figure for each lesson that has one, unless its page hides it until a guess."""
+    """Figures by lessons' titles; none for a page that waits for a guess."""
     by_title = {}
     if records.samples_per_second:
         by_title["Train"] = f"up to {records.samples_per_second:,.0f} samples/s"

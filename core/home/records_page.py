@@ -14,13 +14,13 @@ from core.ui import dataset, figures, format, guess, last_measurement, runs
 from core.ui.server import open_pages
 
 FRESH_SECONDS = 10.0
-SHORTLIST = 3  # runs with the shortest epochs; the fastest in samples/s is among them
+SHORTLIST = 3  # runs with the shortest epochs that are read to find the fastest run
 
 
 @dataclass(frozen=True)
 class Records:
     today: int = 0  # training runs since midnight, of all people
-    best: RunSummary | None = None  # the most accurate
+    best: RunSummary | None = None  # the most accurate run
     fastest: RunSummary | None = None
     samples_per_second: float = 0.0  # speed of the fastest run, over all its epochs
 
