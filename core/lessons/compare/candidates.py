@@ -10,7 +10,7 @@ from core.measure.environment import Machine
 class Candidate:
     """A device, with the CPU threads that its process may use."""
 
-    device: str  # as core.devices.resolve takes it
+    device: str  # a name that core.devices.resolve accepts
     backend: str  # "CPU", "CUDA", ...
     name: str  # "CPU (1 thread)", "NVIDIA H200"
     threads: int
@@ -25,7 +25,7 @@ def cpu(threads: int) -> Candidate:
 def candidates(machine: Machine) -> list[Candidate]:
     """The accelerators, then the CPU with different numbers of threads.
 
-    The numbers are all usable cores, all but one, and the smaller powers of two.
+    The CPU has as many threads as usable cores, one fewer, or a smaller power of two.
     """
     cores = machine.usable_cores
     found = [
@@ -38,15 +38,15 @@ def candidates(machine: Machine) -> list[Candidate]:
 
 
 def spare(cores: int) -> int:
-    """All cores but the one that the server and the browser need."""
+    """The number of cores without the one that the server and the browser need."""
     return max(1, cores - 1)
 
 
 def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
-    """CPU and accelerator if there is one, else one CPU thread and all of them.
+    """The CPU and the accelerator, or without one a single CPU thread and all threads.
 
-    The CPU races an accelerator with as many threads as the app trains with: beating a
-    CPU that was held back would say nothing.
+    Against an accelerator, the CPU gets as many threads as the app trains with, since
+    beating a CPU with fewer threads would say nothing.
     """
     best = next((each for each in found if each.backend != "CPU"), found[0])
     cpus = [each for each in found if each.backend == "CPU"]
@@ -56,7 +56,7 @@ def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
 
 
 def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:
-    """The pair; the second gets another name if both are the same."""
+    """The two candidates; if they are the same, the second gets another name."""
     if first == second:
         second = replace(second, name=f"{second.name}, again")
     return first, second

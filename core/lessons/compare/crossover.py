@@ -1,7 +1,7 @@
-"""The crossover map: who is faster at which batch size and model width.
+"""Measure a map of which device is faster at which batch size and model width.
 
 A cell is a training step of a two-layer MLP. The map is measured from coarse to fine,
-so that it covers all sizes even if the time ends early.
+so that it covers the whole range of sizes even if time runs out.
 """
 
 import time
@@ -25,9 +25,9 @@ from core.watch import UNWATCHED, Watch
 
 INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
 REPEATS = 5
-READING_SECONDS = 0.004  # length of a reading: long enough for an accurate clock
+READING_SECONDS = 0.004  # about the length of a reading, long enough for the clock
 
-Step = Callable[[], None]  # a training step, ready to be made
+Step = Callable[[], None]  # runs a training step
 
 
 def measure(
@@ -37,10 +37,10 @@ def measure(
     widths: tuple[int, ...] = WIDTHS,
     batch_sizes: tuple[int, ...] = BATCH_SIZES,
 ) -> Crossover:
-    """Measure as many cells as fit into the budget; report each as soon as it is known.
+    """Measure cells until the budget is spent; reports each Cell.
 
-    A cell that does not fit into memory leaves out all cells that are at least as large
-    in both ways. A cell that the end of the time cuts off is left out too.
+    If a cell does not fit into memory, all cells are left out that have at least its
+    width and its batch size. A cell that isn't finished in time is left out, too.
     """
     deadline = time.perf_counter() + budget_seconds
     environments: list[Environment] = []
@@ -86,7 +86,7 @@ def coarse_to_fine(
 ) -> list[tuple[int, int]]:
     """All (width, batch size): every fourth of each, then every second, then all.
 
-    Within a level, the cheap ones come first.
+    In each of these three passes, the cheap ones come first.
     """
     plan: dict[tuple[int, int], None] = {}
     for stride in (4, 2, 1):
@@ -109,7 +109,7 @@ def measure_cell(
     deadline: float,
     watch: Watch,
 ) -> Cell | None:
-    """REPEATS readings of both candidates in turn; None if the time is over sooner."""
+    """REPEATS readings of both candidates, alternately; None if time runs out first."""
     steps = [training_step(width, batch_size, each) for each in candidates]
     counts = [1, 1]
     seconds: list[list[float]] = [[], []]
@@ -120,7 +120,7 @@ def measure_cell(
                 return None
             with devices.cpu_threads(candidate.threads):
                 device = devices.resolve_timed(candidate.device)
-                # The first step after a change of threads pays for that change.
+                # With a warm-up: the first step with another thread count is slower.
                 (reading,) = timing.measure(
                     many(steps[index], counts[index]), device, repeats=1, warmup=1
                 ).seconds

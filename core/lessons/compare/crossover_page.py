@@ -1,4 +1,4 @@
-"""The map of who is faster at which size, as the Compare page shows it."""
+"""The map of which device is faster at which size, as the Compare page shows it."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -26,7 +26,7 @@ from core.ui.lab import Finding, Guess, Lab
 
 BUDGETS = (10, 30, 60, 120)  # seconds
 PLANNED = len(WIDTHS) * len(BATCH_SIZES)
-SAME_SHADE = 2.0  # times as fast; what is more has this shade too
+SAME_SHADE = 2.0  # speedups from here on all have the darkest shade
 COLUMNS = (
     *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
     *("label", "interval", "batch_size", "hidden", "joined"),
@@ -107,7 +107,7 @@ class CrossoverLab(Lab):
 
 
 def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """The rows of `map_chart`."""
+    """The data of `map_chart`: a row for each of its marks."""
     ratios = {
         (log2(cell.batch_size), log2(cell.width)): log2(cell.speedup.ratio)
         for cell in cells
@@ -131,7 +131,7 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         if speedup.winner is None:
             found += _hatching(*place)
     points = crossover_points(cells)
-    # Join the points if they cross each row of the map at most once.
+    # A line joins the points only if it crosses each row of the map at most once.
     in_rows = [y for _, y in points if y in {width for _, width in ratios}]
     joined = len(in_rows) == len(set(in_rows))
     return found + [
@@ -185,9 +185,9 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
 def map_chart(colors: Palette, pair: Pair) -> Chart:
     """Speedup of the second contender over batch size and width, as a heat map.
 
-    Draws `rows`; positions and sides are powers of two. A "cell" is measured, a "blank"
-    has the pale shade of the nearest cell, a "tie" is a line of a hatching, and "equal"
-    is a place where both are equally fast.
+    Draws `rows`, whose positions and sides are exponents of two. A "cell" is measured.
+    A "blank" is not, and has the pale shade of the nearest cell. A "tie" is a line of
+    the hatching of a tied cell. "equal" is a point where both are equally fast.
     """
     first, second = (
         charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)
@@ -220,7 +220,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         "label:N",
         colors,
         size=FONT_PIXELS,
-        dy=7,  # below the middle, where the line of equality may pass
+        dy=7,  # below the cell's middle, since the dashed line may pass there
         aria=False,
         **edges,
         stroke=alt.value(colors.page),

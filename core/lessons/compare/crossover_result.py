@@ -1,4 +1,4 @@
-"""The map of who is faster at which size: plain data, without torch."""
+"""The map of which device is faster at which size: plain data, without torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Cell:
     width: int  # hidden units
     batch_size: int
     first: tuple[float, ...]  # seconds of a step, one for each repeat
-    second: tuple[float, ...]  # the same repeats of the second candidate
+    second: tuple[float, ...]  # the same for the second candidate
 
     @property
     def speedup(self) -> Speedup:
@@ -34,7 +34,7 @@ class Crossover:
     cells: tuple[Cell, ...]
     planned: int  # cells of the whole map
     budget_seconds: float
-    stopped: str  # why cells are missing, where it was not for the time
+    stopped: str  # why cells are missing, if memory ran out; else ""
     date: str
 
     def rows(self) -> list[Row]:
@@ -56,10 +56,10 @@ class Crossover:
 
 
 def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
-    """Where both are equally fast, as powers of 2 (batch size, width).
+    """Points where both are equally fast, as exponents of 2: (batch size, width).
 
-    Between two neighboring cells, the logarithm of the ratio is taken as linear in the
-    logarithm of the batch size in a row, and of the width in a column.
+    A point lies between two neighboring cells of a row or a column. Between them, the
+    logarithm of the ratio is interpolated linearly in the exponent.
     """
     points = []
     by_place = {

@@ -1,8 +1,8 @@
-"""The race: one configuration, two candidates, trial after trial on an idle machine.
+"""Race two candidates: both train with one configuration, trial after trial.
 
 The candidates take turns, A B A B, so that a drift of the machine affects both. The
-first trial of each is the warm-up. It also shows how many steps the slower candidate
-can make in a bearable time, and both then make as many.
+first trial of each is its warm-up. It also shows how many steps the slower candidate
+makes in WARM_UP_SECONDS. In the other trials, both make at most that many.
 """
 
 import math
@@ -30,9 +30,9 @@ from core.results import StepProgress
 from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
-FEWEST_STEPS = 20  # fewer would time the clock and the first batch
-WARM_UP_SECONDS = 2.0  # training time, at most; an epoch may take a hundred times that
-RACE_SECONDS = 40.0  # after which a race ends that has FEWEST_REPEATS
+FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
+WARM_UP_SECONDS = 2.0  # of training in a warm-up, unless FEWEST_STEPS take longer
+RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 
 def race(
@@ -42,14 +42,14 @@ def race(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> Race:
-    """Run `repeats` counted trials of `steps` training steps, fewer if they are slow.
+    """Run `repeats` trials after the warm-up, each of `steps` steps; fewer if slow.
 
-    A candidate that fails is out, with its reason; the other one goes on alone.
+    If a candidate fails, the race keeps the reason, and the other one goes on alone.
     Reports TrialProgress, Trial and CandidateFailure. A race that takes longer than
-    RACE_SECONDS ends after as few repeats as a verdict needs.
+    RACE_SECONDS ends after FEWEST_REPEATS, which a verdict needs.
     """
     deadline = time.perf_counter() + RACE_SECONDS
-    datasets.load(config.task)  # if that fails, it is nobody's defeat
+    datasets.load(config.task)  # loaded first, so that no candidate is to blame
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}
@@ -86,7 +86,8 @@ def trial(
 ) -> Trial:
     """Train for `steps` full batches, then evaluate on the whole test set.
 
-    The warm-up ends early if it takes longer than WARM_UP_SECONDS.
+    `at` is (candidate, repeat). Repeat 0 is the warm-up, whose training ends
+    early if it takes longer than WARM_UP_SECONDS.
     """
     config = replace(config, device=candidate.device)
     dataset = datasets.load(config.task)
@@ -110,7 +111,7 @@ def trial(
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 
-    start = time.perf_counter()  # end_epoch has synchronized
+    start = time.perf_counter()  # end_epoch has synchronized the device
     loops.predict(training.model, watch.each(test), device)
     devices.synchronize(device)
     evaluate_seconds = time.perf_counter() - start
@@ -130,7 +131,7 @@ def trial(
 def first(
     source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """`steps` batches, epoch after epoch; fewer if they take longer than the limit."""
+    """The first `steps` batches, epoch after epoch; fewer after `limit_seconds`."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:

@@ -1,4 +1,4 @@
-"""The race, as the Compare page shows it."""
+"""The race of two devices, as the Compare page shows it. It calls a trial a heat."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ LONGEST = "1,000,000 images/s"  # longest text at the end of a bar
 
 @dataclass(frozen=True)
 class RaceSoFar(Race):
-    """`progress` has the losses of the trial that is running."""
+    """A race that is going on; `progress` has the losses of the current trial."""
 
     progress: tuple[TrialProgress, ...] = ()
 
@@ -143,7 +143,7 @@ class RaceLab(Lab):
                 icon=":material/error:",
             )
         self._draw_bars(race)
-        # The running heat has reported the losses that its Trial will hold.
+        # The current heat has no Trial yet, but its progress reports have its losses.
         heats: list[Trial | TrialProgress] = [*race.trials]
         heats += race.progress if isinstance(race, RaceSoFar) else ()
         rows = [
@@ -232,7 +232,7 @@ class RaceLab(Lab):
 
 
 def choose_pair(machine: Machine) -> Pair:
-    """Draw the choice of two contenders, which race and map share."""
+    """Draw the choice of two contenders; the race and the map share the choice."""
     found = candidates(machine)
     for label, default in zip(("First", "Second"), default_pair(found), strict=True):
         controls.choice(
@@ -252,7 +252,7 @@ def chosen_pair() -> Pair:
 
 
 def heats(race: Race, loop: str) -> list[Heat]:
-    """The rows of `heat_chart`; training seconds are scaled to the race's steps."""
+    """The data of `heat_chart`; training seconds are scaled to the race's steps."""
     rows: list[Heat] = []
     for index, candidate in enumerate(race.candidates):
         name = candidate.name
@@ -298,10 +298,11 @@ def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
 def heat_chart(
     colors: Palette, pair: Pair, title: str, most: float | None = None
 ) -> Chart:
-    """The seconds of each heat as dots, hollow for the warm-up, over their median.
+    """The seconds of each heat as dots, hollow for the warm-up; a bar is the median.
 
     Draws the columns contender, kind ("median", "heat", "warm-up" or "end"), seconds,
-    and text, which stands right of all dots. The axis ends at `most`, or with the data.
+    and text, which stands right of all dots. The axis ends at `most`, or if that is
+    None, with the data.
     """
     names = [candidate.name for candidate in pair]
     axis = alt.Axis(labelLimit=200, labelColor=colors.text)

@@ -1,4 +1,4 @@
-"""The results of a race, and words for them: plain data, without torch."""
+"""The results of a race, and sentences on them: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -20,7 +20,7 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # the next one replaces it, unless it has losses
+    passes: ClassVar[bool] = True  # replaced by the next report, unless it has losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # made so far in this trial
@@ -37,7 +37,7 @@ class Trial:
     train_samples: int
     evaluate_seconds: float
     evaluate_samples: int
-    joules: float | None  # used by the whole GPU, as NVML counts; None: nothing counts
+    joules: float | None  # of the whole GPU, by NVML; None if NVML doesn't count them
     losses: tuple[LossPoint, ...]
 
     @property
@@ -51,17 +51,17 @@ class CandidateFailure:
     message: str
 
 
-# Each loop has a speedup of its own, and a prefix for its fields in a Trial.
+# The loops that have a speedup of their own, and the prefix of their fields in a Trial.
 LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 
 @dataclass(frozen=True)
 class Race:
-    """Two candidates over the same steps. A running race has fewer trials."""
+    """The trials of two candidates with the same number of steps, so far or all."""
 
     candidates: tuple[Candidate, Candidate]
-    environments: tuple[Environment | None, Environment | None]  # None: it never began
-    config: RunConfig  # its device and epochs do not count
+    environments: tuple[Environment | None, Environment | None]  # None: no trial ended
+    config: RunConfig  # the race ignores its device and its epochs
     steps: int  # training steps in each counted trial
     repeats: int  # requested; a slow race ends with fewer
     trials: tuple[Trial, ...]
@@ -82,7 +82,7 @@ class Race:
         return speedup(self.seconds(0, loop), self.seconds(1, loop))
 
     def rows(self) -> list[Row]:
-        """A row per candidate and loop; the warm-up has rows of its own, with n = 1."""
+        """A row per candidate and loop; the warm-up has its own rows, with n = 1."""
         rows = []
         for index, candidate in enumerate(self.candidates):
             environment = self.environments[index]
@@ -124,7 +124,7 @@ def verdict(race: Race) -> str:
 
 
 PAIRS = "pairs of heats, each with training and evaluation"
-SMALL_STEP_MS = 5.0  # an operation of it takes some hundred microseconds
+SMALL_STEP_MS = 5.0  # in a step this short, an operation takes some 100 microseconds
 
 
 def why(race: Race, winner: int | None) -> str:
@@ -148,11 +148,11 @@ def why(race: Race, winner: int | None) -> str:
     )
 
 
-AGREE = 0.01  # relative difference of the losses; more is seen on the chart
+AGREE = 0.01  # relative difference of losses that a reader can't see on the chart
 
 
 def agreement(race: Race) -> str:
-    """Whether the loss curves agree, and if not, why not."""
+    """A sentence on whether the loss curves agree, and if not, why not."""
     curves = [next((h.losses for h in race.counted(c)), ()) for c in (0, 1)]
     pairs = list(zip(*curves, strict=False))
     if not pairs:
@@ -171,7 +171,7 @@ def agreement(race: Race) -> str:
 
 
 def tf32(race: Race) -> str:
-    """Words about TF32 in convolutions on an NVIDIA GPU; "" if there are none."""
+    """A sentence about TF32, for convolutions on an NVIDIA GPU; "" for other races."""
     on_cuda = any(each.backend == "CUDA" for each in race.candidates)
     if race.config.model != "cnn" or not on_cuda:
         return ""

@@ -1,9 +1,9 @@
-"""Where the time of a training step goes, by torch.profiler's ranges.
+"""Measure how much time each part of a training step takes, with torch.profiler.
 
-The step is that of core.loops.train_epoch, with a range around each part. A device
-works through a queue, so each range waits at its end until the queue is empty. Only
-then is it clear which part the time belongs to, but nothing overlaps. On such a device,
-a second record waits only at the end of the step, and shows the overlap.
+The step is that of core.loops.train_epoch, with a profiler range around each part. An
+accelerator works through a queue, so each range ends by waiting until the queue is
+empty. This assigns the time to the right part, but host and device can't overlap. So on
+an accelerator, a second profile waits only at each step's end, and shows the overlap.
 """
 
 import gzip
@@ -35,9 +35,9 @@ from core.measure.peak_memory import chrome_trace
 from core.training import Training
 from core.watch import UNWATCHED, Watch
 
-STEPS = 16  # counted
-WARM_UP = 3  # steps before each measurement, not counted
-TRACED = 3  # steps in the trace: one looks like the other, and jobs keep their results
+STEPS = 16  # steps that count in a measurement
+WARM_UP = 3  # steps before them, which don't count
+TRACED = 3  # steps in the trace; few, since the job's result keeps the trace
 
 Wait = Callable[[torch.device], None]  # waits until the device has finished its work
 
@@ -45,7 +45,7 @@ Wait = Callable[[torch.device], None]  # waits until the device has finished its
 def measure(
     config: RunConfig, pairs: tuple[tuple[str, str], ...], watch: Watch = UNWATCHED
 ) -> tuple[StepProfile, ...]:
-    """Take `config` apart for each (feed, device); reports each StepProfile."""
+    """Profile `config` for each pair (feed, device); reports each StepProfile."""
     found = []
     for feed, device_name in watch.each(pairs):
         found.append(take_apart(config, feed, device_name))
@@ -70,7 +70,7 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
     recorded = record(training, devices.synchronize)
     seconds: dict[str, list[float]] = {name: [] for name in ("step", *PARTS)}
     for event in recorded.events() or ():
-        # With a GPU there is a second event, for what the range did there.
+        # On a GPU, a range has a second event: the time of its work on the GPU.
         if event.name in seconds and event.device_type == DeviceType.CPU:
             seconds[event.name].append(event.time_range.elapsed_us() / 1e6)
     spans: tuple[Span, ...] = ()
@@ -91,7 +91,7 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
 
 
 def record(training: Training, wait: Wait) -> profile:
-    """Profile WARM_UP + STEPS steps; `wait` ends each range."""
+    """Profile WARM_UP + STEPS steps; each range ends by calling `wait`."""
     activities = [ProfilerActivity.CPU]
     if training.device.type in ("cuda", "xpu"):
         activities.append(getattr(ProfilerActivity, training.device.type.upper()))
@@ -104,7 +104,7 @@ def record(training: Training, wait: Wait) -> profile:
 
 
 def timeline(events: Iterable[Any]) -> tuple[Span, ...]:
-    """The spans of the step with the median time."""
+    """The spans of one step, the step with the median length."""
     ranges = [
         (
             HOST if event.device_type == DeviceType.CPU else DEVICE,
@@ -164,7 +164,7 @@ def trace(recorded: profile) -> bytes:
     events = whole["traceEvents"]
     began = sorted(
         each["ts"]
-        for each in events  # with a GPU there is a second one, for what it did
+        for each in events  # the host's; a GPU's events have another category
         if each["name"] == "step" and each["cat"] == "user_annotation"
     )[-TRACED]
     whole["traceEvents"] = [

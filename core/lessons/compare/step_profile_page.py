@@ -1,4 +1,4 @@
-"""A training step taken apart, as the Compare page shows it."""
+"""The time of each part of a training step, as the Compare page shows it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ class StepProfileLab(Lab):
         return self.defaults(machine, controls.model("profiled_model"))
 
     def defaults(self, machine: Machine, model: str = "ann") -> tuple:
-        """A run, and each feed on each device, the slowest feed first."""
+        """A run's settings, and the pairs (feed, device), the slowest feed first."""
         feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
         devices = [device.device for device in machine.devices]
         setups = tuple((feed, device) for device in devices for feed in feeds)
@@ -54,7 +54,7 @@ class StepProfileLab(Lab):
         return f"Profiling: {done} of {setups} done", done / setups
 
     def gather(self, job: Job) -> Profiles:
-        """Traces are large, so they are left out until the job has ended."""
+        """The profiles so far, without their large traces until the job has ended."""
         profiles = job.value or tuple(reported(job, StepProfile))
         if not job.ended:
             return tuple(replace(profile, trace=None) for profile in profiles)
@@ -85,7 +85,7 @@ class StepProfileLab(Lab):
             st.markdown(self.words["one_lane"])
 
     def _draw_lanes(self, setups: dict[str, Sequence[Span]]) -> None:
-        """A lane for each host, and one for its device if it has a queue."""
+        """Draw a lane for each setup's host, and one for a device with a queue."""
         rows, clocks = [], []
         for name, spans in setups.items():
             lanes = list(dict.fromkeys(span.lane for span in spans))
@@ -154,7 +154,7 @@ class StepProfileLab(Lab):
 
 
 def setup(profile: StepProfile) -> str:
-    """ "Data in memory, CUDA"."""
+    """The name of a profile's feed and backend, such as "Data in memory, CUDA"."""
     return f"{feed_name(profile.feed)}, {profile.environment.backend}"
 
 

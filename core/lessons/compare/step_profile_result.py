@@ -1,4 +1,4 @@
-"""A training step, taken apart: plain data, without torch."""
+"""The time of each part of a training step: plain data, without torch."""
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,7 +14,7 @@ HOST, DEVICE = "host", "device"
 
 @dataclass(frozen=True)
 class Span:
-    """The time of one of PARTS in a step that is synchronized only at its end."""
+    """When one of PARTS ran, on the host or on the device."""
 
     lane: str  # HOST, which asks for work, or DEVICE, which does it
     part: str
@@ -25,14 +25,14 @@ class Span:
 @dataclass(frozen=True)
 class StepProfile:
     feed: str
-    parts: dict[str, tuple[float, ...]]  # PARTS to the seconds in each step
-    step: tuple[float, ...]  # seconds of each whole step, profiled as the parts are
-    unprofiled: tuple[float, ...]  # seconds of such steps when nobody looks
+    parts: dict[str, tuple[float, ...]]  # by part, the seconds in each step
+    step: tuple[float, ...]  # seconds of each of these steps, with the profiler
+    unprofiled: tuple[float, ...]  # seconds of each step in a run without the profiler
     config: RunConfig
     environment: Environment
     date: str
-    trace: bytes | None = None  # Chrome's format, gzipped; None: of a record
-    timeline: tuple[Span, ...] = ()  # a typical step; empty if only the CPU works
+    trace: bytes | None = None  # in Chrome's format, gzipped; None if it was left out
+    timeline: tuple[Span, ...] = ()  # of a typical step; empty without an accelerator
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # a damaged record
@@ -60,14 +60,14 @@ class StepProfile:
 
     @property
     def overlaps(self) -> bool:
-        """Whether a device works through a queue while the host goes on."""
+        """Whether the device works through a queue while the host goes on."""
         return any(span.lane == DEVICE for span in self.timeline)
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The timeline if two lanes overlap, else the typical parts in a row.
+        """The timeline if host and device overlap, else the parts of a typical step.
 
-        The drawing and its words both come from these spans.
+        The chart and the sentences on it both use these spans.
         """
         if self.overlaps:
             return self.timeline
@@ -78,13 +78,13 @@ class StepProfile:
         )
 
     def stopwatch(self, lane: str) -> float:
-        """Seconds until the lane and the host have nothing more to do."""
+        """Seconds until a stopwatch stops that waits for the host and for this lane."""
         ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
         return max(ends)
 
     @property
     def seconds(self) -> float:
-        """Seconds until neither lane has anything left to do."""
+        """Seconds of the whole step, until host and device have finished."""
         return self.stopwatch(DEVICE)
 
     @property

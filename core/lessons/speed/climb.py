@@ -1,7 +1,8 @@
-"""Climb the ladder: train on one rung after the other and measure each.
+"""Climb the ladder: measure one rung after the other.
 
-Every rung begins with the same weights, and its epochs are timed in turn with those of
-the rung that it changes. At the end, the best rung and the textbook loop take turns.
+A rung is a training loop that makes one change to an earlier rung's loop, its base. All
+rungs train the model from the same initial weights. A rung's epochs alternate with
+epochs of its base. At the end, the best rung alternates with the textbook loop.
 """
 
 import gc
@@ -38,7 +39,7 @@ from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 from core.words import Words
 
-SEED = 1  # for the weights; 0 is the CNN's worst of ten, see docs/experiments.md
+SEED = 1  # of the initial weights; with 0, the CNN is unusual (docs/experiments.md)
 REPORT_SECONDS = 0.2
 
 words = Words(__file__)
@@ -47,12 +48,12 @@ words = Words(__file__)
 def climb(
     wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
 ) -> Climbed:
-    """Measure every rung that `done` lacks, and report each.
+    """Measure every rung that `done` lacks, and report each Result.
 
-    A rung that fails says why, and the next one builds on what was kept before.
+    If a rung fails, its Result says why, and the climb goes on with the next rung.
     """
     device = devices.resolve_timed(wanted.device)
-    datasets.load(wanted.task)  # if that fails, no rung is to blame
+    datasets.load(wanted.task)  # loaded first, since its failure is no rung's failure
     limit = roofline.measure(wanted.task, wanted.model, device)
     watch.report(limit)
     counts = tuple(count(wanted, watch)) if simulation.works() else ()
@@ -68,7 +69,7 @@ def climb(
             else:
                 watch.report(Progress(rung.name))
                 try:
-                    if last and base is None:  # the climb was resumed
+                    if last and base is None:  # a resumed climb, without its base yet
                         base = get_ready(last, wanted, device, results)
                     ready = get_ready(rung.name, wanted, device, results)
                     result = measure(ready, base, wanted, results, watch)
@@ -80,18 +81,19 @@ def climb(
                 base = ready
             results.append(result)
             watch.report(result)
-            gc.collect()  # a loader's worker processes end with it
+            gc.collect()  # collects unused DataLoaders, which ends their workers
         direct = compare_directly(base, wanted, device, results, watch)
     finally:
-        torch.compiler.reset()  # compiled code holds on to its model
+        torch.compiler.reset()  # compiled code would keep its model in memory
     environment = devices.environment(device)
     return Climbed(wanted, limit, tuple(results), direct, environment, now(), counts)
 
 
 def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
-    """Count waits, copies and operations of each rung by itself; report each.
+    """Count each rung's waits, copies and operations on the simulated accelerator.
 
-    A rung that fails is left out: its timing will tell why.
+    Reports and yields the Counts. A rung builds on no other here, and a rung that fails
+    is left out.
     """
     device = torch.device(SIMULATED)
     split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
@@ -126,7 +128,7 @@ def why(error: Exception) -> str:
 
 @dataclass
 class PreparedRung:
-    """A rung that is set up and has made its first steps."""
+    """A rung that has been set up and has run its first steps."""
 
     rung: str
     model: nn.Module
@@ -139,9 +141,9 @@ class PreparedRung:
 def get_ready(
     rung: str, wanted: Climb, device: torch.device, results: Sequence[Result]
 ) -> PreparedRung:
-    """Set a rung up and make its first steps, so that no epoch pays for that."""
+    """Set up a rung and run its first steps, so that no timed epoch includes them."""
     torch.manual_seed(SEED)
-    # Contiguous, as in the textbook loop: a channel's pixels lie together in memory.
+    # PyTorch's default format, in which a channel's pixels lie together in memory.
     model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
     model = model.to(device)
     before = devices.allocated(device) or 0
@@ -171,9 +173,9 @@ def measure(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
-    """Time each epoch in turn with an epoch of the rung before, then evaluate.
+    """Time a rung's epochs, each followed by an epoch of its base; then test it.
 
-    Whatever else the machine does then slows down both rungs.
+    They alternate, so that other load on the machine slows both equally.
     """
     seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
@@ -210,9 +212,9 @@ def compare_directly(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Direct | None:
-    """Compare the best rung with the textbook loop; None where no rung was measured.
+    """Compare the best rung with the textbook loop; None if no rung was measured.
 
-    `ready` is the last rung that was kept, mostly the best one.
+    `ready` is the last rung that was kept. If another rung is best, set that one up.
     """
     best = climb_result.best(results)
     if best is None:
@@ -237,7 +239,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time the textbook loop, the best rung, and the limit in turn."""
+    """Time an epoch of the textbook loop, one of the best, the limit; repeat."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)
@@ -253,7 +255,7 @@ def take_turns(
 def time_epoch(
     ready: PreparedRung, progress: Progress, watch: Watch
 ) -> tuple[float, int]:
-    """Seconds and steps of an epoch, from idle device to idle device."""
+    """Run an epoch; return its seconds and steps. The device is idle at both ends."""
     devices.synchronize(ready.device)
     start = reported = time.perf_counter()
     step, loss = 0, torch.tensor(math.nan)
@@ -273,11 +275,11 @@ def time_epoch(
 
 @contextmanager
 def cold_compiler(rung: str) -> Iterator[None]:
-    """Let torch.compile find nothing that was compiled before."""
+    """Turn off the compiler's caches, so that compiling takes its full time."""
     if rung not in ("compiled", "whole_step", "graphed"):
         yield
         return
-    from torch._inductor import config  # takes a second
+    from torch._inductor import config  # imported only here, since it takes a second
 
     with config.patch(force_disable_caches=True):
         yield

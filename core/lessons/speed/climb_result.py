@@ -1,8 +1,10 @@
-"""The rungs of the ladder, and what a climb finds on them: plain data and its words.
+"""The rungs of the ladder, the results of measuring them, and sentences on the results.
 
-The gains of the rungs are measured at different moments, so their product says nothing:
-another program may have been busy during some of them. The headline comes from the end
-of the climb, where textbook loop and best rung take turns.
+A rung is a training loop that makes one change to an earlier rung's loop, its base. A
+climb measures all rungs. Its headline is the speedup of the best rung over the textbook
+loop, the first rung. The headline is measured at the end of the climb, where epochs of
+both alternate. The product of the rungs' gains would say nothing: they are measured at
+different times, and another program may have been busy during some of them.
 """
 
 from collections.abc import Sequence
@@ -34,15 +36,16 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Rung:
-    """One small change to the loop of the rung before."""
+    """One small change to the loop of an earlier rung."""
 
-    name: str  # its function in core.lessons.speed.rungs
+    name: str  # as its function in core.lessons.speed.rungs is called
     title: str
-    change: str  # the change in words, and why it may help
-    obstacles: dict[str, str] = field(default_factory=dict)  # by backends or models
+    change: str  # a text: the change, and why it may help
+    # Why the rung can't be measured, by names of backends or models: "CPU XPU", "ann".
+    obstacles: dict[str, str] = field(default_factory=dict)
 
     def obstacle(self, backend: str, model: str) -> str:
-        """Why the rung can't be measured there, in a sentence; "" if it can."""
+        """Why this backend or model can't be measured, in a sentence; "" if it can."""
         reasons = (
             reason
             for names, reason in self.obstacles.items()
@@ -54,22 +57,22 @@ class Rung:
 RUNGS = tuple(Rung(name, **texts) for name, texts in words.table("rungs").items())
 BY_NAME = {rung.name: rung for rung in RUNGS}
 TEXTBOOK = RUNGS[0].name
-# Epochs on each rung and images in one, so that a CPU with two cores is done in time.
+# Timed epochs per rung and images per epoch, few enough for a CPU with two cores.
 DEFAULTS = {"ann": (3, 60_000), "cnn": (2, 10_000)}
 RANGES = {"epochs": (1, 10), "images": (1_024, 60_000)}
-FIRST_STEPS = 5  # before the epochs that are timed
-COUNTED_IMAGES = 1024  # in the epoch whose waits are counted
+FIRST_STEPS = 5  # a rung's steps before its timed epochs
+COUNTED_IMAGES = 1024  # images in the epoch whose waits and copies are counted
 
 
 @dataclass(frozen=True)
 class Climb:
-    """Raises ValueError with a sentence for each impossible setting."""
+    """The settings of a climb; raises ValueError with a sentence for each bad one."""
 
     task: str
     model: str
-    device: str  # as core.devices.resolve takes it
-    epochs: int  # on each rung
-    images: int  # in an epoch, the first of the training set
+    device: str  # a name that core.devices.resolve accepts
+    epochs: int  # timed epochs per rung
+    images: int  # per epoch: the first images of the training set
 
     def __post_init__(self) -> None:
         if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
@@ -85,33 +88,33 @@ class Climb:
 
 @dataclass(frozen=True)
 class Progress:
-    passes: ClassVar[bool] = True  # the next one replaces it
-    rung: str  # "": the direct comparison, whose rungs may still be guessed
-    epoch: int = 0  # from 1; 0 while it is set up
-    step: int = 0  # in this epoch
+    passes: ClassVar[bool] = True  # the next Progress replaces this one
+    rung: str  # "" in the direct comparison, since a name would give the best rung away
+    epoch: int = 0  # from 1; 0 while the rung is being set up
+    step: int = 0  # steps made in this epoch
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of the simulated accelerator in an epoch of a rung."""
+    """What the simulated accelerator counted in one epoch of a rung."""
 
     rung: str
     waits: int  # how often the host waited
-    copies: int  # to the device
-    bytes: int  # how many the copies moved
+    copies: int  # number of copies to the device
+    bytes: int  # total size of these copies
     operations: int
 
 
 # One rung
 
-# Accuracy differences below this are seed noise: the largest gap among ten seeds in
-# docs/experiments.md, rounded up to a point.
+# Accuracies closer than this count as equal: the largest difference between ten seeds
+# (docs/experiments.md), rounded up to a whole percentage point.
 NOISE = 0.04
 GUESSES = ("Slower", "About the same", "Up to twice as fast", "More than that")
 
 
 def answers(gain: Speedup) -> tuple[str, ...]:
-    """The GUESSES that the pairs of epochs can't rule out."""
+    """The GUESSES that agree with the measured interval of the gain."""
     return spanned(GUESSES, (1 / CLOSE, CLOSE, 2), *gain.interval)
 
 
@@ -120,19 +123,19 @@ class Result:
     """The readings of one rung, or why there are none."""
 
     rung: str
-    base: str  # the rung that it changes: the last one that was kept
-    seconds: tuple[float, ...] = ()  # one per epoch; none where nothing was measured
-    base_seconds: tuple[float, ...] = ()  # an epoch of the base after each of them
-    samples: int = 0  # in an epoch
-    steps: int = 0  # in an epoch
-    start_seconds: float = 0.0  # set-up and first step: worker processes, compiling
-    peak_bytes: int | None = None  # during a few steps; None: nothing counts it
+    base: str  # the rung that this one changes, the last one kept; "" if there is none
+    seconds: tuple[float, ...] = ()  # one per timed epoch; empty if it wasn't measured
+    base_seconds: tuple[float, ...] = ()  # of an epoch of the base after each of these
+    samples: int = 0  # per epoch
+    steps: int = 0  # per epoch
+    start_seconds: float = 0.0  # for set-up and first step: starts workers, compiles
+    peak_bytes: int | None = None  # of memory in the first steps; None if not counted
     correct: int = 0  # right answers on the test images, after all epochs
-    total: int = 0
-    kept: bool = False  # whether the rungs above build on it
-    applies: bool = True
-    message: str = ""  # why it does not apply, or why it failed
-    again: tuple[float, ...] = ()  # its epochs of the direct comparison, to be shown
+    total: int = 0  # test images
+    kept: bool = False  # whether later rungs include this change
+    applies: bool = True  # False if the device or the model rules the rung out
+    message: str = ""  # why the rung does not apply, or why it failed
+    again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
 
     @property
     def measured(self) -> bool:
@@ -155,9 +158,9 @@ class Result:
         return self.correct / self.total
 
     def gain(self, base: "Result | None") -> Speedup | None:
-        """The gain over the base, by epochs timed in turn; None if there are none.
+        """The speedup over the base, by alternating epochs; None if there are none.
 
-        Samples/s are compared, since a rung may leave out the last, smaller batch.
+        It compares samples/s, since a rung may leave out the last, smaller batch.
         """
         if base is None:
             return None
@@ -171,7 +174,7 @@ class Result:
         return not agree((median(base.seconds), median(self.base_seconds)), MOMENTS)
 
     def pays_after(self, base: "Result") -> float | None:
-        """Epochs until the time to start is won back; None if it never is."""
+        """Epochs until the extra time to start is made up for; None if it never is."""
         gain = self.gain(base)
         if gain is None or gain.ratio <= 1:
             return None
@@ -181,7 +184,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Kept:
-    """The changes that the rungs above build on, since they helped on this machine."""
+    """The settings of later rungs: the changes that helped on this machine."""
 
     num_workers: int = 0
     batch_size: int = 64
@@ -213,12 +216,12 @@ def measured(results: Sequence[Result]) -> dict[str, Result]:
 
 
 def kept(results: Sequence[Result]) -> Kept:
-    """The changes of all rungs that were kept."""
+    """The settings with the changes of all rungs that were kept."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
 
 
 def precision(rung: str, results: Sequence[Result]) -> str:
-    """The dtype of a rung, which a kept rung may have set: "float32", "bfloat16"."""
+    """ "bfloat16" if the rung or a kept rung before it switches to it, or "float32"."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
     return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
 
@@ -229,7 +232,10 @@ def base(results: Sequence[Result]) -> str:
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
-    """Whether a rung is kept: it is faster and has learned as much, or is NEEDED."""
+    """Whether later rungs include the change: it helps, or later rungs need it.
+
+    It helps if the rung is faster than its base and about as accurate as the first.
+    """
     earlier = measured(before)
     if result.rung in NEEDED or result.base not in earlier:
         return True
@@ -239,7 +245,7 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
-    """The product of all gains up to a rung: it finds the best, but don't quote it."""
+    """The product of all gains up to a rung: good for ranking rungs, not a figure."""
     earlier = measured(results)
     gain = result.gain(earlier.get(result.base))
     return gain.ratio * multiplied(earlier[result.base], results) if gain else 1.0
@@ -252,17 +258,19 @@ def best(results: Sequence[Result]) -> Result | None:
 
 @dataclass(frozen=True)
 class Roofline:
-    """How fast the machine could train at best, by rates measured on it.
+    """The work of training a model, and this machine's rates for such work.
 
-    The fastest of several readings counts: other programs may have slowed the others.
+    Together they say how fast the machine could train at best. Of several readings of a
+    rate, the fastest counts, since other programs may have slowed the others.
     """
 
     flops_per_image: float  # forward and backward pass
     bytes_per_image: float  # pixels and label, read once
     bytes_per_step: float  # weights, gradients and Adam's moments, read and written
-    flops_per_second: dict[str, tuple[float, ...]]  # dtype: each reading
-    bytes_per_second: tuple[float, ...]  # each reading, read and written
-    state_bytes_per_second: tuple[float, ...]  # in a block as large as the state
+    flops_per_second: dict[str, tuple[float, ...]]  # by dtype, the readings
+    bytes_per_second: tuple[float, ...]  # readings of a large copy, reads plus writes
+    # The same for a copy as large as weights, gradients and moments together.
+    state_bytes_per_second: tuple[float, ...]
 
     def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:
         return images * self.flops_per_image / max(self.flops_per_second[dtype])
@@ -273,7 +281,7 @@ class Roofline:
         return pixels + state
 
     def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
-        """The longer of both times, since they overlap fully in the roofline model.
+        """The longer of the two times: in the roofline model, both overlap fully.
 
         Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
         """
@@ -286,14 +294,15 @@ class Roofline:
 
 @dataclass(frozen=True)
 class Direct:
-    """The textbook loop, the best rung and the limit, in turn after the climb."""
+    """The direct comparison after the climb: textbook loop, best rung and limit."""
 
-    rung: str  # the best
-    seconds: tuple[float, ...] = ()  # one for each of its epochs; none where it failed
-    # Epochs in turn with these; none if the textbook is the best or has failed.
+    rung: str  # the best rung
+    seconds: tuple[float, ...] = ()  # of the best rung's epochs; empty if it failed
+    # Of the textbook loop's epochs, one before each of the best rung's; empty if the
+    # textbook loop is the best rung or was not measured.
     textbook_seconds: tuple[float, ...] = ()
-    limits: tuple[Roofline, ...] = ()  # one after each of its epochs
-    message: str = ""  # why it failed
+    limits: tuple[Roofline, ...] = ()  # one after each of the best rung's epochs
+    message: str = ""  # why the comparison failed
 
 
 @dataclass(frozen=True)
@@ -304,7 +313,7 @@ class Climbed:
     direct: Direct | None  # None where no rung could be measured
     environment: Environment
     date: str
-    counts: tuple[Counts, ...] = ()  # none beside a real accelerator
+    counts: tuple[Counts, ...] = ()  # empty without the simulated accelerator
 
     def __post_init__(self) -> None:
         if self.direct and self.direct.rung not in measured(self.results):
@@ -312,7 +321,7 @@ class Climbed:
 
     @property
     def best(self) -> Result | None:
-        """The best rung, with its epochs of the direct comparison."""
+        """The best rung's Result, with the seconds of the direct comparison."""
         if self.direct is None or not self.direct.seconds:
             return None
         return replace(
@@ -324,7 +333,7 @@ class Climbed:
 
     @property
     def shown(self) -> tuple[Result, ...]:
-        """The results, with epochs of the direct comparison where there are some."""
+        """The results; `again` is set for the rungs of the direct comparison."""
         if self.direct is None:
             return self.results
         again = {TEXTBOOK: self.direct.textbook_seconds}
@@ -333,17 +342,17 @@ class Climbed:
 
     @property
     def speedup(self) -> Speedup | None:
-        """The headline: the best rung over the textbook loop, their epochs in turn."""
+        """The headline: the directly measured speedup over the textbook loop."""
         first = measured(self.results).get(TEXTBOOK)
         return self.best.gain(first) if self.best else None
 
     @property
     def limits(self) -> tuple[Roofline, ...]:
-        """All readings of the limit, from before the climb and from its end."""
+        """The limit as it was measured before the climb, and at its end."""
         return (self.limit, *(self.direct.limits if self.direct else ()))
 
     def rows(self) -> list[Row]:
-        """A row for each rung that was measured; the last is the direct comparison."""
+        """Rows for the measured rungs, the direct comparison, and the counts."""
         by_rung = measured(self.results)
         about = pick(self, "environment date task=climb.task model=climb.model")
         epochs = [("epoch", result, self.limit) for result in by_rung.values()]
@@ -376,7 +385,7 @@ class Climbed:
 
 
 def pairs(wanted: Climb) -> int:
-    """Pairs of epochs in the direct comparison: enough to name a winner."""
+    """The number of pairs of epochs in the direct comparison: enough for a winner."""
     return max(wanted.epochs, FEWEST_REPEATS)
 
 
@@ -410,7 +419,7 @@ def doubt(climbed: Climbed) -> str:
 
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
-    """How much of an epoch is the machine's limit, and which limit that is."""
+    """How many times the machine's limit an epoch takes, and which limit that is."""
     dtype = precision(direct.rung, climbed.results)
     if dtype not in climbed.limit.flops_per_second:
         dtype = "float32"

@@ -1,4 +1,4 @@
-"""Small copies: the same bytes in many pieces, and a number fetched in every step."""
+"""Time small copies: the same bytes in many pieces, and one number in every step."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,7 +26,7 @@ from core.watch import UNWATCHED, Watch
 BYTES = 16 * 2**20
 PIECES = (1, 10, 100, 1_000, 10_000)
 BATCHES, STEPS = 100, 500
-WIDTH, BATCH_SIZE = 64, 64  # small: launching a step takes most of its time
+WIDTH, BATCH_SIZE = 64, 64  # so small that launching a step takes most of its time
 REPEATS = 10
 
 
@@ -61,7 +61,7 @@ def measure(
 
 
 def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
-    """How often the host waits to move batches and to fetch numbers."""
+    """Count how often the host waits for the simulated accelerator, by method."""
     device, waited = torch.device(SIMULATED), []
     pageable = torch.rand(BATCHES, BATCH_SIZE, WIDTH)
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
@@ -79,7 +79,7 @@ def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
-    """The host continues if the batch is pinned and the copy non-blocking."""
+    """Copy each batch; the host waits unless it is pinned and non_blocking."""
     for batch in batches:
         batch.to(device, non_blocking=non_blocking)
 
@@ -91,7 +91,7 @@ def copy_pieces(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
 
 
 def make_step(device: torch.device) -> Callable[[], Tensor]:
-    """A little work on the device with one number as its result, like a loss."""
+    """Return a small step of work on the device; its result is one number."""
     torch.manual_seed(0)
     inputs = torch.rand(BATCH_SIZE, WIDTH, device=device)
     weights = torch.rand(WIDTH, WIDTH, device=device)
@@ -107,7 +107,7 @@ def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
 
 
 def fetch_with_cpu(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """The host waits here too: a copy to the host waits for its data."""
+    """The host waits here too: .cpu() returns when the data has arrived."""
     losses = []
     for _ in range(steps):
         losses.append(step().cpu())

@@ -1,4 +1,4 @@
-"""Small copies against large ones: plain data."""
+"""The results of timing small copies: plain data, without torch."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetch
 @dataclass(frozen=True)
 class Copied:
     pieces: int
-    bytes: int  # in all
+    bytes: int  # total size of all pieces
     seconds: tuple[float, ...]  # one for each repeat
 
 
@@ -28,7 +28,7 @@ class Waited:
 
     way: str
     waits: int
-    times: int  # copies or steps
+    times: int  # number of copies or steps
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class CopiesLab:
     fetched: tuple[Fetched, ...]
     environment: Environment
     date: str
-    waited: tuple[Waited, ...] = ()  # moved, then fetched; none beside a real one
+    waited: tuple[Waited, ...] = ()  # empty without the simulated accelerator
 
     def rows(self) -> list[Row]:
         columns: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))

@@ -76,7 +76,7 @@ def draw(machine: Machine) -> None:
 
 
 def settings(machine: Machine) -> Climb:
-    """Raises ValueError if the settings are impossible."""
+    """Draw the settings; raises ValueError if they are impossible."""
     devices = [device.device for device in machine.devices]
     task = controls.task("ladder_task", dataset.is_here(machine), width=148)
     model = controls.model("ladder_model", width=96)
@@ -99,7 +99,7 @@ def settings(machine: Machine) -> Climb:
 
 
 def results_of(job: Job) -> tuple[Result, ...]:
-    """The results so far, of this climb and of those that it resumed."""
+    """The results so far, of this climb and of the climbs that it resumed."""
     if isinstance(job.value, Climbed):
         return job.value.shown
     return (*job.arguments[1], *reported(job, Result))
@@ -134,7 +134,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
     waits = job is not None and job.status == "queued"
 
     def draw(now: Job) -> None:
-        if waits:  # it has begun: the rungs below would be drawn twice
+        if waits:  # the climb has begun meanwhile: else draw_unclimbed's rungs stay
             st.rerun()
         draw_climb(now, backend)
 
@@ -148,9 +148,9 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
 
 @st.fragment
 def draw_unclimbed(backend: str, model: str) -> None:
-    """The rungs before there is a climb: each may be guessed already."""
+    """Draw the rungs before any climb; the learner can guess their gains already."""
     left, right = st.columns(SIDES)
-    with right:  # first, since it is ready sooner
+    with right:  # drawn first, since it is ready sooner
         rungs_page.draw_chosen(False, (), backend, model)
     with left:
         rungs_page.draw_rows((), (), backend, model)
@@ -178,7 +178,7 @@ def draw_climb(job: Job, backend: str) -> None:
         draw_table(shown, results)
         if job.value is not None:
             draw_caption(job.value)
-            if len(shown) == len(results):  # files would tell the hidden ones
+            if len(shown) == len(results):  # the file holds the unguessed ones too
                 controls.download_rows("ladder", job.value.rows())
 
 
@@ -220,7 +220,7 @@ def progress(job: Job) -> str:
 def draw_waterfall(
     shown: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
-    """The seconds that each rung takes off an epoch, down to the first hidden one."""
+    """Draw the seconds that each rung saves per epoch, up to the first not guessed."""
     measured = climb_result.measured(results)
     if any(result.drifted(measured.get(result.base)) for result in shown):
         st.warning(words("ladder.drifted"), icon=":material/speed:")
@@ -290,7 +290,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
-    """All figures of the rungs `shown`; their gains are over rungs of `results`."""
+    """Draw the figures of the rungs `shown`; `results` also has rungs not shown yet."""
     measured = climb_result.measured(results)
     rows = [
         {

@@ -1,4 +1,4 @@
-"""The loader lab: batch size × workers × pinned memory, without a model.
+"""Time a DataLoader without a model: batch size × workers × pinned memory.
 
 The start of the worker processes is timed separately, since it happens only once.
 """
@@ -31,17 +31,17 @@ from core.words import Words
 
 READINGS = 3
 READINGS_IN_TURN = 5
-READING_SAMPLES = 1024  # at least
+READING_SAMPLES = 1024  # per reading, at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
-ENDLESS = 10**9  # samples
-# Timeout of a batch, by start method; otherwise 60, since workers import torch first.
+ENDLESS = 10**9  # samples in an epoch, more than any measurement takes
+# How long a batch may take, by start method. Others get 60, as workers import torch.
 HANGS_SECONDS = {"fork": 15}
 
 words = Words(__file__)
 
 
-class TimeOver(Exception):  # noqa: N818  # an end, not an error
-    """The budget is spent."""
+class TimeOver(Exception):  # noqa: N818  # ends a measurement, and is no error
+    """The time budget is spent."""
 
 
 def measure(
@@ -51,10 +51,10 @@ def measure(
     budget_seconds: float,
     watch: Watch = UNWATCHED,
 ) -> LoaderLab:
-    """Measure as many cells as fit into the budget, and report each.
+    """Measure the plan's settings until the budget is spent; reports each LoaderCell.
 
-    A cell whose workers fail becomes a sentence. Cells with the textbook's batch size
-    are read again in turn, and only those readings are compared.
+    For a setting whose workers fail, `failures` gets a sentence. Cells with the
+    textbook's batch size are measured again, alternately, so that they can be compared.
     """
     device = devices.resolve_timed(device_name)
     images = textbook_dataset(datasets.load(task).train)
@@ -82,7 +82,7 @@ def measure(
                     watch.report(cells[-1])
             if batch_size == TEXTBOOK_BATCH:
                 chosen = to_compare(cells)
-                with suppress(RuntimeError, OSError):  # no room for all at once
+                with suppress(RuntimeError, OSError):  # too many workers
                     direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
@@ -92,7 +92,7 @@ def measure(
 
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
-    """A sentence: workers need shared memory, and containers have little of it."""
+    """Why loading failed, and that a container may have too little shared memory."""
     reason, several = str(error).partition("\n")[0].rstrip("."), "s" * (workers != 1)
     fields = {"workers": f"{workers} worker{several}", "batch_size": batch_size}
     return words("loader.failed", **fields, reason=reason)
@@ -101,7 +101,7 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 def make_loader(
     images: Any, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
-    """Load random images endlessly, so that no epoch ends in a reading."""
+    """A loader of random images, whose epoch doesn't end during a reading."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
     hangs = HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
     return DataLoader(
@@ -122,7 +122,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting once its workers are running; `check` may raise."""
+    """Time one setting after its workers have started; `check` raises to stop."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
@@ -130,7 +130,7 @@ def measure_cell(
     with batches_of(loader) as feed:  # starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
-        # Batches made ahead arrive immediately: faster than the loader's pace.
+        # Skip the batches made ahead: they arrive faster than workers make them.
         take(feed, AHEAD * workers, device, pinned, check)
         for _ in range(READINGS):
             start = time.perf_counter()
@@ -152,10 +152,10 @@ def in_turn(
     device: torch.device,
     check: Callable[[], None],
 ) -> tuple[LoaderCell, ...]:
-    """Read the cells again, A B A B, with the workers of all of them started."""
+    """Measure the cells again, in turn (A B A B), with all their workers running."""
     seconds: list[list[float]] = [[] for _ in cells]
-    # Batches to skip before a reading: those made ahead, and as many as the workers of
-    # the previous cell are still making.
+    # Batches to skip before a reading: at least those made ahead, and enough for the
+    # previous cell's workers to make their own batches ahead and pause.
     ahead = AHEAD * max((cell.workers for cell in cells), default=0) + 1
     with ExitStack() as stack:
         feeds = []
@@ -175,13 +175,13 @@ def in_turn(
 
 @contextmanager
 def batches_of(loader: DataLoader) -> Iterator[Iterator[Any]]:
-    """The batches of a loader, whose workers end with the block."""
+    """Iterate over a loader's batches; its workers end with the `with` block."""
     feed = iter(loader)
     try:
         yield feed
     finally:
-        # An error keeps its frames, and those would keep the workers from being
-        # garbage collected.
+        # Not left to garbage collection: an error's traceback would keep the iterator,
+        # and so the workers, alive.
         if loader.num_workers:
             feed._shutdown_workers()  # type: ignore[attr-defined]
 

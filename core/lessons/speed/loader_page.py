@@ -1,4 +1,4 @@
-"""The loader lab: samples/s by batch size, workers and pinned memory."""
+"""The speed of a DataLoader by batch size, workers and pinned memory, on Speed."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -176,7 +176,7 @@ def row_name(batch_size: int, pinned: bool) -> str:
 
 
 def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """The speed of a cell; compared with the best cell if both were read in turn."""
+    """The cell's speed in words, compared with the best of `in_turn` if it is there."""
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
     if cell not in in_turn.values():
         return f"{text}."

@@ -1,4 +1,4 @@
-"""How fast a DataLoader hands out batches, with which settings: plain data."""
+"""The speed of a DataLoader with each setting: plain data, without torch."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, apart, paired
 
-BATCH_SIZES = (64, 256, 16, 1024)  # the textbook's first: time may run out early
+BATCH_SIZES = (64, 256, 16, 1024)  # in this order, since time may run out
 TEXTBOOK_BATCH = 64
-FOR_A_GPU = 4  # workers, as the usual advice has it
-MOST_WORKERS = 32  # each is a process
+FOR_A_GPU = 4  # workers per GPU, by the usual advice
+MOST_WORKERS = 32  # at once, since each worker is a process
 PINNING = ("CUDA", "ROCm", "XPU")  # backends that copy faster from pinned memory
 
 
@@ -38,7 +38,7 @@ def loader_plan(machine: Machine) -> LoaderPlan:
 
 
 def per_core(cores: int) -> int:
-    """The number of workers that the advice "one per core" means."""
+    """The number of workers by the advice "one per core", at most MOST_WORKERS."""
     return min(cores, MOST_WORKERS)
 
 
@@ -61,7 +61,7 @@ class LoaderCell:
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
     def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
-        """Speedup over another cell; `in_turn` if their readings took turns."""
+        """Speedup over another cell; `in_turn` says that their readings alternated."""
         cells = other, self
         each = ([second / cell.samples for second in cell.seconds] for cell in cells)
         return (paired if in_turn else apart)(*each)
@@ -71,7 +71,7 @@ class LoaderCell:
 class LoaderLab:
     plan: LoaderPlan
     cells: tuple[LoaderCell, ...]
-    direct: tuple[LoaderCell, ...]  # those of `to_compare`, read again in turn
+    direct: tuple[LoaderCell, ...]  # the cells of `to_compare`, measured alternately
     failures: tuple[str, ...]  # a sentence for each cell that failed
     task: str
     cores: int
@@ -98,13 +98,13 @@ def fastest(cells: Iterable[LoaderCell]) -> LoaderCell:
 
 
 def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
-    """Cells with the textbook's batch size and without pinning, by workers."""
+    """Cells with the textbook's batch size, without pinning, by number of workers."""
     row = (c for c in cells if c.batch_size == TEXTBOOK_BATCH and not c.pinned)
     return {cell.workers: cell for cell in row}
 
 
 def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
-    """Cells of the textbook's batch size, the fastest first, up to MOST_WORKERS."""
+    """The fastest cells of the textbook's batch size, up to MOST_WORKERS together."""
     row, chosen = at_textbook_batch(cells).values(), list[LoaderCell]()
     for cell in sorted(row, key=lambda cell: -cell.samples_per_second):
         if sum(other.workers for other in chosen) + cell.workers <= MOST_WORKERS:
@@ -113,7 +113,7 @@ def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
 
 
 def pinning(cells: Sequence[LoaderCell]) -> list[float]:
-    """Samples/s with pinned memory over those without, for each pair of cells."""
+    """The speedup by pinned memory, for each batch size and number of workers."""
     rates = {((c.batch_size, c.workers), c.pinned): c.samples_per_second for c in cells}
     return [
         rate / rates[setting, False]

@@ -1,7 +1,7 @@
-"""The memory lab: what a training step and an inference keep in memory, and how long.
+"""Measure peak memory and time of several ways to run a training step, and inference.
 
 The model is a deep MLP without batch norm: its activations take more memory than its
-weights, and a batch in parts has the gradients of the whole.
+weights, and a batch split into parts has the same gradients as the whole batch.
 """
 
 import gc
@@ -35,13 +35,13 @@ from core.sim import simulation
 from core.watch import UNWATCHED, Watch
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
-PARTS = 4  # how many make up an accumulated batch
+PARTS = 4  # into which a batch is split for gradient accumulation
 REPEATS = 5
 INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
-# Width and batch size: a fifth of a second a step on one CPU core.
+# Width and batch size. On one CPU core, a step takes a fifth of a second.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
-CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes
-SMALLEST_BATCH = 256  # fits on all of them
+CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes of simulated memory
+SMALLEST_BATCH = 256  # fits on every card
 
 
 def measure(
@@ -50,7 +50,7 @@ def measure(
     size: tuple[int, int] | None = None,
     repeats: int = REPEATS,
 ) -> MemoryLab:
-    """Measure and report the peak memory of every way, then time them in turn."""
+    """Measure and report each way's peak memory, then time the ways alternately."""
     device = devices.resolve_timed(device_name)
     if size is None:
         size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
@@ -68,12 +68,12 @@ def measure(
         ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
         for mode in MODES
     }
-    firsts: dict[str, list[Tensor]] = {}  # results of the first way of each kind
+    firsts: dict[str, list[Tensor]] = {}  # by kind, the result of its first way
     peaks = []
     for (kind, name), work in works.items():
         output = work()  # the first call sets things up and is not measured
         result = gradients(model) if kind == "training" else [output.detach().clone()]
-        del output  # it keeps activations
+        del output  # it keeps the activations alive
         model.zero_grad()
         peak = peak_memory.peak_bytes(work, device)
         model.zero_grad()
@@ -100,16 +100,16 @@ def measure(
 
 
 def build(width: int) -> nn.Sequential:
-    """SEGMENTS segments of LAYERS_A_SEGMENT linear layers, ReLU between all of them."""
+    """SEGMENTS segments of LAYERS_A_SEGMENT linear layers, with ReLU between layers."""
     hidden = SEGMENTS * LAYERS_A_SEGMENT - 1
     widths = [INPUTS, *[width] * hidden, CLASSES]
     layers: list[nn.Module] = []
     for size in pairwise(widths):
         linear = nn.Linear(*size)
-        # By default the gradients of so deep a model would all but vanish.
+        # With PyTorch's own initialization, the gradients of so many layers vanish.
         nn.init.kaiming_normal_(linear.weight, nonlinearity="relu")
         layers += [linear, nn.ReLU()]
-    layers.pop()  # the outputs are not cut off at 0
+    layers.pop()  # no ReLU after the last layer, since outputs may be negative
     stride = 2 * LAYERS_A_SEGMENT
     starts = range(0, len(layers), stride)
     return nn.Sequential(*(nn.Sequential(*layers[at : at + stride]) for at in starts))
@@ -169,15 +169,15 @@ def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
 
 
 class CardStep(NamedTuple):
-    """Bytes of the device's memory that a training step has taken."""
+    """Bytes of the simulated card that a training step has taken."""
 
-    peak: int
-    activations: int  # and gradients, at the peak
+    peak: int  # at the step's peak, with model and optimizer
+    activations: int  # the step's own share of the peak: activations and gradients
     message: str  # the error of the operation that ran out of memory, or ""
 
 
 def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
-    """Double the batch until a step of training has no room on any card."""
+    """Find the largest batches that fit on each card, by doubling the batch."""
     steps: dict[str, dict[int, CardStep]] = {STEP: {}, CHECKPOINTED: {}}
     for way, made in steps.items():
         batch_size = SMALLEST_BATCH
@@ -189,7 +189,7 @@ def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
 
 
 def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
-    """The largest batches that fit on a card, and the error of a batch that doesn't."""
+    """The largest batch of each way on a card, and the error of a larger one."""
     fits = {
         way: max(size for size, step in made.items() if step.peak <= card)
         for way, made in steps.items()
@@ -202,8 +202,8 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """Run a training step, on a model that has already made a step."""
-    gc.collect()  # the traceback of a step that failed may hold tensors
+    """Run a training step of a model that has made one, so Adam has its state."""
+    gc.collect()  # the traceback of a failed step may still hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated
     model = build(CPU_SIZE[0]).to(SIMULATED)

@@ -1,4 +1,4 @@
-"""The memory lab: time against peak memory for ways to train and to infer."""
+"""Time against peak memory for ways to train and to infer, on the Speed page."""
 
 from statistics import median
 
@@ -22,13 +22,13 @@ from core.ui.lab import Finding, Guess, Lab
 
 WAYS = 6
 GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
-COMPARED = {  # each way with the plain one
+COMPARED = {  # each way, and the plain way to compare it with
     CHECKPOINTED: STEP,
     ACCUMULATED: STEP,
     "no_grad": "gradients",
     "inference_mode": "gradients",
 }
-BELOW = (ACCUMULATED, "inference_mode")  # names under their point, not over it
+BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 
 class Memory(Lab):

@@ -1,4 +1,4 @@
-"""What ways to train and to infer cost in memory and time: plain data."""
+"""Memory and time of several ways to train and to infer: plain data, without torch."""
 
 from dataclasses import dataclass, field
 
@@ -22,19 +22,19 @@ class MemoryCost:
     name: str
     seconds: tuple[float, ...]  # one for each repeat
     peak_bytes: int | None  # None where the device does not count it
-    difference: float  # greatest, of gradients or outputs, from the first of its kind
-    greatest: float  # gradient or output, to compare the difference with
+    difference: float  # greatest, to the gradients or outputs of the kind's first way
+    greatest: float  # the largest gradient or output, to judge the difference by
 
 
 @dataclass(frozen=True)
 class Card:
-    """A step of training on a simulated accelerator with little memory."""
+    """The batches that fit on a simulated accelerator with little memory."""
 
     bytes: int  # the card's memory
-    fits: dict[str, int]  # way: the largest batch, of powers of two
-    message: str  # error of the plain step at the checkpointed step's batch size
-    # way: bytes of a step at its peak, with the largest batch of the plain way,
-    # beyond what is there before: activations, and some gradients
+    fits: dict[str, int]  # by way: the largest power of two that fits as batch size
+    message: str  # the plain way's error with the largest checkpointed batch
+    # By way: a step's own bytes at its peak, with the plain way's largest batch. These
+    # are activations and some gradients.
     activations: dict[str, int] = field(default_factory=dict)
 
 
@@ -42,12 +42,12 @@ class Card:
 class MemoryLab:
     costs: tuple[MemoryCost, ...]
     batch_size: int
-    parts: int  # how many make up an accumulated batch
+    parts: int  # into which a batch is split for gradient accumulation
     width: int
     layers: int
     environment: Environment
     date: str
-    cards: tuple[Card, ...] = ()  # none where the accelerator is real
+    cards: tuple[Card, ...] = ()  # empty without the simulated accelerator
 
     def rows(self) -> list[Row]:
         columns = (

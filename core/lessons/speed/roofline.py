@@ -1,7 +1,8 @@
-"""The limit of this machine: how fast a model could train at best, measured here.
+"""The limit of this machine: the rates that bound how fast a model can train.
 
-Arithmetic: the operations of the model over the rate of a large matrix product. Memory:
-the bytes that must move over the bandwidth of a plain copy. Both rates are measured.
+Arithmetic takes at least the model's operations, divided by the rate of a large matrix
+product. Memory takes at least the bytes that must move, divided by the bandwidth of a
+plain copy. Both rates are measured here.
 """
 
 from contextlib import suppress
@@ -15,12 +16,13 @@ from core.data import datasets
 from core.lessons.speed.climb_result import Roofline
 from core.measure import timing
 
-SIZES = {"cpu": 1024}  # rows of the square matrices; on accelerators DEVICE_SIZE
+SIZES = {"cpu": 1024}  # rows of the square matrices; other devices have DEVICE_SIZE
 DEVICE_SIZE = 8192
-BLOCK = 256 * 2**20  # bytes of a copy that no cache holds
+BLOCK = 256 * 2**20  # bytes of a copy that is too large for any cache
 REPEATS = 7
-# Read: the weights in the forward and the backward pass; by Adam weights, gradients and
-# two moments. Written: gradients; by Adam weights and two moments.
+# Reads and writes per weight in a step. The forward and the backward pass each read the
+# weights (2), and the backward pass writes the gradients (1). Adam reads weights,
+# gradients and two moments (4), and writes weights and moments (3).
 STATE_ACCESSES = 10
 
 
@@ -41,9 +43,9 @@ def measure(
 
 
 def flops_per_image(model: str) -> float:
-    """Floating-point operations of a forward and a backward pass, counted by torch."""
+    """Operations of a forward and a backward pass, as torch counts them."""
     batch = 8
-    built: nn.Module = models.build(model).to("meta")  # shapes are enough
+    built: nn.Module = models.build(model).to("meta")  # the count needs only shapes
     images = torch.empty(batch, 1, 28, 28, device="meta")
     with FlopCounterMode(display=False) as counter:
         built(images).sum().backward()
@@ -53,9 +55,9 @@ def flops_per_image(model: str) -> float:
 def matmul_rates(
     device: torch.device, repeats: int = REPEATS
 ) -> dict[str, tuple[float, ...]]:
-    """Rates of float32, and of bfloat16 where the device can multiply it."""
+    """Operations per second: float32, and bfloat16 if the device can multiply it."""
     rates = {"float32": matmul_rate(torch.float32, device, repeats)}
-    with suppress(RuntimeError, TypeError):  # not every accelerator can
+    with suppress(RuntimeError, TypeError):  # not every accelerator has bfloat16
         rates["bfloat16"] = matmul_rate(torch.bfloat16, device, repeats)
     return rates
 
@@ -74,9 +76,9 @@ def matmul_rate(
 def bandwidth(
     block: int, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of bytes a second, read and written, in copies of `block` bytes.
+    """Readings of bytes per second, reads plus writes, in copies of `block` bytes.
 
-    A block that fits into a cache is copied many times in each reading.
+    A small block is copied many times in each reading.
     """
     source = torch.ones(block, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)

@@ -1,12 +1,13 @@
-"""The ladder: from the textbook's loop to the limit of the machine, rung by rung.
+"""The ladder: training loops from the textbook's to the fastest, each called a rung.
 
-Each function is a rung and differs from the one before by one small change. Each is
-whole, to be read and copied. It sets training up and returns an epoch, which yields the
-loss of each step. `kept` holds the changes that helped on this machine.
+Each function is a rung: a complete loop, to be read and copied, that makes one small
+change to an earlier rung. It sets up training and returns a function that runs an epoch
+and yields the loss of each step. `kept` holds the changes that helped on this machine.
 
-The figures were measured by climb on 2 cores of an AMD EPYC, one CPU thread, torch
-2.15.0: for the ANN the median of n = 3 pairs of epochs on all of Fashion-MNIST, with
-their spread; for the CNN n = 1, on 15,000 images.
+The docstrings say how many times as fast an epoch of the ANN became, with the spread,
+and then of the CNN. `climb` measured this on 2 cores of an AMD EPYC, with one CPU
+thread and torch 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of
+Fashion-MNIST, for the CNN n = 1, on 15,000 images.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,14 +24,14 @@ from core.data.datasets import Split
 from core.devices import half_dtype
 from core.lessons.speed.climb_result import Kept
 
-Losses = Iterator[float | Tensor]  # one for each step
+Losses = Iterator[float | Tensor]  # a loss for each step
 Epoch = Callable[[], Losses]
 Weights = dict[str, Tensor]
 Device = torch.device
 
 
 def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """The loop of every tutorial: the ladder begins here, with 3.8 s an epoch."""
+    """The loop of every tutorial. The ladder begins with it, at 3.8 s an epoch."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -53,7 +54,7 @@ def textbook(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoc
 
 
 def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.04 times as fast (1.03 to 1.08): training uses one of two cores. CNN: 1.06."""
+    """Load batches in two processes: 1.04 times as fast (1.03 to 1.08). CNN: 1.06."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -78,7 +79,7 @@ def two_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> E
 
 
 def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.09 times as fast (1.03 to 1.12) as without workers. CNN: 1.08."""
+    """Four processes: 1.09 times as fast as without any (1.03 to 1.12). CNN: 1.08."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -103,9 +104,9 @@ def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Pinned host memory: a copy to the device doesn't make the CPU wait.
+    """Copy from pinned memory: the CPU doesn't wait for a copy to the device.
 
-    No figure yet, since that takes an accelerator with memory of its own.
+    Not measured yet, since that takes an accelerator with memory of its own.
     """
     loader = DataLoader(
         textbook_dataset(split),
@@ -132,7 +133,10 @@ def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
 
 
 def decoded_once(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """3.99 times as fast (3.94 to 4.05): the loader was the bottleneck. CNN: 1.15."""
+    """Slice decoded images: 3.99 times as fast (3.94 to 4.05). CNN: 1.15.
+
+    The loader was the bottleneck.
+    """
     images, labels = split.images, split.labels
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -152,7 +156,7 @@ def decoded_once(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def on_the_device(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Not measured yet: on a CPU it changes nothing."""
+    """Keep all images on the device. Not measured yet: on a CPU it changes nothing."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -172,7 +176,7 @@ def on_the_device(split: Split, model: nn.Module, device: Device, kept: Kept) ->
 
 
 def no_waiting(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.00 times as fast (1.00 to 1.01): on a CPU there is nothing to wait for."""
+    """Don't call .item(): 1.00 times as fast (1.00 to 1.01), as a CPU has no queue."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -192,7 +196,10 @@ def no_waiting(split: Split, model: nn.Module, device: Device, kept: Kept) -> Ep
 
 
 def fused(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.27 times as fast (1.26 to 1.28). CNN: 1.01, since arithmetic takes longer."""
+    """Use fused Adam: 1.27 times as fast (1.26 to 1.28).
+
+    CNN: 1.01, since its arithmetic takes longer than Adam.
+    """
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3, fused=True)
@@ -212,7 +219,7 @@ def fused(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
 
 
 def larger_batch(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.69 times as fast (1.66 to 1.71). CNN: 1.05, and 4 times the memory."""
+    """Larger batches: 1.69 times as fast (1.66 to 1.71). CNN: 1.05, 4× the memory."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=2e-3, fused=True)
@@ -232,7 +239,10 @@ def larger_batch(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def half_precision(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.23 times as fast (1.22 to 1.24), on a CPU with AVX512-BF16. CNN: 1.14."""
+    """Use 16-bit autocast: 1.23 times as fast (1.22 to 1.24). CNN: 1.14.
+
+    The CPU has AVX512-BF16.
+    """
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=kept.learning_rate, fused=True)
@@ -256,7 +266,7 @@ def half_precision(split: Split, model: nn.Module, device: Device, kept: Kept) -
 
 
 def channels_last(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """CNN: 1.72 times as fast, in bfloat16."""
+    """Store a pixel's channels together. CNN: 1.72 times as fast, in bfloat16."""
     model = model.to(memory_format=torch.channels_last)
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
@@ -281,7 +291,7 @@ def channels_last(split: Split, model: nn.Module, device: Device, kept: Kept) ->
 
 
 def compiled(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.05 times as fast (1.03 to 1.06), after 14 s of compiling. CNN: 0.91."""
+    """Compile the model for 14 s: 1.05 times as fast (1.03 to 1.06). CNN: 0.91."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
     compiled_model = torch.compile(model)
@@ -309,7 +319,10 @@ def compiled(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoc
 
 
 def whole_step(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """1.35 times as fast (1.34 to 1.35) as half_precision, after 5 s of compiling."""
+    """Compile the whole step: 1.35 times as fast as half_precision (1.34 to 1.35).
+
+    Compiling takes 5 s.
+    """
     images, labels = split.images.to(device), split.labels.to(device)
     whole = len(labels) // kept.batch_size * kept.batch_size
     criterion = nn.CrossEntropyLoss()
@@ -355,19 +368,20 @@ def whole_step(split: Split, model: nn.Module, device: Device, kept: Kept) -> Ep
 
 
 def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Not measured yet: it needs CUDA."""
+    """Replay the step as a CUDA graph. Not measured yet, since that needs CUDA."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
     forward = torch.compile(model) if kept.compiled else model
     images, labels = split.images.to(device), split.labels.to(device)
     whole = len(labels) // kept.batch_size * kept.batch_size
     criterion = nn.CrossEntropyLoss()
-    # A graph can't ask the CPU: the optimizer counts its steps on the device.
+    # capturable: the optimizer counts its steps on the device, since the CPU
+    # takes no part in a replay.
     optimizer = Adam(
         model.parameters(), lr=kept.learning_rate, fused=True, capturable=True
     )
     batch = torch.arange(kept.batch_size, device=device)  # the graph's input
-    # A GradScaler would have to ask whether to skip a step, so float16 won't work.
+    # No float16: its GradScaler decides on the CPU whether to skip a step.
     half = kept.half and half_dtype(device) == torch.bfloat16
 
     def step() -> Tensor:
@@ -380,7 +394,7 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
         optimizer.step()
         return loss.detach()
 
-    # First, run steps on another stream: their setup must not be recorded.
+    # First, run steps on another stream, so that the graph doesn't record setup.
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(beside):

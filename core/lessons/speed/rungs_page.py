@@ -1,7 +1,7 @@
 """The rungs of the ladder on the Speed page: a row for each, and one of them in full.
 
-A row has the learner's guess or, once there are figures too, a bar. Beside the rows
-are the chosen rung's code and results.
+A row shows buttons for the learner's guess, or the rung's bar after the guess and the
+measurement. Beside the rows are the chosen rung's code and results.
 """
 
 import math
@@ -32,18 +32,18 @@ from core.ui.source import body, changes
 from core.words import Words
 
 SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
-COMPILED = ("compiled", "whole_step")  # they take a while before their first step
+COMPILED = ("compiled", "whole_step")  # rungs that compile before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
 SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "Over 2×"), strict=True))
-# What kept values leave behind in the code, and what replaces these leftovers.
+# Code that is redundant once values stand in place of `kept`, and its replacement.
 LEFT_OVER = (
     (r"^if False:\n +.*\n", ""),
     (r"^if True:\n +", ""),
     (r", enabled=(?:True|False)\b(?! and)", ""),
     (r"True and ", ""),
 )
-WIDTH, HEIGHT = 330, 40  # pixels of a bar; rows touch, so that a limit is one line
-ROOM = 128  # pixels for the figures after all bars: no line runs through them
+WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so their limits form a line
+ROOM = 128  # pixels at the right end of a row, kept free for its figures
 
 words = Words(__file__)
 
@@ -54,7 +54,7 @@ words = Words(__file__)
 def draw_rows(
     results: Sequence[Result], limits: Sequence[Roofline], backend: str, model: str
 ) -> None:
-    """All rungs, the textbook first: a click on a title shows that rung in full."""
+    """Draw a row for each rung; a click on a rung's title shows the rung in full."""
     measured = {result.rung: result for result in results}
     shown = {
         name: bar
@@ -116,7 +116,7 @@ def ask(rung: Rung) -> None:
 
 
 def in_short(answer: str) -> str:
-    """An answer in the words of its button, if it has one, for use in a sentence."""
+    """A guess in the short words of its button, in lower case for use in a sentence."""
     return guess.within(SHORT.get(answer, answer))
 
 
@@ -126,7 +126,7 @@ def guessed(rung: str) -> str | None:
 
 
 def is_revealed(result: Result) -> bool:
-    """Whether the figures may be seen: the learner has guessed, or need not guess."""
+    """Whether to show the figures: the learner has guessed, or doesn't have to."""
     return (
         not result.measured
         or result.rung == TEXTBOOK
@@ -148,10 +148,10 @@ def choose(rung: str) -> None:
 
 @dataclass(frozen=True)
 class Bar:
-    """A rung's samples/s, and the limit for its precision."""
+    """A rung's samples/s, and the machine's limit for the rung's dtype."""
 
     result: Result
-    limit: float | None  # None: it was not measured
+    limit: float | None  # samples/s; None if the limit was not measured
 
     @property
     def least(self) -> float:
@@ -169,7 +169,7 @@ class Bar:
 
 
 def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar]:
-    """Bars of the measured rungs; the fastest reading of a limit counts."""
+    """The bar of each measured rung, by name, with the fastest reading of its limit."""
     by_rung = {}
     for name, result in climb_result.measured(results).items():
         dtype = climb_result.precision(name, results)
@@ -189,7 +189,7 @@ def end(bars: Sequence[Bar]) -> float:
 
 
 def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
-    """SVG: filled if the rung was kept, hollow if it was dropped."""
+    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped."""
     hue, middle = colors.of(backend), HEIGHT / 2
 
     def x(speed: float) -> float:
@@ -247,12 +247,15 @@ def draw_chosen(
 def draw_code(
     rung: Rung, results: Sequence[Result], number: int, absent: Collection[str]
 ) -> None:
-    """The rung's change to the kept loop; `absent` are rungs that can't be measured."""
+    """Draw the rung's change to the loop of the last kept rung, and the whole loop.
+
+    `absent` are the rungs that can't be measured here.
+    """
     code = body(f"core.lessons.speed.rungs:{rung.name}")
     if number == 0:
         st.code(code, wrap_lines=True)
         return
-    # Before a climb: all rungs that can be measured or that later ones need.
+    # Before a climb, assume that every rung will be kept that can be measured here.
     kept = {result.rung: result.kept for result in results}
     earlier = [
         other.name
@@ -263,7 +266,7 @@ def draw_code(
     with changed:
         values = reduce(Kept.with_change, earlier, Kept())
         before = written_in(body(f"core.lessons.speed.rungs:{earlier[-1]}"), values)
-        # Shown as Python, since Streamlit's colors for differences are too faint.
+        # Colored as Python, since Streamlit's colors for a diff are too faint.
         st.code(changes(before, written_in(code, values)), wrap_lines=True)
     with whole:
         st.code(code, wrap_lines=True)
@@ -272,14 +275,14 @@ def draw_code(
 
 
 def written_in(code: str, kept: Kept) -> str:
-    """The code with the kept values in place of their names.
+    """The code with a value in place of each `kept.name`.
 
-    So the difference between two rungs shows only the change of one rung.
+    This way, the difference between two rungs shows only the change of one rung.
     """
 
     def value(match: re.Match) -> str:
         value = getattr(kept, match[1])
-        if isinstance(value, float):  # 2e-3, as the rungs have it
+        if isinstance(value, float):  # write 2e-3, as the rungs' code does
             return f"{value:.0e}".replace("e-0", "e-")
         return repr(value > 0 if match[2] else value)
 
@@ -298,7 +301,7 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         text = gain.sentence(*names, "pairs of epochs")
         right = climb_result.answers(gain)
         guess.judge(text, guessed(result.rung), right, in_short)
-    for pair in (  # there is no room for four
+    for pair in (  # two rows, since a row has no room for four
         {
             "Epoch": format.precise(result.epoch_seconds),
             "Samples/s": f"{result.samples_per_second:,.0f}",

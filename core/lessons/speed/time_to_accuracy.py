@@ -1,4 +1,4 @@
-"""How soon a model is accurate: the textbook's loop, then one change after another."""
+"""Measure how soon a CNN is accurate, while one change after another is added."""
 
 import time
 from collections import deque
@@ -21,7 +21,8 @@ from core.watch import UNWATCHED, Watch
 SEED = 0
 WHOLE = recipe.CNN
 PLAIN = replace(WHOLE, half=False, label_smoothing=0.0, whiten=False, mirror=False)
-# Two ways that differ in the test alone share a training.
+# The trainings, each with the ways to test it. Two ways that differ only in the test
+# share one training.
 TRAININGS: tuple[dict[str, Recipe], ...] = (
     {"textbook": PLAIN},
     {"schedule": PLAIN},
@@ -34,7 +35,7 @@ TRAININGS: tuple[dict[str, Recipe], ...] = (
 def measure(
     task: str, device_name: str, epochs: int, watch: Watch = UNWATCHED
 ) -> TimeToAccuracy:
-    """Train in each way for `epochs` epochs; reports each Tested."""
+    """Run all TRAININGS for `epochs` epochs; reports each Tested."""
     device, data = devices.resolve_timed(device_name), datasets.load(task)
     tests = []
     few = data.train.first(WHOLE.batch_size)
@@ -58,7 +59,7 @@ def tested(
     seed: int,
     watch: Watch,
 ) -> Iterator[Tested]:
-    """Train once; test each way after each epoch, with the clock stopped."""
+    """Train once and test each way after each epoch; earlier tests don't count."""
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)
     images, labels, test = data.train.images, data.train.labels, data.test

@@ -24,7 +24,7 @@ from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
 LEGEND: dict[str, Any] = {"columns": 2, **charts.LINES}
-HEIGHT = charts.TALL + 70  # pixels: three rows of names stand above the curves
+HEIGHT = charts.TALL + 70  # pixels; the 70 are for the three rows of the legend
 
 
 class SecondsToAccuracy(Lab):
@@ -47,12 +47,13 @@ class SecondsToAccuracy(Lab):
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        """Counted by the last way, since a training may be left out."""
+        """The share done follows from the latest way, since some may be left out."""
         tests, epochs = reported(job, Tested), job.arguments[2]
         text, ways = f"Training: {format.counted(len(tests), 'test')} so far", len(WAYS)
         if not tests:
             return text, 0.0
-        place = min(WAYS.index(tests[-1].way), ways - 2)  # the last two share one
+        # The last two ways share a training.
+        place = min(WAYS.index(tests[-1].way), ways - 2)
         return text, (place + tests[-1].epoch / epochs) / (ways - 1)
 
     def gather(self, job: Job) -> TimeToAccuracy | None:

@@ -1,4 +1,4 @@
-"""How soon a CNN is accurate, with one change after the other: plain data."""
+"""How soon a CNN is accurate with each change: plain data, without torch."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from core.measure.rows import Row, pick, row
 
 TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
 EPOCHS = (3, 6, 10)  # a visitor chooses one; the second is the default
-LIMITS = (15, 30, 60)  # seconds between the guesses
-# Each has the changes of those before it.
+LIMITS = (15, 30, 60)  # seconds that separate the answers to the question
+# Each way adds one change to the changes of the way before.
 WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
 
 
@@ -16,8 +16,8 @@ WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
 class Tested:
     way: str  # one of WAYS
     epoch: int
-    seconds: float  # for training and this test, without the tests before
-    accuracy: float  # share of the test images that are right
+    seconds: float  # of training so far and of this test, without earlier tests
+    accuracy: float  # share of the test images that the model gets right
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TimeToAccuracy:
         return list(dict.fromkeys(test.way for test in self.tests))
 
     def figures(self, way: str) -> tuple[float, float | None, float]:
-        """Seconds an epoch; seconds to TARGET if reached; the best accuracy."""
+        """Seconds per epoch, seconds until TARGET or None, and the best accuracy."""
         tests = [test for test in self.tests if test.way == way]
         there = (test.seconds for test in tests if test.accuracy >= TARGET)
         best = max(test.accuracy for test in tests)

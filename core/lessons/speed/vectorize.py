@@ -1,7 +1,7 @@
-"""Vectorize: the same distances as a Python loop, with NumPy, and with torch.
+"""Time the same distances, computed by a Python loop, with NumPy, and with torch.
 
 Each way gets its points as lists, arrays or tensors on its device, and leaves the
-distances there: converting and copying are not timed.
+distances there, so converting and copying are not timed.
 """
 
 import math
@@ -26,7 +26,7 @@ from core.measure import timing
 from core.measure.environment import Environment, now
 from core.watch import UNWATCHED, Watch
 
-MEANS = 10  # one for each class
+MEANS = 10  # points to measure distances to, as if each were the mean of a class
 REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # by number of points
 CPU = torch.device("cpu")
 
@@ -73,7 +73,7 @@ def measure(
         for _ in range(times):
             for way, (work, where) in works.items():
                 watch.check()
-                # Another way ran before: warm up with one call that doesn't count.
+                # timing.measure first makes a warm-up call, which is not counted.
                 seconds[way] += timing.measure(work, where, repeats=1).seconds
         for way, (work, where) in works.items():
             difference = float((torch.as_tensor(work()).cpu() - expected).abs().max())
@@ -87,7 +87,7 @@ def measure(
 
 
 def ways(points: Tensor, means: Tensor, device: torch.device) -> Ways:
-    """Each way's work and device, by the name of the way."""
+    """For each way, a function that computes the distances, and the way's device."""
     lists = points.tolist(), means.tolist()
     arrays = points.numpy(), means.numpy()
     there = points.to(device), means.to(device)

@@ -1,4 +1,4 @@
-"""The same distances, computed in several ways: plain data."""
+"""The times of computing the same distances in several ways: plain data."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -15,13 +15,13 @@ class Vectorized:
     way: str
     points: int
     seconds: tuple[float, ...]  # one for each repeat
-    difference: float  # greatest, from what the Python loop found
+    difference: float  # the greatest, from the Python loop's distances
     device: str
 
 
 @dataclass(frozen=True)
 class NumpyEnvironment(Environment):
-    numpy: str  # its version
+    numpy: str  # NumPy's version
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class VectorizeLab:
         return environment.numpy
 
     def at(self, points: int) -> dict[str, float]:
-        """Median seconds of each way."""
+        """Median seconds of each way, for this number of points."""
         return {t.way: median(t.seconds) for t in self.found if t.points == points}
 
     def speedup(self, points: int, way: str, other: str) -> Speedup:
