@@ -8,9 +8,9 @@ from core.lessons.device.device_result import HIDING, Diagnosis, Facts, VisibleD
 from core.lessons.device.diagnosis import diagnose, words
 
 MOST_CHARACTERS = 100_000
-MOST_OF_A_LINE = 400  # characters; searching takes their square
-# The first driver of each major version of CUDA: NVIDIA's CUDA Toolkit release notes,
-# "CUDA Minor Version Compatibility".
+MOST_OF_A_LINE = 400  # characters; the time to search a line grows with their square
+# The first NVIDIA driver for each major version of CUDA, by the CUDA Toolkit's release
+# notes, "CUDA Minor Version Compatibility".
 DRIVERS = ((580, "13"), (525, "12"), (450, "11"), (1, "10"))
 NOTHING = ("N/A", "None", "Could not collect")
 BUS = re.compile(r"(?im)^.*\b(?:vga|3d|display)\b.*controller.*$")
@@ -22,10 +22,10 @@ Wheels = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
-    """Diagnose a machine from the output of collect_env and the page's other lines.
+    """Diagnose a machine from what collect_env and the page's other commands print.
 
-    `releases` are PyTorch's wheels, as the newest torch at hand lists them. Raises
-    ExplainedError if the text isn't from collect_env, or tells too little of a Mac.
+    `releases` are PyTorch's wheels, as this machine's torch lists them. Raises
+    ExplainedError if the text isn't from collect_env, or says too little about a Mac.
     """
     lines = text[:MOST_CHARACTERS].replace("\r", "").split("\n")
     text = "\n".join(line[:MOST_OF_A_LINE] for line in lines)
@@ -55,7 +55,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
     driver = values.get("Nvidia driver version", "")
     major = int(re.match(r"\d*", driver)[0] or 0)  # type: ignore[index]
     by_driver = next((cuda for first, cuda in DRIVERS if major >= first), "")
-    shown = re.search(r"CUDA Version: *([\d.]+)", text)  # by nvidia-smi
+    shown = re.search(r"CUDA Version: *([\d.]+)", text)  # as nvidia-smi prints it
     bus = "\n".join(BUS.findall(text))
     error = ERROR.search(text)
     facts = Facts(
@@ -76,7 +76,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         wsl="microsoft" in platform.lower(),
         rosetta=rosetta,
         macos=re.sub(r"[^\d.]", "", system.partition("(")[0]) if is_mac else "",
-        # The report doesn't tell whether an AMD driver's files exist: assume so.
+        # The report doesn't say whether an AMD driver's device files exist: assume so.
         kfd=True,
         kfd_readable=True,
         render_node=True,

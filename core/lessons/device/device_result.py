@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-# Variables that hide GPUs from a build: NVIDIA's CUDA programming guide, AMD's "GPU
-# isolation techniques", Intel's Level Zero specification.
+# Environment variables that hide GPUs from a build of torch. Sources: NVIDIA's CUDA
+# programming guide, AMD's "GPU isolation techniques", Intel's Level Zero specification.
 HIDING = {
     "CUDA": ("CUDA_VISIBLE_DEVICES",),
     "ROCm": (
@@ -21,8 +21,8 @@ VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "XPU": "Intel", "MPS": "Apple"}
 @dataclass(frozen=True)
 class VisibleDevice:
     name: str
-    architecture: str = ""  # "sm_90", "gfx1100"; "" where there is no such name
-    complaint: str = ""  # torch's error when asked to compute on it; "" if it did
+    architecture: str = ""  # "sm_90", "gfx1100"; "" if it is neither NVIDIA's nor AMD's
+    complaint: str = ""  # torch's error in a computation on the device; "" if it worked
 
 
 @dataclass(frozen=True)
@@ -31,28 +31,29 @@ class Facts:
 
     system: str = "Linux"  # as platform.system: "Linux", "Darwin", "Windows"
     machine: str = "x86_64"  # as platform.machine
-    torch: str = ""  # version
-    cuda: str = ""  # version that torch was built with
-    hip: str = ""  # likewise, for ROCm
-    xpu: str = ""  # likewise, of Intel's toolkit
-    mps: bool = False  # whether torch was built with it
-    architectures: tuple[str, ...] = ()  # supported by the GPU code of this build
-    releases: tuple[tuple[str, tuple[str, ...]], ...] = ()  # wheels: CUDA, its codes
-    accelerator: str = ""  # type of the device that torch says it can use
+    torch: str = ""  # torch's version
+    cuda: str = ""  # the CUDA version that torch was built with
+    hip: str = ""  # the HIP version that torch was built with, for ROCm
+    xpu: str = ""  # the version of Intel's toolkit that torch was built with
+    mps: bool = False  # whether torch was built with MPS
+    architectures: tuple[str, ...] = ()  # for which this build of torch has GPU code
+    # PyTorch's wheels: the CUDA version, and the architectures that the wheel runs on.
+    releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    accelerator: str = ""  # type of the device that torch says it can use: "cuda"
     seen: tuple[VisibleDevice, ...] = ()  # the devices of that type
-    complaint: str = ""  # torch's error for an accelerator that it can't use
-    vendors: tuple[str, ...] = ()  # GPU makers on the bus: "NVIDIA", "AMD", "Intel"
-    nvidia_gpus: tuple[str, ...] = ()  # names that the NVIDIA driver lists
-    nvidia_driver: str = ""  # version
+    complaint: str = ""  # torch's error if it was built for an accelerator it can't use
+    vendors: tuple[str, ...] = ()  # makers of the machine's GPUs: "NVIDIA", "AMD", ...
+    nvidia_gpus: tuple[str, ...] = ()  # names of the GPUs that the NVIDIA driver lists
+    nvidia_driver: str = ""  # the driver's version
     driver_cuda: str = ""  # newest CUDA version that this driver runs
-    kfd: bool = False  # /dev/kfd, by which ROCm talks to the driver
-    kfd_readable: bool = False  # by the user that runs torch
-    render_node: bool = False  # /dev/dri/renderD*, by which Intel and AMD are reached
+    kfd: bool = False  # whether /dev/kfd exists, by which ROCm talks to the driver
+    kfd_readable: bool = False  # whether the user that runs torch may use /dev/kfd
+    render_node: bool = False  # whether /dev/dri/renderD* exists, for Intel and AMD
     container: bool = False
     wsl: bool = False
-    rosetta: bool = False  # an x86 Python, translated, on a Mac with Apple silicon
-    macos: str = ""  # version
-    variables: tuple[tuple[str, str], ...] = ()  # those of HIDING that are set
+    rosetta: bool = False  # whether Python is an x86 program on Apple silicon
+    macos: str = ""  # the version of macOS
+    variables: tuple[tuple[str, str], ...] = ()  # set ones of HIDING: name and value
 
     @property
     def build(self) -> str:
@@ -67,7 +68,7 @@ class Facts:
 
     @property
     def present(self) -> list[str]:
-        """Vendors of this machine's GPUs, those that torch serves best first."""
+        """Vendors of this machine's GPUs; the one that torch supports best is first."""
         here = {*self.vendors, *(["NVIDIA"] if self.nvidia_gpus else [])}
         return [each for each in ("NVIDIA", "AMD", "Intel") if each in here]
 
@@ -86,19 +87,19 @@ class Facts:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Texts for the page, in Markdown."""
+    """Why torch uses a device or can't use it: texts for the page, in Markdown."""
 
     state: Literal["accelerator", "cpu", "broken"]
-    verdict: str  # one sentence: what is trained on, and why
+    verdict: str  # one sentence: the device that torch trains on, and why
     why: str
     way_out: str
     command: str = ""  # to be pasted into a terminal; "" where none helps
-    cause: str = ""  # name of the function that found it: `diagnose` fills it in
+    cause: str = ""  # the name of the cause's function in `diagnosis`
 
 
 @dataclass(frozen=True)
 class DeviceDetails:
-    """What doesn't change while the app runs; None if unknown."""
+    """What doesn't change about a device while the app runs; None if unknown."""
 
     device: str  # "cuda:0"
     device_name: str
@@ -107,17 +108,17 @@ class DeviceDetails:
     compute_capability: str | None = None  # "9.0"
     architecture: str | None = None  # "gfx1100"
     multiprocessors: int | None = None
-    cores: int | None = None  # without hyper-threading
+    cores: int | None = None  # physical cores
     logical_cores: int | None = None
-    threads: int | None = None  # used for training
-    fast_formats: list[str] | None = None  # multiplied faster than float32
-    lacks: list[str] | None = None  # formats that it can't compute in
-    vectors: list[str] | None = None  # instructions of the CPU
+    threads: int | None = None  # CPU threads that training uses
+    fast_formats: list[str] | None = None  # number formats that beat float32
+    lacks: list[str] | None = None  # number formats that it can't compute in
+    vectors: list[str] | None = None  # vector instructions of the CPU
     kernels: str | None = None  # instruction set that torch's CPU code uses
     blas: str | None = None
     driver: str | None = None
     runtime: str | None = None
-    shared_memory: bool | None = None  # with the CPU
+    shared_memory: bool | None = None  # whether CPU and device share their memory
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class DeviceLoad:
     device: str
     free_bytes: int | None
     total_bytes: int | None
-    busy_percent: int | None = None  # share of the last moment in which a kernel ran
+    busy_percent: int | None = None  # share of the last moments in which a kernel ran
     celsius: int | None = None
 
     @property

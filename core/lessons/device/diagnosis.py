@@ -1,7 +1,8 @@
 """Find out from facts about a machine why torch uses a device or can't use it.
 
-`facts` collects and this file concludes, so every cause of "no GPU" can be tested on
-any machine. The texts of a cause are in words.toml, under the name of its function.
+`facts` collects the facts, and this file only draws conclusions. So every cause of "no
+GPU" can be tested on any machine. Each cause is a function. The cause's texts are in
+words.toml, under the function's name, and the page lists the docstrings.
 """
 
 from collections.abc import Callable
@@ -12,13 +13,13 @@ from core.words import Words
 
 words = Words(__file__)
 
-# Whether a cause applies; if its texts have placeholders, the words that fill them.
+# Whether a cause applies: False, True, or the words for the placeholders in its texts.
 Answer = dict[str, str] | bool
 Cause = Callable[[Facts], Answer]
 BUILDS = {vendor: build for build, vendor in VENDORS.items()}
 
 
-# torch sees an accelerator: it computes, or it does not.
+# Causes if torch sees an accelerator: the accelerator works, or it does not.
 
 
 def works(facts: Facts) -> Answer:
@@ -76,7 +77,7 @@ def computation_failed(facts: Facts) -> Answer:
     return {"command": "nvidia-smi" if facts.build == "CUDA" else ""}
 
 
-# Why there is no MPS on a Mac.
+# Causes on a Mac without MPS.
 
 
 def rosetta(facts: Facts) -> Answer:
@@ -111,7 +112,7 @@ def mps_unavailable(facts: Facts) -> Answer:
     return facts.system == "Darwin"
 
 
-# The build of torch does not fit the GPU.
+# Causes if the build of torch does not fit the GPU.
 
 
 def cpu_build(facts: Facts) -> Answer:
@@ -149,7 +150,7 @@ def _right_build(facts: Facts) -> dict[str, str]:
         install = words(
             "install.other", list=vendors_list, guide=guide, needed=needed, **LINKS
         )
-        # The address of ROCm's builds changes with every version of it.
+        # No command for AMD: the address of the builds changes with each ROCm version.
         command = "" if amd else words("install.pip", index="xpu")
     return {
         "present": present,
@@ -159,7 +160,7 @@ def _right_build(facts: Facts) -> dict[str, str]:
     }
 
 
-# Build and GPU fit, but drivers, permissions or settings between them fail.
+# Causes between a fitting build and GPU: drivers, permissions, and settings.
 
 
 def wsl_without_driver(facts: Facts) -> Answer:
@@ -218,7 +219,8 @@ def hidden(facts: Facts) -> Answer:
     if facts.vendor not in facts.present or facts.setting is None:
         return False
     name, value = facts.setting
-    # Where torch sees no GPU, a name that is not a number was not found either.
+    # A name that isn't a number hides every GPU too: torch, which sees none, would
+    # have found a GPU of that name.
     first = value.partition(",")[0].partition(".")[0].strip()
     count = len(facts.nvidia_gpus) if facts.build == "CUDA" else 1
     if first.isdecimal() and int(first) < max(1, count):
@@ -256,7 +258,7 @@ def no_gpu(facts: Facts) -> Answer:
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 
 
-# The order matters: a cause may assume that the causes before it don't apply.
+# The causes by the page's questions. A cause may assume that no earlier one applies.
 BRANCHES: dict[str, tuple[Cause, ...]] = {
     "accelerator": (works, architecture_missing, computation_failed),
     "mac": (rosetta, intel_mac, mps_not_built, macos_too_old, mps_unavailable),
@@ -272,7 +274,7 @@ LINKS: dict[str, str] = words.table("links")
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """Return the first cause that applies; the last one always does."""
+    """The diagnosis by the first cause that applies; the last one always does."""
     for cause in CAUSES:
         if answer := cause(facts):
             further = {} if answer is True else answer
@@ -329,14 +331,14 @@ def runs_on(built: tuple[str, ...], architecture: str) -> bool:
 
 
 def _split(architecture: str) -> tuple[str, int]:
-    """("sm", 90) for "sm_90a"; ("gfx1100", 0) where there is no such number."""
+    """("sm", 90) for "sm_90a"; for a name without such a number, ("gfx1100", 0)."""
     kind, _, number = architecture.partition("_")
     digits = number.rstrip("af")
     return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
 
 
 def version(text: str) -> tuple[int, ...]:
-    """(2, 15, 0) for "2.15.0+cu132"; ends before the first part that is no number."""
+    """(2, 15, 0) for "2.15.0+cu132"; only the parts before one that is no number."""
     parts = text.partition("+")[0].split(".")
     return tuple(map(int, takewhile(str.isdecimal, parts)))
 
@@ -355,7 +357,7 @@ def _newest_wheel(
 
 
 def _install(cuda: str) -> str:
-    """The command that installs the wheel for a CUDA version; "" for none."""
+    """The command that installs the wheel for a CUDA version; "" for the version ""."""
     return words("install.pip", index=f"cu{cuda.replace('.', '')}") if cuda else ""
 
 

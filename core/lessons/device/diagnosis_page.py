@@ -1,4 +1,4 @@
-"""The diagnosis as the Device page shows it: verdict, way through the causes, list."""
+"""The diagnosis as the Device page shows it: verdict, causes, and code."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,8 +18,10 @@ from core.words import Words
 
 words = Words(__file__)
 
-LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34  # pixels of the picture
-BETWEEN = 48  # space for the arrow of a yes
+# Pixels of the diagram: width of the left and the right boxes, height of a row and of a
+# box, and length of the arrows from left to right.
+LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34
+BETWEEN = 48
 WIDE = LEFT + BETWEEN + RIGHT
 
 
@@ -38,7 +40,7 @@ def verdict(diagnosis: Diagnosis) -> None:
 
 
 def as_seen(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis for its reader: a remote visitor reads that it's the server's."""
+    """The diagnosis; for a remote visitor, in words that name the server."""
     if is_direct(st.context.headers):
         return diagnosis
     st.info(words("pasted.server"), icon=":material/dns:")
@@ -50,7 +52,7 @@ def as_seen(diagnosis: Diagnosis) -> Diagnosis:
 
 
 def another(facts: Facts) -> None:
-    """A form that diagnoses another machine from its pasted report."""
+    """Draw a form that diagnoses another machine from its pasted report."""
     st.markdown(words("pasted.ask"), width=frame.PROSE)
     st.code(words("pasted.lines"), language="bash", wrap_lines=True)
     with st.form("another_machine", border=False):
@@ -79,10 +81,10 @@ def code(diagnosis: Diagnosis) -> None:
 
 
 class Branch(NamedTuple):
-    question: str  # "" for what is left when all answers are no
-    leads_to: str  # after a yes
-    asked: bool  # else the way had ended before
-    yes: bool
+    question: str  # "" for the last branch, which is left when all answers are no
+    leads_to: str  # the outcome after a yes
+    asked: bool  # False if an earlier question was answered with yes
+    yes: bool  # whether the answer is yes
 
 
 def draw(diagnosis: Diagnosis) -> None:
@@ -97,7 +99,7 @@ def draw(diagnosis: Diagnosis) -> None:
 
 
 def branches(diagnosis: Diagnosis) -> list[Branch]:
-    """A branch per group of causes; none is asked after the one with the cause."""
+    """A branch per group of causes; questions after the cause's own are not asked."""
     way, asked = [], True
     for name, group in BRANCHES.items():
         texts = words.table("branches")[name]
@@ -113,7 +115,7 @@ def _in_words(cause: str) -> str:
     return cause.replace("_", " ").replace("gpu", "GPU")
 
 
-# Mermaid breaks these labels and draws them at half the size on the same width.
+# Not drawn with Mermaid, which breaks these labels into lines and halves their size.
 def picture(diagnosis: Diagnosis, colors: Palette) -> str:
     """An SVG: questions from top to bottom, with their outcomes on the right."""
     ink = {"cpu": colors.cpu, "broken": colors.wrong}
@@ -152,7 +154,7 @@ def _row(at: int, branch: Branch, strong: str) -> Iterator[str]:
 def _part(
     shape: str, text: str, x: float, y: float, color: str, anchor: str = "start"
 ) -> str:
-    """A shape and its text, in bold if `color` is not ""."""
+    """The SVG of a shape and its text, in bold and in `color` if that is not ""."""
     line = f'stroke="{color}" stroke-width="3"' if color else 'stroke-width="1"'
     weight = "bold" if color else "normal"
     return (

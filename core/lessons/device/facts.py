@@ -1,6 +1,6 @@
 """Collect the facts about this machine for `diagnosis`.
 
-Run `probe` in a process of its own (core.jobs.sandbox): a driver may hang or crash, and
+Run `probe` in a separate process (core.jobs.sandbox): a driver may hang or crash, and
 torch looks for its accelerator only once in a process.
 
 The facts name no person, machine or folder, since people paste them into forums.
@@ -26,9 +26,9 @@ from core.measure import nvml
 
 TOOL_SECONDS = 5.0
 LINE = 300  # characters of a message that are kept
-VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # as PCI numbers them
-# Base classes in "PCI Code and ID Assignment": display controllers, and processing
-# accelerators, which include some GPUs without a display output.
+VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # by PCI vendor number
+# PCI base classes of GPUs ("PCI Code and ID Assignment"): display controllers, and
+# processing accelerators, which include some GPUs without a display output.
 CLASSES = ("03", "12")
 
 
@@ -73,7 +73,10 @@ def probe() -> Facts:
 
 
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
-    """The accelerator's type and its devices, each tried, or the complaint if none."""
+    """The accelerator's type and its devices, after a computation on each.
+
+    Without a usable accelerator, both are empty, and the third value is the complaint.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         here = devices.accelerator()
@@ -99,18 +102,18 @@ def try_to_compute(device: torch.device) -> str:
 
 
 def architecture(device: torch.device) -> str:
-    """ "sm_90" of an NVIDIA GPU, "gfx1100" of an AMD one, "" of others."""
+    """ "sm_90" for an NVIDIA GPU, "gfx1100" for an AMD GPU, "" for other devices."""
     if device.type != "cuda":
         return ""
     if torch.version.hip:
         named = torch.cuda.get_device_properties(device).gcnArchName
-        return named.partition(":")[0]  # without "sramecc+:xnack-"
+        return named.partition(":")[0]  # without features, as in "gfx90a:xnack-"
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"
 
 
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """CUDA versions of PyTorch's wheels and their codes; () before torch 2.9."""
+    """PyTorch's wheels: CUDA version and architectures; () before torch 2.9."""
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     known = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
     return tuple(
@@ -193,10 +196,10 @@ def run_tool(name: str, *arguments: str, seconds: float = TOOL_SECONDS) -> str:
 def anonymous(text: str) -> str:
     """The text without the home folder and the names of the user and the machine."""
     private = {str(Path.home()): "~", socket.gethostname(): "host"}
-    with suppress(Exception):  # a user without a name, as in some containers
+    with suppress(Exception):  # in some containers, the user has no name
         private[getpass.getuser()] = "user"
     for word, instead in private.items():
-        if len(word) > 1:  # "/" is the home of some users
+        if len(word) > 1:  # the home folder of some users is "/"
             text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", instead, text)
     return text
 
@@ -206,7 +209,7 @@ def _first_line(text: str) -> str:
 
 
 def _without_ids(value: str) -> str:
-    """A list of devices without the numbers that identify a piece of hardware."""
+    """A variable's value without the UUIDs of GPUs, which identify the hardware."""
     return re.sub(r"((?:GPU|MIG)-)[\w-]+", r"\1…", value)
 
 

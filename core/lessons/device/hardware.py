@@ -1,4 +1,4 @@
-"""The devices of this machine in detail, and how full and how busy they are."""
+"""The details of this machine's devices, and how full and how busy they are."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
         compute_capability=f"{properties.major}.{properties.minor}",
         fast_formats=cuda_formats(properties.major, properties.minor),
         runtime=f"CUDA {torch.version.cuda}"
-        # 91900 stands for 9.19.0
+        # cuDNN gives version 9.19.0 as 91900.
         + (f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}" if cudnn else ""),
         driver=f"{driver.version}, supports CUDA up to {driver.cuda}"
         if driver.version
@@ -58,7 +58,7 @@ def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
 
 
 def cuda_formats(major: int, minor: int) -> list[str]:
-    """Number formats that the tensor cores of a compute capability multiply.
+    """Number formats that tensor cores multiply, on a GPU of this compute capability.
 
     float16 since 7.0 (Volta), bfloat16 and TF32 since 8.0 (Ampere), float8 since 8.9
     (Ada): NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities", and Transformer
@@ -100,7 +100,7 @@ def cpu(here: DeviceDetails) -> DeviceDetails:
     )
 
 
-# Instructions by their names in torch.cpu.get_capabilities, and their usual names.
+# The usual names of vector instructions, by the names in torch.cpu.get_capabilities.
 VECTORS = {
     "avx2": "AVX2",
     "avx512_f": "AVX-512",
@@ -119,7 +119,7 @@ CPUINFO = {"avx512f": "avx512_f", "asimd": "neon", "asimdhp": "fp16_arith"}
 
 
 def capabilities() -> set[str]:
-    """The CPU's instructions, by the names of torch.cpu.get_capabilities."""
+    """The CPU's instructions, as torch.cpu.get_capabilities calls them."""
     if hasattr(torch.cpu, "get_capabilities"):
         flags = torch.cpu.get_capabilities()
         return {name for name, value in flags.items() if value is True}
@@ -134,10 +134,10 @@ def from_cpuinfo(path: Path) -> set[str]:
 
 
 def cpu_formats(has: set[str]) -> list[str]:
-    """Number formats that the CPU multiplies faster than float32, as oneDNN uses them.
+    """Number formats that the CPU multiplies faster than float32, with oneDNN.
 
     oneDNN's developer guide, "Data Types": bf16 with AVX-512 BF16 or AMX, fp16 with
-    AVX-512 FP16 or AMX FP16. On others both work, converted to float32 and back.
+    AVX-512 FP16 or AMX FP16. Other CPUs convert both to float32 and back.
     """
     formats = {
         "bf16": {"avx512_bf16", "amx_bf16", "bf16", "sve_bf16"},
@@ -147,9 +147,9 @@ def cpu_formats(has: set[str]) -> list[str]:
 
 
 def physical_cores() -> int | None:
-    """Cores without hyper-threading; None without psutil."""
+    """The number of physical cores; None without psutil."""
     try:
-        import psutil  # comes with dask; a bare machine may lack it
+        import psutil  # installed with dask, which a machine with only torch lacks
     except ImportError:
         return None
     return psutil.cpu_count(logical=False)

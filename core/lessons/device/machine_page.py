@@ -1,4 +1,4 @@
-"""The devices of this machine as the Device page shows them, and its report."""
+"""The devices of this machine as the Device page shows them, and the page's report."""
 
 import json
 from dataclasses import asdict
@@ -24,11 +24,11 @@ from core.words import Words
 words = Words(__file__)
 
 LIVE_SECONDS = 2.0
-YOUR_GPU = {"tab": "Your GPU"}  # on Compare
+YOUR_GPU = {"tab": "Your GPU"}  # the query of a link to this tab of Compare
 LABELS: dict[str, str] = words.table("cards.labels")
 
-# Everyone sees the same machine: a class that opens the page asks the worker once. It
-# is asked anew since a driver may be fixed while the app runs, or a GPU be plugged in.
+# Answers about the machine, which all visitors share. They are renewed after a while,
+# since a driver may be fixed or a GPU be plugged in while the app runs.
 facts: KeptAnswer[Facts] = KeptAnswer(
     partial(apart, "core.lessons.device.facts:probe"), 20
 )
@@ -51,21 +51,21 @@ def live() -> dict[str, DeviceLoad]:
 
 @st.fragment(run_every=LIVE_SECONDS)
 def watch(shown: Facts) -> None:
-    """Redraw the page when the worker has found other facts than those `shown`."""
+    """Redraw the page when the newest facts differ from those `shown`."""
     if facts.newest not in (None, shown):
         st.rerun()
 
 
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
-    """A card per device of the worker that answers, below a list of all machines."""
+    """Draw a list of all machines, and a card per device of the worker that answers."""
     hosts.table()
     with explained("The worker could not report its devices"):
         loads = live()
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
-    if name := kept.given().get("your_gpu_name"):  # as the browser told Compare
+    if name := kept.given().get("your_gpu_name"):  # the browser's GPU, from Compare
         st.markdown(words("cards.browser", name=quoted(name)))
     course.link(course.page("Compare"), words("cards.your_gpu"), query_params=YOUR_GPU)
 
@@ -134,7 +134,7 @@ def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
 
 
 def trap(answers: dict[str, str]) -> None:
-    """Explain an answer of torch that looks like a check but is none."""
+    """Explain that torch's answer may name an accelerator that isn't there."""
     text = words("trap.unchecked", answer=answers["unchecked"])
     if answers["checked"]:
         text += words("trap.checked", answer=answers["checked"])
@@ -144,7 +144,7 @@ def trap(answers: dict[str, str]) -> None:
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
-    """All that the page knows as JSON, for a question in a forum."""
+    """Draw all that the page knows as JSON, to be pasted into a question in a forum."""
     machine = engine().machine()
     known = {
         "verdict": diagnosis.verdict,

@@ -1,6 +1,7 @@
-"""Why a GPU is fast: it does independent multiplications at the same time.
+"""Time multiplications that are independent, and a chain that can't run in parallel.
 
-They are timed beside a chain, in which each one needs the result of the one before.
+A GPU is fast because it does many independent multiplications at the same time. In a
+chain, each multiplication needs the result of the one before.
 """
 
 import os
@@ -27,8 +28,8 @@ from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 
 LOOP_SIZE = 32  # rows of the matrices that Python multiplies: 32³ multiplications
-SIZE, DEVICE_SIZE = 1024, 8192  # with torch: on the CPU, on an accelerator
-CHAIN = 1000
+SIZE, DEVICE_SIZE = 1024, 8192  # rows for torch, on the CPU and on an accelerator
+CHAIN = 1000  # multiplications
 REPEATS = 7
 CPU = torch.device("cpu")
 
@@ -64,9 +65,9 @@ def in_turn(value: Any, factor: Any) -> Any:
 
 
 def with_short_vectors(side: int) -> list[float]:
-    """Seconds of each product on one core with SSE2 alone: four numbers at once.
+    """Seconds of each product on one core, with vectors of four numbers (SSE2).
 
-    Needs a process of its own, since MKL reads the variable only once.
+    Run this in a separate process, since MKL reads the variable only once.
     """
     os.environ["MKL_CBWR"] = "COMPATIBLE"
     a = torch.rand(side, side)
@@ -97,7 +98,10 @@ def measure(
 
 
 def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
-    """Work, way, threads, device, number of multiplications, and the call."""
+    """For each way to multiply: work, name, threads, device, multiplications, call.
+
+    0 threads means that the device isn't the CPU.
+    """
     small, count = torch.rand(LOOP_SIZE, LOOP_SIZE).tolist(), LOOP_SIZE**3
     yield AT_ONCE, "Python loop", 1, CPU, count, lambda: python_loop(small, small)
     side = size or SIZE

@@ -1,19 +1,20 @@
-"""Seconds of a multiplication, at once and in a chain."""
+"""The time of a multiplication, at once and in a chain: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median
 
 from core.measure.environment import Environment
 
-AT_ONCE, IN_TURN = "At once", "In a chain"  # independent, or each needs the last
-SHORT_VECTORS = "One core, short vectors"  # four numbers long
+# Multiplications that are independent, and a chain in which each needs the one before.
+AT_ONCE, IN_TURN = "At once", "In a chain"
+SHORT_VECTORS = "One core, short vectors"  # vectors of four numbers
 
 
 @dataclass(frozen=True)
 class Multiplied:
     work: str  # AT_ONCE or IN_TURN
     way: str
-    seconds: tuple[float, ...]  # for one multiplication; one for each repeat
+    seconds: tuple[float, ...]  # of one multiplication, in each repeat
     device: str
 
 

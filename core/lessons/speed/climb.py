@@ -173,7 +173,7 @@ def measure(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
-    """Time a rung's epochs, each followed by an epoch of its base; then test it.
+    """Time a rung's epochs, each followed by an epoch of its base; then test.
 
     They alternate, so that other load on the machine slows both equally.
     """
@@ -239,7 +239,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time an epoch of the textbook loop, one of the best, the limit; repeat."""
+    """Time an epoch of the textbook, one of the best rung, the limit; repeat."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)

@@ -122,7 +122,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting after its workers have started; `check` raises to stop."""
+    """Time one setting, after its workers have started; `check` may raise."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
@@ -130,7 +130,7 @@ def measure_cell(
     with batches_of(loader) as feed:  # starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
-        # Skip the batches made ahead: they arrive faster than workers make them.
+        # Skip the batches made ahead, which arrive faster than they are made.
         take(feed, AHEAD * workers, device, pinned, check)
         for _ in range(READINGS):
             start = time.perf_counter()

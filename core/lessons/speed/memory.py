@@ -202,7 +202,7 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """Run a training step of a model that has made one, so Adam has its state."""
+    """Run a model's second training step, when Adam already has its state."""
     gc.collect()  # the traceback of a failed step may still hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated
