@@ -274,7 +274,7 @@ LINKS: dict[str, str] = words.table("links")
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """The diagnosis by the first cause that applies; the last one always does."""
+    """The diagnosis of the first cause that applies; the last always does."""
     for cause in CAUSES:
         if answer := cause(facts):
             further = {} if answer is True else answer

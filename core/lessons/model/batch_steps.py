@@ -1,6 +1,7 @@
 """One batch through the training loop, stopped after each step to look at the tensors.
 
-Nothing is stored between two looks: each look trains again from the seed.
+No model is stored between two batches: to inspect a batch, `inspect_batch` trains again
+from the seed.
 """
 
 import threading
@@ -25,10 +26,10 @@ from core.sim import ledger, memory
 from core.training import Training
 
 BATCH_SIZE = 64
-SAMPLES = 8  # images of the batch that are shown, with their logits
+SAMPLES = 8  # images of the batch that the page shows, with their logits
 MOST_BATCHES = 100
 
-# torch has one random generator for the process, and several visitors may ask.
+# Held while a seeded model is trained, since threads share torch's random generator.
 _seeded = threading.Lock()
 
 
@@ -40,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """Make the move and the five steps; yield the tensors each creates."""
+    """Make the move and the five steps; after each, yield its new tensors."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}
@@ -118,7 +119,7 @@ def inspect_batch(
 def counted(
     steps: Iterator[dict[str, Tensor]],
 ) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
-    """Each step's tensors, and what the simulated accelerator counted meanwhile."""
+    """Each step's new tensors, and what the simulated accelerator counted in it."""
     while True:
         with ledger.counting() as counts:
             made = next(steps, None)
@@ -133,10 +134,11 @@ def held(
     optimizer: Optimizer,
     allocated: int,
 ) -> tuple[Held, ...]:
-    """Bytes by name and memory. AdamW counts its steps on the host.
+    """The bytes of each kind of tensor on each device.
 
-    `allocated` is what the simulated accelerator held before the model was made. What
-    it holds beyond that and the tensors, autograd has saved for the backward pass.
+    `allocated` is how many bytes the simulated accelerator held before the model was
+    built. What it holds now, beyond these bytes and the named tensors, are activations
+    that autograd has saved for the backward pass. AdamW's step counts are on the host.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

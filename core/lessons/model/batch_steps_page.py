@@ -1,4 +1,4 @@
-"""One batch of the training loop, one step at a time, and the two memories with it."""
+"""One batch of the training loop, step by step, with the memories of CPU and device."""
 
 import math
 from typing import Any
@@ -22,7 +22,8 @@ BATCH = "core.lessons.model.batch_steps:inspect_batch"
 
 MOST_BATCHES = 100  # the same limit as in core.lessons.model.batch_steps
 
-# The picture of the memories, from top to bottom; lengths are pixels.
+# The diagram of CPU and device memory: its rows from top to bottom, then measures in
+# pixels.
 ROWS = (
     *("model", "inputs", "targets", "outputs", "loss"),
     *("gradients", "optimizer state", "step counts", "activations"),
@@ -42,8 +43,8 @@ def draw(task: str, model: str, device: str) -> None:
 
 @st.fragment
 def stepper(task: str, model: str, device: str) -> None:
-    number = st.session_state.setdefault("batch_number", 1)  # from 1
-    place = st.session_state.setdefault("batch_place", 0)  # index of the step, from 0
+    number = st.session_state.setdefault("batch_number", 1)  # of the batch, from 1
+    place = st.session_state.setdefault("batch_place", 0)  # of the step, from 0
     with explained("The step could not be run"):
         stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
@@ -69,7 +70,7 @@ def _buttons(number: int, place: int, name: str) -> None:
         icon = f":material/{icon}:"
         st.button(label, icon=icon, key=key, on_click=_go, args=to, **more)
 
-    # On a phone, page.css keeps these in sight.
+    # On a phone, page.css keeps these buttons on the screen.
     with st.container(horizontal=True, key="step_buttons"):
         if controls.on_phone():
             st.markdown(f"**Batch {number}** · {name}")
@@ -90,7 +91,7 @@ def _go(number: int, place: int) -> None:
 
 
 def loop(part: str) -> str:
-    """The loop's body, with a mark on the lines that contain `part`."""
+    """The loop's body, with an arrow at the lines that contain `part`."""
     lines = body("core.lessons.model.batch_steps:walk").splitlines()
     return "\n".join(
         f"{'→' if part in line else ' '} {line}"
@@ -159,7 +160,7 @@ def _logits(stepped: SteppedBatch, place: int) -> None:
 def logits(
     values: np.ndarray, labels: tuple[int, ...], classes: tuple[str, ...]
 ) -> Chart:
-    """Logits (n, classes) as a heat map; a row is an image, its true class framed."""
+    """A heat map of logits (n, classes), a row per image; its true class is framed."""
     images = [f"{row} · {classes[label]}" for row, label in enumerate(labels, 1)]
     table = pd.DataFrame(values, images, classes).rename_axis("image").reset_index()
     frame = table.melt("image", var_name="class", value_name="logit")
@@ -170,7 +171,8 @@ def logits(
     # On a light page, dark text is legible on all but the strongest violet.
     strong = frame["logit"].abs() > most * (0.6 if colors == charts.DARK else 0.9)
     frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
-    ends = colors.further[1], colors.page, colors.further[2]  # no right, no wrong
+    # Not the colors of right and wrong, since a logit is neither.
+    ends = colors.further[1], colors.page, colors.further[2]
     chart = alt.Chart(frame).encode(
         x=alt.X("class:N")
         .sort(list(classes))
@@ -238,7 +240,7 @@ def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
     )
 
 
-# What draws a step, and the line of code that makes it.
+# By name, the function that draws a step, and a part of the line of code that makes it.
 STEPS = {
     "Move the batch": (_images, ".to(device)"),
     "zero_grad": (_zeroed, "optimizer.zero_grad()"),
@@ -249,11 +251,11 @@ STEPS = {
 }
 
 
-# The picture of the memories
+# The diagram of CPU and device memory
 
 
 def _memories(stepped: SteppedBatch, place: int) -> None:
-    """Both memories after a step; for a CPU, as they would be with an accelerator."""
+    """Draw both memories after a step; without an accelerator, as they would be."""
     backend = stepped.environment.backend
     one_memory = backend == "CPU"
     now = stepped.stages[place].held
@@ -274,12 +276,12 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
 
 
 def on_host(held: Held, one_memory: bool) -> bool:
-    """Whether the tensors are on the host, or would be if the device had a memory."""
+    """Whether the tensors are on the host, or without a device, would stay there."""
     return held.name == "step counts" if one_memory else held.device == "cpu"
 
 
 def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
-    """The picture's text for screen readers."""
+    """The diagram's text for screen readers."""
     places: dict[bool, list[str]] = {True: [], False: []}
     for held in now:
         text = f"{held.name} ({format.size(held.bytes)})"
@@ -296,10 +298,10 @@ def picture(
     colors: Palette,
     virtual: bool,
 ) -> str:
-    """SVG: the host on the left, the device on the right; what is new stands out.
+    """SVG: the host on the left, the device on the right, with new tensors framed bold.
 
-    A `virtual` device has a dashed outline. If `before` is empty, the batch moves from
-    the host to the device.
+    A `virtual` device has a dashed outline. If `before` is empty, the picture shows the
+    batch moving from the host to the device.
     """
     parts = [
         _memory(0, "Host: CPU", colors.cpu, colors, dashed=False),
@@ -313,7 +315,7 @@ def picture(
     ]
     for held in sorted(now, key=lambda held: ROWS.index(held.name)):
         host, new = on_host(held, one_memory), held.name not in names_before
-        if not before:  # the batch moves, and the host keeps its copies
+        if not before:  # the first step moves the batch: only the batch is new
             new = held.name in ("inputs", "targets")
         moves = new and not before and not host
         if moves:
@@ -337,7 +339,7 @@ def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
 
 
 def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
-    """A name and a size, which fade in if new, or move in from the host."""
+    """A box with name and size, which fades in if new, or moves in from the host."""
     edge, hue = 1.0, colors.quiet
     animation = ""
     if new:
@@ -360,7 +362,7 @@ def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str
 
 
 def _place(held: Held, host: bool, colors: Palette) -> str:
-    """A dashed outline where a tensor was before."""
+    """A dashed outline where tensors were before the step."""
     look = f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"'
     return _box(held, host, look, colors.quiet)
 

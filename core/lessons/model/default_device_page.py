@@ -62,7 +62,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
             f"`{'`, `'.join(different)}`."
         )
     st.markdown(words("default_device.lasts"))
-    # Markdown fits a phone, where a dataframe is a window to scroll in.
+    # A table in Markdown, since a dataframe would have to be scrolled on a phone.
     zeros = "torch.zeros(3)"
     st.markdown(
         "| | With the block | With the setting |\n| --- | --- | --- |\n"

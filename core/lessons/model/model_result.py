@@ -8,11 +8,11 @@ from core.measure.environment import Environment
 
 @dataclass(frozen=True)
 class Crossing:
-    """Counts of the simulated accelerator while some code runs."""
+    """What the simulated accelerator counted while some code ran."""
 
-    copies: int  # between host and device
-    bytes: int
-    waits: int  # times that the host waited for the device
+    copies: int  # number of copies between host and device
+    bytes: int  # total size of these copies
+    waits: int  # how often the host waited for the device
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class MovedTensor:
     shape: tuple[int, ...]
     dtype: str
     bytes: int
-    before: str  # device that it was on
-    after: str  # device that it is on now
+    before: str  # its device before the move
+    after: str  # its device after the move
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Move:
     allocated_before: int | None  # bytes of tensors on the device; None: not counted
     allocated_after: int | None
     environment: Environment
-    crossed: Crossing | None = None  # None where nothing counts
+    crossed: Crossing | None = None  # None if the device isn't simulated
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,21 @@ class MoveTime:
 
 @dataclass(frozen=True)
 class OptimizerFinding:
-    """What an optimizer does for a model that was moved."""
+    """What an optimizer's step does to a model that was moved."""
 
-    target: str  # device or dtype
+    target: str  # the device or the dtype that the model was moved to
     when: str  # the optimizer was built "after" the move, "before", or "used" before
-    holds_the_parameters: bool  # those that the model has after the move
+    holds_the_parameters: bool  # whether it holds the model's parameters after the move
     weights_changed: bool  # whether a step after the move changed the weights
-    error: str  # raised by that step; empty if there was none
+    error: str  # the error of that step; "" if there was none
 
 
 @dataclass(frozen=True)
 class Forgotten:
-    """How a step ends without some of its moves."""
+    """How a training step ends if some moves to the device are forgotten."""
 
-    error: str = ""  # empty if there was none
-    line: int | None = None  # line of model_to.step that raised it, from 1
+    error: str = ""  # "" if there was none
+    line: int | None = None  # the line of model_to.step that raised it, from 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class TensorSummary:
 
 @dataclass(frozen=True)
 class Held:
-    """Tensors of one name in one memory, such as all gradients."""
+    """All tensors of one kind on one device, such as the gradients."""
 
     name: str
     device: str
@@ -84,17 +84,17 @@ class Held:
 
 @dataclass(frozen=True)
 class BatchStage:
-    held: tuple[Held, ...]  # by model, batch, loss, gradients and optimizer
-    tensors: tuple[TensorSummary, ...]
+    held: tuple[Held, ...]  # after the step: model, batch, loss, gradients, optimizer
+    tensors: tuple[TensorSummary, ...]  # created by the step
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
-    moved: dict[str, float]  # distance of each parameter from before the batch
-    crossed: Crossing | None = None  # None where nothing counts
+    moved: dict[str, float]  # norm of each parameter's change since before the batch
+    crossed: Crossing | None = None  # None if the device isn't simulated
 
 
 @dataclass(frozen=True)
 class SteppedBatch:
-    stages: tuple[BatchStage, ...]
-    images: Any  # numpy uint8 (n, 28, 28), the first of the batch
+    stages: tuple[BatchStage, ...]  # one after each step
+    images: Any  # numpy uint8 (n, 28, 28), the first images of the batch
     labels: tuple[int, ...]  # one for each of these images
     logits: Any  # numpy float32 (n, 10)
     probabilities: Any  # numpy float32 (n, 10)
@@ -104,10 +104,10 @@ class SteppedBatch:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One kind of copy at one size."""
+    """The time of one kind of copy at one size."""
 
     direction: str  # "host to device", "device to host", "host to host"
-    memory: str  # on the host's side
+    memory: str  # the host's memory: "pageable", "pinned", ...
     bytes: int
     seconds: tuple[float, ...]  # one for each repeat
 

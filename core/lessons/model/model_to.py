@@ -1,4 +1,7 @@
-"""What `.to(device)` does to a model, a tensor and an optimizer, or when forgotten."""
+"""Try what `.to(device)` does to a model, a tensor and an optimizer.
+
+Also try what happens if a move is forgotten.
+"""
 
 import traceback
 from collections.abc import Collection
@@ -21,7 +24,7 @@ from core.models import ANN
 from core.sim import ledger
 
 REPEATS = 20
-Values = dict[str, object]  # by expression
+Values = dict[str, object]  # values by the text of the expression
 
 
 def move(model_name: str, device_name: str) -> Move:
@@ -56,7 +59,7 @@ def move(model_name: str, device_name: str) -> Move:
 
 
 def time_move(model_name: str, device_name: str) -> MoveTime:
-    """Seconds of `model.to(device)`, with a new model on the host for each repeat."""
+    """Time `model.to(device)`, with a new model on the host for each repeat."""
     device = devices.resolve_timed(device_name)
     built = [models.build(model_name) for _ in range(REPEATS + 1)]
     timed = timing.measure(lambda: built.pop().to(device), device, REPEATS)
@@ -100,7 +103,7 @@ def what_a_module_moves(device: torch.device) -> Values:
 
 
 def tried(device_name: str) -> dict[str, dict[str, str]]:
-    """The values of the demonstrations' expressions on this device, as text."""
+    """For each demonstration, the values of its expressions on this device, as text."""
     device = devices.resolve(device_name)
     demonstrations = (copy_of_a_tensor, module_in_place, what_a_module_moves)
     return {
@@ -112,10 +115,10 @@ def tried(device_name: str) -> dict[str, dict[str, str]]:
 
 
 def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
-    """Try AdamW on a model that is moved: built before, used before, built after.
+    """Try AdamW with a model that is moved: built or used before the move, built after.
 
-    On the CPU, where nothing moves, the model goes to float64: `.to(dtype)` goes
-    through a module in the same way.
+    On the CPU, where nothing would move, the model is converted to float64 instead,
+    since `.to(dtype)` changes a module's tensors in the same way.
     """
     device = devices.resolve(device_name)
     target = torch.float64 if device.type == "cpu" else device
@@ -123,7 +126,7 @@ def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
 
 
 def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
-    """Move a model, make a step, and compare the weights before and after."""
+    """Move a model, make a step, and compare the weights before and after the step."""
     model = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 
@@ -163,7 +166,7 @@ def step(device: torch.device, moved: set[str]) -> None:
 
     if "model" in moved:
         model.to(device)
-    if "loss" in moved:  # it has a weight for each class
+    if "loss" in moved:  # the loss has a tensor: a weight for each class
         criterion.to(device)
     if "inputs" in moved:
         inputs = inputs.to(device)
@@ -176,7 +179,7 @@ def step(device: torch.device, moved: set[str]) -> None:
 
 
 def attempt(device_name: str, moved: Collection[str]) -> Forgotten:
-    """Run `step` with these moves; return its error, if any, and the error's line."""
+    """Run `step` with only these moves; return its error, and the error's line."""
     device = devices.resolve(device_name)
     try:
         step(device, set(moved))

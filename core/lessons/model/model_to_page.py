@@ -1,4 +1,4 @@
-"""A model on its way to a device, and what happens to a move that is forgotten."""
+"""Moving a model to a device, and forgetting a move, as the Model page shows them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ ATTEMPT = "core.lessons.model.model_to:attempt"
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
-WIDTH, TOLD = 220, 440  # pixels, of "Simulated accelerator" and what it is
+WIDTH, TOLD = 220, 440  # pixels: of the choice of a device, and of the text beside it
 PANEL = JobPanel(
     "core.lessons.model.model_to:time_move",
     "The timing",
@@ -39,7 +39,8 @@ PANEL = JobPanel(
 
 def settings(machine: Machine) -> tuple[str, str]:
     """Draw the choice of a model and a device for the whole page; return both."""
-    devices = [SIMULATED] if machine.simulates else []  # things move there
+    # The simulated accelerator comes first, since a move to the CPU would move nothing.
+    devices = [SIMULATED] if machine.simulates else []
     devices += [device.device for device in machine.devices]
     with controls.row():
         model = controls.model("moved_model")
@@ -53,11 +54,11 @@ def draw(model: str, device: str) -> None:
         "Move it", type="primary", icon=":material/move_down:", key="move_model"
     )
     panel = replace(PANEL, about=lambda *arguments: arguments == (model, device))
-    if "moved" not in st.session_state and (job := PANEL.job):  # after a reload
+    if "moved" not in st.session_state and (job := PANEL.job):  # the page was reloaded
         st.session_state.moved = job.arguments
     if pressed:
         st.session_state.moved = (model, device)
-        if panel.job is None and device != SIMULATED:  # its time is no figure
+        if panel.job is None and device != SIMULATED:  # which is never timed
             panel.submit(model, device)
     if st.session_state.get("moved") != (model, device):
         st.code(f"model = {format.NAMES[model]}()\nmodel = model.to({device!r})")

@@ -1,7 +1,7 @@
 """What a default device changes, and what it doesn't, tried on real tensors.
 
-Run `compare` in a process of its own (`core.jobs.sandbox`): the default device belongs
-to the thread, and a worker's threads are shared.
+Run `compare` in a separate process (`core.jobs.sandbox`): the default device belongs to
+the thread, and in a worker, other work would later run in the same thread.
 """
 
 import io
@@ -18,9 +18,9 @@ from core import devices
 from core.config import SIMULATED
 from core.measure import timing
 
-CALLS, ROUNDS = 500, 20  # calls timed together; how often
+CALLS, ROUNDS = 500, 20  # calls that are timed together, and how often they are timed
 array = np.ones(3, dtype=np.float32)
-existing = torch.ones(3)  # on the CPU, made before there was a default device
+existing = torch.ones(3)  # on the CPU, made before a default device is set
 saved = io.BytesIO()
 torch.save(existing, saved)
 expressions: dict[str, Callable[[], Any]] = {
@@ -39,7 +39,7 @@ expressions: dict[str, Callable[[], Any]] = {
 
 
 def places() -> dict[str, str]:
-    """The device type of each expression's tensor."""
+    """The type of the device on which each expression makes its tensor."""
     made = {}
     for text, make in expressions.items():
         saved.seek(0)
@@ -69,7 +69,10 @@ def with_setting(device: str) -> dict[str, Any]:
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
-    """The error of a shuffled DataLoader or ""; its default generator is on the CPU."""
+    """The error of a shuffled DataLoader, or "" if it works.
+
+    By default, it draws the order with a generator on the CPU.
+    """
     data: Any = existing
     try:
         next(iter(DataLoader(data, shuffle=True, generator=generator)))
@@ -81,7 +84,7 @@ def shuffle(generator: torch.Generator | None = None) -> str:
 def seconds_a_call() -> list[float]:
     """The shortest time of a small addition, without a default device and with one.
 
-    The CPU is the default device: any other costs as much.
+    The default device is the CPU, since every default device costs the same.
     """
 
     def add() -> None:
@@ -89,7 +92,7 @@ def seconds_a_call() -> list[float]:
             existing + existing
 
     seconds: dict[str | None, list[float]] = {None: [], "cpu": []}
-    for _ in range(ROUNDS):  # in turn: what else the machine does hits both
+    for _ in range(ROUNDS):  # alternate, so that other load slows both equally
         for default, readings in seconds.items():
             torch.set_default_device(default)
             (total,) = timing.measure(add, existing.device, repeats=1).seconds
@@ -100,8 +103,9 @@ def seconds_a_call() -> list[float]:
 def compare() -> dict[str, Any]:
     """Where tensors are made without a default device, in a block, after the setting.
 
-    The default device is the accelerator or else the simulated one; raises
-    ExplainedError if there is neither. "cost" is seconds a call, without and with it.
+    The default device is the accelerator, or else the simulated accelerator. Raises
+    ExplainedError if there is neither. "cost" has the seconds per call without a
+    default device and with one.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     before = {"device": device, "plain": places(), "block": with_block(device)}

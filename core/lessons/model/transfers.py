@@ -1,7 +1,7 @@
-"""What a copy costs: from the host to a device and back, or within the host.
+"""Time copies from the host to a device and back, or within the host.
 
-Bytes per second say little without a size: each copy costs some microseconds before
-its first byte. So sizes from 4 KB to 256 MB are measured.
+Bytes per second say little without a size, since each copy takes some microseconds
+before its first byte moves. So copies of 4 KB to 256 MB are timed.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,8 @@ from core.watch import UNWATCHED, Watch
 
 SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
 REPEATS = 20
-FEW_REPEATS = 5  # for LARGE sizes, which take a tenth of a second and vary little
-LARGE = 16 * 2**20
+FEW_REPEATS = 5  # for LARGE copies, which take a tenth of a second and vary little
+LARGE = 16 * 2**20  # bytes
 
 Copies = dict[tuple[str, str], Callable[[], Tensor]]
 
@@ -27,9 +27,9 @@ Copies = dict[tuple[str, str], Callable[[], Tensor]]
 def measure(
     device_name: str, watch: Watch = UNWATCHED, sizes: tuple[int, ...] = SIZES
 ) -> Transfers:
-    """Time every kind of copy at every size, the kinds of a size in turn.
+    """Time every kind of copy at every size; the kinds of one size alternate.
 
-    A size that does not fit into memory ends the measurement, which keeps the others.
+    If a size does not fit into memory, only the smaller sizes are measured.
     """
     device = devices.resolve_timed(device_name)
     measured: list[Transfer] = []
@@ -52,7 +52,7 @@ def measure(
 
 
 def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing]:
-    """Count what each kind of copy does on the simulated accelerator."""
+    """Count copies and waits for each kind of copy on the simulated accelerator."""
     counted = {}
     for kind, copy in device_copies(size, devices.resolve(device_name)).items():
         with ledger.counting() as counts:
@@ -62,7 +62,7 @@ def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing
 
 
 def crossing(counts: ledger.Counts) -> Crossing:
-    """The copies between host and device, and the waits."""
+    """The counts of copies between host and device, and of waits."""
     between = [each for each in counts.copies if each.what != ledger.WITHIN]
     return Crossing(
         sum(counts.copies[each] for each in between),
@@ -72,7 +72,7 @@ def crossing(counts: ledger.Counts) -> Crossing:
 
 
 def copies(size: int, device: torch.device) -> Copies:
-    """A copy of `size` bytes for each (direction, memory on the host's side)."""
+    """A copy of `size` bytes for each kind: (direction, the host's memory)."""
     return host_copies(size) if device.type == "cpu" else device_copies(size, device)
 
 
@@ -96,13 +96,13 @@ def device_copies(size: int, device: torch.device) -> Copies:
     }
     try:
         pinned, back_pinned = pageable.pin_memory(), back.pin_memory()
-    except RuntimeError:  # not every accelerator can
+    except RuntimeError:  # not every accelerator can pin memory
         return kinds
     queued = "pinned, non_blocking"
     return kinds | {
         (to, "pinned"): lambda: pinned.to(device),
         (from_, "pinned"): lambda: back_pinned.copy_(there),
         (to, queued): lambda: pinned.to(device, non_blocking=True),
-        # These bytes may be wrong until the timer synchronizes.
+        # The bytes in back_pinned may be wrong until the timer synchronizes.
         (from_, queued): lambda: back_pinned.copy_(there, non_blocking=True),
     }

@@ -1,4 +1,4 @@
-"""What a transfer costs, as the Model page shows it."""
+"""The time of copies between host and device, as the Model page shows it."""
 
 from collections.abc import Sequence
 from statistics import quantiles
@@ -23,8 +23,8 @@ words = Words(__file__)
 
 GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
-HUMP = 1.2  # a peak this many times the end of its curve is no plateau
-SIZES = (
+HUMP = 1.2  # a curve levels out if its peak is at most this many times its end
+SIZES = (  # a Vega expression that writes a number of bytes as "4 KB" or "16 MB"
     "datum.value < 1048576 ? datum.value / 1024 + ' KB' : datum.value / 1048576 + ' MB'"
 )
 
@@ -138,7 +138,10 @@ class TransfersLab(Lab):
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
-        """Within the host, a curve falls where both ends no longer fit in the cache."""
+        """A sentence for each kind of copy, and one if new memory is slower.
+
+        Within the host, copies of sizes that fit into the CPU's cache are faster.
+        """
         lines = []
         rates = frame(result.measured)
         for kind, curve in rates.groupby(["direction", "memory"], sort=False):
@@ -173,7 +176,7 @@ class TransfersLab(Lab):
 
 
 def speed(copy: pd.Series) -> str:
-    """GB/s of one kind and size; a range if the repeats differ too much."""
+    """The GB/s of a row of `frame`; a range if the repeats differ too much."""
     if is_steady(copy):
         return f"{format.rounded(copy['rate'])} GB/s"
     return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"
@@ -184,7 +187,7 @@ def is_steady(copy: pd.Series) -> bool:
 
 
 def frame(measured: Sequence[Transfer]) -> pd.DataFrame:
-    """A row per kind and size; GB/s as a median with the middle half of the repeats."""
+    """A row per kind and size: GB/s, and the middle half of the repeats."""
     rows = []
     for copy in measured:
         fast, typical, slow = quantiles(copy.seconds)

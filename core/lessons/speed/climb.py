@@ -239,7 +239,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time an epoch of the textbook, one of the best rung, the limit; repeat."""
+    """Time an epoch of the textbook, one of the best, the limit; repeat."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)

@@ -59,7 +59,7 @@ def tested(
     seed: int,
     watch: Watch,
 ) -> Iterator[Tested]:
-    """Train once; test each way after each epoch. Earlier tests don't count."""
+    """Train once; test each way after each epoch. Seconds omit other tests."""
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)
     images, labels, test = data.train.images, data.train.labels, data.test
