@@ -209,7 +209,8 @@ def _table(
         ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
-        column_config={"Runs": st.column_config.NumberColumn(width=50)},
+        # The browser measures columns once, before there are any runs.
+        column_config={"Best run": st.column_config.TextColumn(width=170)},
     )
 
 

@@ -140,7 +140,7 @@ def trap(answers: dict[str, str]) -> None:
         text += words("trap.checked", answer=answers["checked"])
     name = words("trap.name", printed=answers["printed"])
     st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
-    st.code(source("core.lessons.device.idioms:announced"))
+    st.code(source("core.lessons.device.idioms:announced"), wrap_lines=True)
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:

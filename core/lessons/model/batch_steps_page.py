@@ -56,7 +56,7 @@ def stepper(task: str, model: str, device: str) -> None:
         with st.container(border=True):
             left, right = st.columns([6, 5])
             with left:
-                st.code(loop(code))
+                st.code(loop(code), wrap_lines=True)
                 playground.button("core.lessons.model.batch_steps:walk", "stepper")
                 st.markdown(words.table("steps")[name])
             with right:
@@ -144,8 +144,8 @@ def _zeroed(stepped: SteppedBatch, place: int) -> None:
             for name, norm in before.items()
             if norm is not None
         ],
-        ["Parameter", "Norm of .grad before", ".grad now"],
-        "The gradient of each parameter before and after zero_grad",
+        ["Parameter", "Norm before", ".grad now"],
+        "Each parameter's .grad: its norm before zero_grad, and its value now",
     )
 
 

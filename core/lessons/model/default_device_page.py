@@ -54,7 +54,7 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
         for where, expressions in ((device, moved), ("cpu", stayed)):
             with st.container(border=True, height="stretch"):
                 st.badge(f"Made on {where}", color=frame.device_color(where.upper()))
-                st.code("\n".join(expressions))
+                st.code("\n".join(expressions), wrap_lines=True)
     different = [k for k in block["made"] if block["made"][k] != setting["made"][k]]
     if different:
         st.markdown(
@@ -77,7 +77,8 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
         st.markdown(words("default_device.generator"))
         st.code(
             f"generator = torch.Generator({device!r})\n"
-            "DataLoader(data, shuffle=True, generator=generator)"
+            "DataLoader(data, shuffle=True, generator=generator)",
+            wrap_lines=True,
         )
         error = compared["generator"]
         st.markdown(

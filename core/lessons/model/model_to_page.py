@@ -220,7 +220,8 @@ def forget(device: str) -> None:
         end: Forgotten = ask_once(ATTEMPT, device, moved)
         code, answer = st.columns([5, 3])
         with code:
-            st.code(marked(source("core.lessons.model.model_to:step"), (end.line,)))
+            step = source("core.lessons.model.model_to:step")
+            st.code(marked(step, (end.line,)), wrap_lines=True)
             playground.button("core.lessons.model.model_to:step")
         with answer:
             if end.error:

@@ -100,7 +100,8 @@ def _moves() -> None:
         + "\n"
         + lines_with("core.training:Training", "learned")
         + "\n\n# in every step, in core/loops.py\n"
-        + lines_with("core.loops:train_epoch", ".to(device)")
+        + lines_with("core.loops:train_epoch", ".to(device)"),
+        wrap_lines=True,
     )
 
 
