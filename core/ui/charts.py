@@ -1,6 +1,6 @@
-"""The shapes and colors of charts: a DataFrame in, an alt.Chart out.
+"""The colors and shapes of all charts: functions that make an alt.Chart of a DataFrame.
 
-If a chart's data changes while a job runs, it is a specification instead, see `live`.
+A chart whose data changes while a job runs is a Vega-Lite specification, see `live`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,13 +27,13 @@ class Palette:
     further: tuple[str, ...]  # earlier runs, and series that aren't devices
     pale: str  # a paler version of the first of `further`
     text: str
-    inverse: str  # text on a cell in full shade
+    inverse: str  # text on a heat map's cells with the strongest color
     quiet: str
     page: str
-    ground: str  # a heat map's cell without a difference
-    low: str  # a heat map's low value, if other cells are empty
-    right: str  # only for right answers, as `wrong` is for wrong ones
-    wrong: str
+    ground: str  # a heat map's cells without a difference, and the ground of images
+    low: str  # a heat map's lowest value, which must not look like an empty cell
+    right: str  # only for right answers
+    wrong: str  # only for wrong answers
     runs: tuple[str, ...]  # runs side by side; none is a device's color
 
     def of(self, backend: str) -> str:
@@ -80,14 +80,14 @@ DARK = Palette(
 Chart = alt.LayerChart | alt.FacetChart
 Specification = dict[str, Any]
 LATER = alt.UrlData("later")  # stands for data that comes when the chart is drawn
-# For the legend of thin or faint lines.
+# Options of a legend: thin or faint lines are thick and in full color there.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 TALL, MIDDLE, LOW = 340, 240, 80  # pixels: how high a chart is
 MOST_TICKS = 7
 FONT_PIXELS = 12
-CHARACTER_PIXELS = 6.6  # the mean width at that size
-# 98%, 98.5%, 99%; a fixed precision would show a tick twice.
+CHARACTER_PIXELS = 6.6  # the mean width of a character in that size
+# The ticks' format: 98%, 98.5%, 99%. With a fixed precision, two could look the same.
 PERCENT = "~%"
 
 
@@ -101,7 +101,7 @@ def palette() -> Palette:
 
 @contextmanager
 def faded() -> Iterator[None]:
-    """Draw charts in pale colors: examples in place of measurements."""
+    """Draw the block's charts in pale colors: they have no measurements yet."""
     token = _faded.set(True)
     try:
         yield
@@ -140,10 +140,10 @@ def _theme() -> alt.theme.ThemeConfig:
     }
     return {
         "config": {
-            # Vega draws three to seven if it is asked for four.
+            # Vega draws three to seven ticks if it is asked for four.
             "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},
             "axisX": {"grid": False},
-            "axisBand": {"labelFlush": False},  # a name is beside its row
+            "axisBand": {"labelFlush": False},  # so that names are beside their rows
             "header": fonts,
             "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
             "rule": {"color": colors.text},
@@ -155,10 +155,11 @@ def _theme() -> alt.theme.ThemeConfig:
 def live(
     draw: Callable[Concatenate[Palette, Arguments], Chart],
 ) -> Callable[Arguments, Specification]:
-    """Turn a chart over LATER into a specification for st.vega_lite_chart.
+    """Decorate a function that draws a chart of LATER, so that it returns its JSON.
 
-    Building a chart takes far longer than sending its data, so it is built once for
-    each theme and stays the same while its data changes.
+    st.vega_lite_chart draws this specification with the newest data. Building a chart
+    takes far longer than sending its data, so a chart is built once for each theme and
+    its arguments, and stays the same while the data changes.
     """
 
     @lru_cache(maxsize=256)
@@ -213,7 +214,7 @@ def whole_numbers(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or every second power of many.
+    """Ticks of a logarithmic axis: powers of ten, or only some of them if many.
 
     With fewer than three powers, there are round numbers between them, too.
     """
@@ -244,7 +245,7 @@ def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
 
 
 def middle_half(unit: str) -> list[alt.Tooltip]:
-    """Tooltips of a median: columns time (in words), low, and high."""
+    """Tooltips of a median and quartiles: columns time (in words), low, and high."""
     ends = {"low": f"Lower quartile, {unit}", "high": f"Upper quartile, {unit}"}
     return tips(time="Median") + tips(".4g", **ends)
 
@@ -259,7 +260,7 @@ def microseconds() -> alt.Axis:
     return ticks((10.0**power for power in range(-1, 9)), labelExpr=labels)
 
 
-# The shapes; lengths are in pixels
+# The shapes of charts; lengths are in pixels
 
 
 def rows(frame: pd.DataFrame, y: str, limit: int = 200, **channels: Any) -> alt.Chart:
@@ -280,11 +281,12 @@ def bars(
     dx: int = 6,
     **channels: Any,
 ) -> Chart:
-    """A bar per row with its text after it, and a line for its spread if it has one.
+    """A bar per row, with a text after it, and a line over it if there is a spread.
 
-    The spread goes from column low to high; the text is after column end, the spread,
-    or the bar. `step` is the distance between rows; `channels` are the bars'. Without a
-    domain, the axis ends where the data end.
+    The spread goes from column low to high. The text begins at the value in column end
+    if there is one, or else after the spread or the bar. `step` is the distance between
+    rows; `channels` are encodings of the bars. Without a domain, the axis ends at the
+    highest value.
     """
     frame = rows.data
     end = next((column for column in ("end", "high") if column in frame), None)
@@ -318,7 +320,7 @@ def lines(
     band: bool = False,
     **mark: Any,
 ) -> Chart:
-    """A line with points of size `points`, over a `band` from column low to high."""
+    """A line, with points of size `points`, and a `band` from column low to high."""
     if points:
         mark["point"] = alt.OverlayMarkDef(size=points)
     line = chart.mark_line(strokeWidth=width, **mark)
@@ -342,11 +344,11 @@ def heat_map(
     aria: bool = True,
     **cell: Any,
 ) -> Chart:
-    """Cells and their texts, which are inverse for cells that pass the test `dark`.
+    """Cells with texts, which have the inverse color where Vega's test `dark` is true.
 
     A click on a cell sets `select`. `size` is the texts' size, and `dy` is how far they
-    are below the middle; `cell` are the cells' channels. Without `aria`, screen readers
-    read only the texts: a layer without cells would be an image without a name.
+    are below the middle; `cell` has encodings of the cells. Without `aria`, screen
+    readers read only the texts: a layer without cells would be an image without a name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:
@@ -358,7 +360,7 @@ def heat_map(
 
 @live
 def share(colors: Palette, backend: str) -> Chart:
-    """A thin bar in the device's color, full at 1; for data with `share`."""
+    """A thin bar in the device's color, full at 1. Column: share, from 0 to 1."""
     x = alt.X("share:Q").scale(domain=[0, 1], clamp=True).axis(None)
     thin: Any = {"height": 8, "aria": False}  # the chart as a whole says what it shows
     bar = alt.Chart(LATER).mark_bar(color=colors.of(backend), **thin).encode(x=x)

@@ -1,6 +1,6 @@
-"""The open class's rules on pages, which offer no more than the rules allow.
+"""The open class's rules, so that pages offer only settings that the rules allow.
 
-The server checks the rules when a job is submitted.
+The server checks the rules again when a job is submitted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ def hides(setting: str) -> bool:
 
 
 def holds(settings: Iterable[str]) -> bool:
-    """Whether one of the settings is fixed or has a hidden control."""
+    """Whether the class fixes one of the settings, or hides its control."""
     return not {*rules().fixed, *rules().hidden}.isdisjoint(settings)
 
 
@@ -34,7 +34,7 @@ def fixed(setting: str) -> Any | None:
 
 
 def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
-    """The allowed options, or all if none is allowed."""
+    """The options that the class allows, or all if it allows none of these."""
     held, with_fixed = rules(), setting in SHARED
     allowed = [o for o in options if held.allows(setting, o, with_fixed=with_fixed)]
     return allowed or options
@@ -71,7 +71,7 @@ def limited(label: str, setting: str) -> str:
 
 
 def machine(whole: Machine) -> Machine:
-    """The machine with its allowed devices, or with all if none is allowed."""
+    """The machine with the devices that the class allows, or all if it allows none."""
     names = among("device", [device.device for device in whole.devices])
     simulates = whole.simulates and rules().allows("device", SIMULATED)
     devices = tuple(d for d in whole.devices if d.device in names)

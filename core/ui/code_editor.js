@@ -1,6 +1,6 @@
-// A number stands beside each line, and is marked where a hint points at it. Nothing is
-// run on the server before the form is sent: in one, a new value only waits for that.
-const drafts = new Map() // what was written and not sent when a field went away
+// A number stands beside each line, and is marked if a hint names the line. A new value is
+// sent to the server only with the field's form, so typing runs nothing there.
+const drafts = new Map() // unsent texts of fields that went away, for when they come back
 
 export default function ({ data, parentElement, setStateValue }) {
   const code = parentElement.querySelector("textarea")
@@ -26,7 +26,7 @@ export default function ({ data, parentElement, setStateValue }) {
   code.ariaLabel = data.label
   code.placeholder = data.placeholder
   if (data.most) code.maxLength = data.most
-  // What is being written while the page is drawn anew is kept.
+  // A redraw of the page doesn't replace a text that somebody is typing.
   if (code.dataset.given !== data.value && !code.matches(":focus")) {
     const draft = drafts.get(data.key)
     const isNew = !("given" in code.dataset) && draft?.given === data.value
@@ -47,7 +47,7 @@ export default function ({ data, parentElement, setStateValue }) {
     fit([])
   }
   code.onkeydown = (event) => {
-    event.stopPropagation() // else Streamlit takes an r for its shortcut
+    event.stopPropagation() // otherwise, the letter r would rerun Streamlit's page
     if (event.key !== "Enter" || event.isComposing || event.ctrlKey) return
     const line = code.value.slice(0, code.selectionStart).split("\n").pop()
     const indent = line.match(/^\s*/)[0] + (line.trimEnd().endsWith(":") ? "    " : "")

@@ -43,7 +43,7 @@ def draw(
             "marked": list(marked),
         },
         default={"value": value},
-        on_value_change=lambda: None,  # Streamlit takes no default without one
+        on_value_change=lambda: None,  # without it, Streamlit would refuse `default`
     )
 
 

@@ -18,12 +18,12 @@ from core.ui import class_rules, format
 from core.words import Words
 
 words = Words(__file__)
-MOST = 10**9  # no number here needs to be higher
-WIDTH = 152  # pixels: four in a row beside the sidebar, two on a phone
+MOST = 10**9  # the highest number that `number` returns
+WIDTH = 152  # of a control, in pixels: four fit beside the sidebar, two on a phone
 
 
 def on_phone() -> bool:
-    """Whether this browser is so narrow that columns are below each other."""
+    """Whether the browser says that it is on a phone: columns are below each other."""
     return "Mobi" in st.context.headers.get("User-Agent", "")
 
 
@@ -34,7 +34,10 @@ def row() -> DeltaGenerator:
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """A choice between options; a class may allow fewer for a `setting`, or hide it."""
+    """Draw a choice, and return the chosen option.
+
+    For a `setting`, a class may allow fewer options, or hide the control.
+    """
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
         default = options[more.pop("index", 0)]
@@ -68,7 +71,10 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 def number(
     label: str, key: str, value: int, step: int, setting: str = "", **more: Any
 ) -> int:
-    """A number field without limits; a class may fix a `setting`, or hide the field."""
+    """Draw a number field without limits, and return the whole number.
+
+    A class may fix a `setting`, or hide its field.
+    """
     value = st.session_state.get(key, class_rules.at_most(setting, value))
     fixed = class_rules.fixed(setting) if setting in SHARED else None
     if fixed is not None:
@@ -89,7 +95,7 @@ def number(
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """Show in `place` what is wrong: until that is fixed, nothing can start."""
+    """If the block's settings can't be used, say why in `place`: nothing can start."""
     try:
         yield
     except (ValueError, ExplainedError) as error:

@@ -16,14 +16,14 @@ from core.ui.questions import Question
 
 @dataclass(frozen=True)
 class Lesson:
-    file: str  # from the project's root
+    file: str  # path from the project's root
     title: str
     icon: str
     promise: str  # one sentence on what you can do afterward
-    asks: str = ""  # the question that it answers, in some eight words
+    asks: str = ""  # the question that the lesson answers, in some eight words
     minutes: int = 0
     further: bool = False  # not needed to finish the course
-    questions: tuple[Question, ...] = ()  # at its end
+    questions: tuple[Question, ...] = ()  # at the lesson's end
     read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
 
     def solved(self, given: Mapping[str, Any]) -> int:
@@ -84,5 +84,5 @@ def link(to: Lesson, label: str = "", **more: Any) -> None:
 
 @cache
 def _streamlit_page(file: str) -> Any:
-    """Cached: Streamlit would look up a name each time, twenty times a page."""
+    """Streamlit's page for a file, cached, since each page has some twenty links."""
     return st.Page(file, default=file == HOME.file)

@@ -1,4 +1,4 @@
-"""Figures on pages: tables, metrics, and what charts of readings need."""
+"""Figures on pages: drawings, tables, metrics, captions, and readings for charts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from core.ui import format
 from core.ui.charts import faded
 from core.ui.server import engine
 
-# How wide a metric's characters are, and the space around them.
+# How wide the characters of a metric's label and value are, and the space around them.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
@@ -79,7 +79,7 @@ def caption(text: str, result: Any) -> None:
     where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()
     if machine and hasattr(result, "candidates"):
-        # Each candidate's name already tells its number of threads.
+        # In a race, each candidate's name already tells its number of threads.
         threads = machine.devices[0].threads
         alike = (each and replace(each, threads=threads) for each in where)
         told = elsewhere(*alike) and told
@@ -94,14 +94,14 @@ def elsewhere(*environments: Environment | None) -> str:
     known = dict.fromkeys(
         format.provenance(each)
         for each in environments
-        if each and not each.is_simulated  # nothing was measured there
+        if each and not each.is_simulated  # nothing is measured in a simulation
     )
     return "" if known.keys() <= here else f"Measured on {'; '.join(known)}."
 
 
 @contextmanager
 def empty_axes() -> Iterator[None]:
-    """Draw pale axes in place of figures that nobody may see yet."""
+    """Draw the block's charts in pale colors, as empty axes for a later measurement."""
     st.markdown(":gray[Your measurement will appear here.]")
     with faded():
         yield
@@ -117,10 +117,11 @@ def readings(
     ends: Ends = format.middle_half,
     **unit: float,
 ) -> pd.DataFrame:
-    """A row for each reading: what it is, its median, and the `ends` of its spread.
+    """A row for each reading: its fields `names`, its median, low, high, and time.
 
-    The first columns are the fields with these names. `unit`, such as microseconds=1e6,
-    names the median's column and scales low and high, too; time is the median in words.
+    `unit`, such as microseconds=1e6, names the median's column, and scales the median,
+    low, and high. Low and high are the `ends` of the spread; time is the median in
+    words.
     """
     ((column, scale),) = unit.items()
     rows = []

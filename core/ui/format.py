@@ -19,7 +19,8 @@ NAMES: dict[str, str] = words.table("names")
 ENDINGS: dict[str, str] = words.table("endings")
 SETTINGS: dict[str, str] = words.table("settings")
 SAID: dict[str, str] = words.table("values")
-# Classes in core/models.py, core/loss_functions.py or torch.nn.
+# Classes of models and loss functions, in core/models.py, core/loss_functions.py or
+# torch.nn
 CLASSES = {
     "ann": "ANN",
     "cnn": "CNN",
@@ -47,7 +48,7 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """Each run's values of the settings that differ, or its model if none do."""
+    """Each run's values of the settings in which the runs differ, or else its model."""
     names = (field.name for field in fields(RunConfig))
     counts = {n: len({getattr(config, n) for config in configs}) for n in names}
     differing = [name for name in counts if counts[name] > 1]
@@ -89,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 def day(when: date) -> str:
-    """Text such as "November 4, 2026"; Windows has no code for days without a zero."""
+    """Text such as "November 4, 2026"; strftime's %d would write November 04."""
     return f"{when:%B} {when.day}, {when.year}"
 
 
@@ -107,7 +108,7 @@ def spread(seconds: Sequence[float]) -> str:
 
 
 def middle_half(values: Sequence[float]) -> tuple[float, float]:
-    """The quartiles of at least two values, around their middle half."""
+    """The lower and the upper quartile of at least two values."""
     first, _, third = quantiles(values, method="inclusive")
     return first, third
 

@@ -28,8 +28,8 @@ from core.words import Words
 
 Color = Literal["blue", "gray", "orange"]
 LOADING = ":material/hourglass: The workers are loading torch."
-PROSE = 700  # pixels: the most that a text is wide
-JOBS_SECONDS = 5.0  # between two updates of the sidebar; a job's own page has its own
+PROSE = 700  # pixels: the greatest width of a text
+JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}  # one of these lets people sign in
 words = Words(__file__)
@@ -37,7 +37,7 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """The first call on the page with this title: sidebar, title, promise.
+    """Draw what each page begins with: sidebar, title, promise.
 
     Home draws its own title and promise. The page is redrawn once the workers have
     described the machine, or failed.
@@ -55,9 +55,9 @@ def begin(title: str) -> None:
     st.logo(LOGO, size="large")
     with st.sidebar:
         _course()
-        st.space("small")  # after the lessons
+        st.space("small")
         link(RUNS)
-        # Before there is a class, the teacher signs in there.
+        # Before there is a class, the Class page has a link to the teacher's sign-in.
         if room().on_board is not None or any(map(os.environ.get, TEACHING)):
             link(CLASS)
         if room().is_teacher(visitor()):
@@ -74,7 +74,7 @@ def begin(title: str) -> None:
 
 
 def end(title: str) -> None:
-    """The last call in the lesson with this title: practice, then the next page."""
+    """Draw what the lesson with this title ends with: practice, then the next page."""
     lesson = course.page(title)
     st.divider()
     st.header("Practice", anchor=False)
@@ -102,9 +102,9 @@ def end(title: str) -> None:
 def sections(
     drawn: Mapping[str, Callable[[], None]], always: Collection[str] = ()
 ) -> None:
-    """Tabs by name, with functions that draw them; the address has the open tab.
+    """Draw a tab for each name with its function; the page's address has the open tab.
 
-    Tabs in `always` are drawn even if closed: uploads are lost with their field.
+    Tabs in `always` are drawn even while closed, so that uploads in them aren't lost.
     """
     tabs = st.tabs(list(drawn), key="tab", bind="query-params")
     for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):
@@ -168,7 +168,7 @@ def _course() -> None:
 
 
 def _machine_badge() -> None:
-    """The best device; a click shows everything that figures are measured with."""
+    """Draw the best device; a click shows all devices and their software versions."""
     machine = engine().machine()
     st.space("small")
     if machine is None:

@@ -1,4 +1,4 @@
-"""A guess before a measurement, and how good it was.
+"""A learner's guess before a measurement, and whether it was right.
 
 Guessing is optional: "Just show me" shows a result for good. The measurement itself
 never waits for a guess.
@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.ui import answers as kept
 
-SHOWN = "just show me"  # kept instead of a guess
+SHOWN = "just show me"  # stored instead of a guess
 CLOSE = "About equally fast"
 
 
@@ -70,8 +70,8 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    `right` has all the answers that the readings allow. A guess that isn't `among` the
-    answers was about something else.
+    `right` has all the answers that the readings allow. A guess that isn't `among` this
+    result's answers isn't judged, since it was about another result.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         st.info(finding, icon=":material/lightbulb:")

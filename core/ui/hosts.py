@@ -12,7 +12,7 @@ from core.ui.server import engine
 
 
 def several() -> list[Host]:
-    """All machines; [] if there is only one, which pages are about anyway."""
+    """All machines with workers; [] if there is only one, which needs no name."""
     hosts = engine().hosts()
     return hosts if len(hosts) > 1 else []
 
@@ -29,7 +29,7 @@ def options(chosen: str) -> list[str]:
 def machine(chosen: str) -> Machine | None:
     """The chosen machine, or this one; None until it has described itself.
 
-    This machine is limited to devices that every machine has: any may do the job.
+    Without a choice, any machine may do the job, so only devices of all machines count.
     """
     hosts = several()
     if chosen:

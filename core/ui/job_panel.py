@@ -26,24 +26,21 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True)
 class JobPanel:
-    """Starts, follows, and shows the visitor's jobs that call the function at
-    `address`.
+    """Starts, follows, and shows the visitor's jobs that call one function."""
 
-    With `about`, the panel shows only jobs whose arguments `about` accepts.
-    """
-
-    address: str
-    what: str  # the subject of sentences about it: "The race"
-    key: str  # for the start button; Cancel has "cancel_" before it
+    address: str  # of the function
+    what: str  # the subject of sentences about a job: "The race"
+    key: str  # of the start button; Cancel's key has "cancel_" before it
     icon: str = ":material/timer:"
     primary: bool = True  # False if the view has a more important button
+    # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
     failed: str = ""  # a title instead of "The race failed"
     cancelled: str = CANCELLED
     lane: str = "train"
-    several: bool = False  # a job about something else doesn't block the start button
-    subject: str | None = None  # shows only earlier measurements about it; None: all
-    measures: bool = False  # its results are kept, and shown to visitors without a job
+    several: bool = False  # whether a job that isn't shown leaves the button enabled
+    subject: str | None = None  # shows only measurements of this subject; None: of all
+    measures: bool = False  # results are stored, and shown to visitors without a job
 
     def __post_init__(self) -> None:
         if self.measures:
@@ -163,7 +160,7 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 
 
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
-    """Draw a job live, or while it waits, its place in the queue.
+    """Draw a job live with `draw`, or its place in the queue while it waits.
 
     `draw` always begins with a `slot`, so that what follows stays in its place.
     """
@@ -177,7 +174,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         polling.every(polling.interval(now))
         if now.status == "queued":
             slot(f"{place_in_queue(now)}. {what} will start automatically.")
-        elif now.message and not now.ended:  # why it has not begun
+        elif now.message and not now.ended:  # the message says why it has not begun
             slot(f"{what}: {now.message}")
         if engine().problem and not now.ended:
             title = f"Your {noun} is waiting because there are no workers"
@@ -189,7 +186,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 
 
 def slot(text: str, share: float = 0.0) -> None:
-    """How far a job is, or how it ended, always at the same height."""
+    """A line on how far a job is, or how it ended; its height is always the same."""
     st.progress(share, text)
 
 

@@ -31,7 +31,7 @@ SIDES = [6, 4]  # widths of a chart and of the words beside it
 
 @dataclass(frozen=True)
 class Guess:
-    """A question for the learner; the widget and the stored answer share `key`."""
+    """A question for the learner; `key` identifies its widget and the stored answer."""
 
     key: str
     question: str
@@ -43,8 +43,9 @@ class Guess:
 class Finding:
     """The result in one sentence, and the option that the result proves right.
 
-    A tuple has all options that the readings allow; None judges no guess. A guess that
-    isn't `among` this result's options was about something else.
+    `right` is a tuple if the readings allow several options, and None if the result
+    can't judge a guess. A guess isn't judged either if it isn't `among` this result's
+    options: it was about another result.
     """
 
     sentence: str
@@ -63,25 +64,25 @@ class Lab:
     A subclass is in `<name>_page.py` and declares what differs. Its texts are in the
     table `name` of the folder's words.toml: title (of its tab), heading, text, question
     and answers, start (the button), empty (what will appear), code (the words above the
-    code), code_of. Only start is required. The methods take what `gather` makes of a
-    job.
+    code), code_of (the end of the code's title). Only start is required. Methods with a
+    parameter `result` get what `gather` returns for the job.
     """
 
     name = ""  # default: the file's name without _page
     address = ""  # function that measures; default: `measure` in the file without _page
-    key = ""  # for the start button
+    key = ""  # of the start button
     what = "The measurement"  # the subject of sentences about its job
     panel: Mapping[str, Any] = {}  # further fields of its JobPanel
-    event: type = object  # class of its progress reports
-    noun = "reading"  # singular
+    event: type = object  # class of the job's progress reports
+    noun = "reading"  # what such a report is called, in the singular
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()  # a tab's name, and its parts
-    asks_below = False  # below the settings, instead of beside them
-    finding_above = False  # above the chart, instead of above the words
+    asks_below = False  # whether the guess is below the settings, not beside them
+    finding_above = False  # whether the finding is above the chart, not beside it
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
-    file = ""  # name of the CSV and JSON
-    idle = False  # measure with the default settings when no one needs the workers
+    file = ""  # name of the CSV and JSON files with the result; "": no files
+    idle = False  # whether the app measures the defaults while nobody needs the workers
     order = 0  # position of its tab in the lesson
-    words: Mapping[str, Any]  # its table
+    words: Mapping[str, Any]  # its table in words.toml
     suffix = ""  # keeps widget keys unique if a recorded result is shown, too
 
     def __init_subclass__(cls) -> None:
@@ -113,19 +114,19 @@ class Lab:
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
         """The guess to ask for, by default the words' question and answers.
 
-        `arguments` come from the settings if the lab asks below them.
+        `arguments` are the job's, or None if the lab asks before they are chosen.
         """
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
         return None
 
     def progress(self, job: Job) -> str | tuple[str, float]:
-        """How far the job is, in words or with its share, 0 to 1."""
+        """How far the job is, in words, or in words and as a share from 0 to 1."""
         count = format.counted(len(reported(job, self.event)), self.noun)
         return f"Measuring: {count} so far"
 
     def gather(self, job: Job) -> Any:
-        """The result, or what was reported of it so far; None hides everything."""
+        """The job's result, or what the job has reported so far; None draws nothing."""
         return job.value
 
     def chart(self, result: Any) -> None: ...
@@ -136,13 +137,13 @@ class Lab:
         """Bullets beside the chart; None if the lab has drawn there itself."""
 
     def below(self, result: Any) -> None:
-        """What follows at full width."""
+        """Draw what follows below the chart, at full width."""
 
     def caption(self, result: Any) -> str | None:
         """How the result was measured; None if the lab has drawn that itself."""
 
     def more(self, machine: Machine) -> str | None:
-        """What the introduction adds for this machine."""
+        """Sentences that the introduction adds for this machine."""
 
     def empty_axes(self, arguments: tuple | None) -> None:
         """Draw the empty axes of a result that is not measured yet."""

@@ -1,6 +1,6 @@
 """This machine's newest measurement: what, when, on which devices, and by whom.
 
-A page opens with it until the visitor has measured.
+Labs show it to visitors who haven't measured yet.
 """
 
 import logging
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 def newest(address: str, subject: str | None = None) -> Job | None:
     """The function's newest measurement on this machine, as an ended job.
 
-    Its author is a student of the class only if nobody else has measured. None if there
-    is none on that subject, or if it can't be read.
+    Measurements by students of the class count only if there are no others. None if
+    there is no measurement of that subject, or if it can't be read.
     """
     if not (here := machine()):
         return None
@@ -82,7 +82,7 @@ def sentence(job: Job, who: str = "") -> str:
 
 
 def by(owner: str, who: str = "") -> str:
-    """Who measured it, without a name."""
+    """Who measured, in words without a name; `who` is the reader, as in `sentence`."""
     if not owner:
         return "by this server itself"
     return "by you" if owner == (who or visitor()) else "by somebody in this course"

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 @cache
 def template(file: Path) -> Template:
-    """A template that shows texts literally; `marked` reads some Markdown."""
+    """A Jinja template that escapes texts; the filter `marked` allows some Markdown."""
     environment = Environment(
         loader=FileSystemLoader(file.parent),
         autoescape=True,
@@ -22,6 +22,6 @@ def template(file: Path) -> Template:
 
 
 def _marked(text: str) -> Markup:
-    """Only Markdown's code spans and bold text."""
+    """The text as HTML, with Markdown's code spans and bold text, and nothing else."""
     code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", code))

@@ -1,7 +1,7 @@
 """Try it: change a page's code, and run it on the simulated accelerator.
 
-Around a function, people see what it needs to run: the imports that it uses, and lines
-from calls.toml that call it.
+The editor shows a function with what it needs to run: the imports that it uses, and
+lines from calls.toml that call it.
 """
 
 import ast
@@ -25,14 +25,16 @@ from core.words import Words
 
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"
-MOST_CHARACTERS, MOST_LINES = 10_000, 8  # code is cut there, and output scrolls
+MOST_CHARACTERS = 10_000  # longer code is cut, and longer output scrolls
+MOST_LINES = 8  # of output that doesn't scroll
 words = Words(__file__)
 
 
 def button(address: str, key: str = "", **machine: Any) -> None:
     """A button that opens a function in the editor, if visitors' code may run here.
 
-    Functions without a known call get no button. `machine` has fields of a Request.
+    Only functions that `program` can call get a button. `machine` has fields of the
+    dry run's Request.
     """
     if not program(address) or engine().machine() is None:
         return  # without workers, it takes long to find out whether code may run
@@ -44,7 +46,11 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 
 @cache
 def program(address: str) -> str:
-    """The function with what it needs and the lines that call it; "" without a call."""
+    """A function, with its imports and helpers above, and lines that call it below.
+
+    calls.toml has these lines for some functions, and for all whose first parameter is
+    `device`. For others, the program is "".
+    """
     module, _, name = address.partition(":")
     text = read(module)
     call = CALLS.get(address, CALLS["device"].format(name=name)).strip()

@@ -1,8 +1,8 @@
-"""When the browser asks for a part of a page again.
+"""Polling: after how many seconds the browser asks for a fragment of a page again.
 
 The interval of `st.fragment(run_every=…)` changes only when the whole page is redrawn,
 which takes the server some 30 ms. The browser accepts a new interval at any time, so a
-fragment sets its next poll.
+fragment sends the interval until its next poll.
 """
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -12,8 +12,8 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from core.jobs.job import Job
 from core.ui.server import visitor
 
-RUN_SECONDS = 0.2  # a look at a run takes the server some 10 ms
-POLL_SECONDS = 1.0  # for other jobs: with an Altair chart, a look takes up to 100 ms
+RUN_SECONDS = 0.2  # for the visitor's run: a poll takes the server some 10 ms
+POLL_SECONDS = 1.0  # for other jobs: a poll with an Altair chart takes up to 100 ms
 PATIENT_SECONDS = 3.0  # for other people's jobs, and for waiting jobs
 
 
@@ -23,7 +23,9 @@ def fragment() -> str:
 
 
 def every(seconds: float | None, of: str = "") -> None:
-    """Set a fragment's interval, by default this one's; None stops the polls.
+    """Set the interval of a fragment, by default of the one that is being drawn.
+
+    If `seconds` is None, the browser stops asking for the fragment.
 
     The browser ignores an interval that it already has.
     """
@@ -39,10 +41,10 @@ def every(seconds: float | None, of: str = "") -> None:
 
 
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
-    """The interval for this visitor and a job; None after the job has ended.
+    """How often this visitor polls a job, in seconds; None after the job has ended.
 
-    `going_on` is the interval once the visitor's own job has a worker. Polls for the
-    next job in the queue are frequent, since there is only one such job.
+    `going_on` is the interval once the visitor's own job has a worker. The first job in
+    the queue is polled often, since there is only one such job.
     """
     if job.ended:
         return None

@@ -26,7 +26,7 @@ except ValueError as error:
 
 
 def exercise(title: str) -> None:
-    """The exercise of the lesson with this title, if there is one."""
+    """Draw the exercise and the scripts to repair of the lesson with this title."""
     if BROKEN or title in EXERCISES:
         st.subheader("Your turn")
     if BROKEN:
@@ -95,7 +95,7 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
 
 
 def _explain(text: str, is_right: bool) -> None:
-    text = drawable(text)  # a verdict may be an old one
+    text = drawable(text)  # an older version may have stored what no page can draw
     if is_right:
         st.success(text, icon=":material/check:")
     else:
@@ -157,7 +157,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
 
 
 def _run(question: Question) -> None:
-    """After an answer, offer to run the code and see what it really does."""
+    """Draw a button that runs the question's code, and then what the code printed."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
     with explained("The code was not run"):
@@ -171,7 +171,10 @@ def _run(question: Question) -> None:
 
 
 def _mark(question: Question, given: Mapping[str, Any]) -> str:
-    """Green if the first try was right, gray if a later try was right."""
+    """The icon beside a question's number; "" without an answer.
+
+    A check is green if the first try was right, and gray if a later try was right.
+    """
     if not question.tries(given):
         return ""
     if not question.is_solved(given):
@@ -180,7 +183,7 @@ def _mark(question: Question, given: Mapping[str, Any]) -> str:
 
 
 def score(lesson: Lesson, given: Mapping[str, Any]) -> str:
-    """How many were right on the first try, and how many are left; "" at first."""
+    """A sentence on right first tries and on what is left to answer; "" at first."""
     tried = [each for each in lesson.questions if each.tries(given)]
     if not tried:
         return ""

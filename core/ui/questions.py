@@ -19,12 +19,12 @@ WRONG = 2  # the fewest wrong answers to a question
 
 @dataclass(frozen=True)
 class Question:
-    """A question; `given` is always what a learner has answered, by key."""
+    """A question; the methods' `given` has all answers of a learner, by their keys."""
 
     key: str
     text: str
     right: str
-    answers: dict[str, str]  # each with a reply to whoever chose it
+    answers: dict[str, str]  # all answers, each with a reply to people who choose it
     code: str = ""  # shown above the question
     gpu: bool = True  # whether the code runs on a machine with a GPU
     measured: bool = False  # the code measures, so its output depends on the machine
@@ -33,11 +33,12 @@ class Question:
     def tries(self, given: Mapping[str, Any]) -> list[str]:
         """The first try, then others; the newest one is last."""
         kept = given.get(self.key, [])
-        tries = kept if isinstance(kept, list) else [kept]  # once there was only one
+        # An older version stored a single answer.
+        tries = kept if isinstance(kept, list) else [kept]
         return [answer for answer in tries if answer in self.answers]
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
-        """The tries with one more; after the first try, each answer is in it once."""
+        """The tries with one more; after the first try, each answer is there once."""
         return [
             *tries[:1],
             *(answer for answer in tries[1:] if answer != chosen),
@@ -51,7 +52,7 @@ class Question:
         return self.tries(given)[:1] == [self.right]
 
     def request(self) -> Request:
-        """The code as a dry run, with a simulated GPU or without a GPU."""
+        """The request for a dry run of the code, with or without a simulated GPU."""
         return Request("question.py", self.code, seconds=9, simulates=self.gpu)
 
     def shuffled(self, visitor: str) -> list[str]:
@@ -62,7 +63,11 @@ class Question:
 
 
 def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
-    """The outcome of a question's code, in the words of the answers."""
+    """The possible texts of the right answer, after the question's code ran.
+
+    They are the error's line and name, or else the first printed line. "None of them"
+    is right if no other answer has this line.
+    """
     failure = report["failure"]
     if failure:
         return [f"Line {failure['line']['line']}", failure["kind"]]

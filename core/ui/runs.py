@@ -1,4 +1,4 @@
-"""Training runs as the pages see them: jobs with names, numbers, curves and tables."""
+"""Training runs for pages: jobs with a name, a number, a loss curve, and tables."""
 
 from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
@@ -26,9 +26,9 @@ from core.words import Words
 RUN = "core.training:run"  # the function that training jobs call
 words = Words(__file__)
 LOOKED_BACK = 12  # earlier runs that are read to find some with losses
-OFFERED = 100  # finished runs of a person, and the newest of all, to choose from
-# Charts draw Arrow tables: Streamlit sends these as they are, in a hundredth of the
-# time that a DataFrame takes, and a look at a run that goes on should cost nothing.
+OFFERED = 100  # how many runs a list offers, the newest first
+# Runs' charts draw Arrow tables, since each poll of a run sends its curve again.
+# Streamlit sends an Arrow table as it is, in a hundredth of a DataFrame's time.
 RUN_NAME = pa.field("run", pa.string())
 CURVE = pa.schema(
     [("step", pa.int32())]
@@ -41,10 +41,10 @@ EPOCHS = pa.schema(
     [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string()), ("step", pa.int32())]
     + [(name, pa.float64()) for name in ("seconds", "loss", "accuracy", "r2")]
 )
-SMOOTHED_SHARE = 1 / 20  # part of a run's drawn losses in the running mean
+SMOOTHED_SHARE = 1 / 20  # span of the running mean, as a part of a run's drawn losses
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
-FAR = 2.0  # times the loss of guessing
-ROOM = 1.2  # times the loss that nearly all steps stay below: where an axis is cut
+FAR = 2.0  # a run that diverges has a loss above so many times that of guessing
+ROOM = 1.2  # a cut axis ends at so many times the loss that 95% of the steps stay below
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,8 @@ class Run(Progress):
     """A training job and its progress."""
 
     job: Job = field(kw_only=True)
-    # Like a job, a run is the same object while nothing is new.
+    # Like jobs, runs are compared by identity: `view` returns the same run until
+    # something changes.
     __eq__, __hash__ = object.__eq__, object.__hash__
 
     @property
@@ -88,7 +89,7 @@ class Run(Progress):
     def curve(self) -> pa.Table:
         """A row per drawn step: step, seconds, loss, epoch, smoothed, rate.
 
-        The rate is there only if somebody set it by hand just before.
+        The learning rate is only in the first row after somebody set it by hand.
         """
         columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = columns
@@ -114,9 +115,9 @@ class Run(Progress):
 
     @cached_property
     def diverged(self) -> str:
-        """Sentences on why the learning rate was too high; "" if it wasn't.
+        """Sentences on how the run diverged, and which rate to try; "" if it didn't.
 
-        A run that merely learns nothing stays near the loss that guessing gives.
+        A run that learns nothing hasn't diverged: its loss stays near that of guessing.
         """
         images, loss = self.config.has_images, self.smoothed_loss or 0.0
         first = self.losses[0].loss if self.losses else 0.0
@@ -144,7 +145,7 @@ class Run(Progress):
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run as it is now; if it is None, `why_none` says why."""
+    """The run with this id as it is now; if it is None, `why_none` says why."""
     try:
         job = engine().job(job_id) if job_id else None
     except StoreError:
@@ -196,10 +197,10 @@ def on_show() -> Run | None:
 
 
 def others() -> str | None:
-    """Whose runs a visitor without runs sees: everybody's (None) in a class, else "".
+    """Whose runs pages offer besides the visitor's own: a `visitor` for `stored_runs`.
 
-    "" stands for the server's own runs with the default settings, since a stranger's
-    experiments make a bad first impression.
+    None stands for everybody, in a class. Otherwise, "" stands for the server's own
+    runs with the default settings: strangers' experiments would be a bad first example.
     """
     return None if room().may_see(visitor()) else ""
 
@@ -207,7 +208,7 @@ def others() -> str | None:
 def idle_run(*tasks: str) -> Run | None:
     """The server's own run on these tasks: one that is training, or else the newest.
 
-    An open class guesses what a first run will reach, so its members see none.
+    Members of an open class see none, since they guess what their first run will reach.
     """
     if room().may_see(visitor()):
         return None
@@ -225,7 +226,7 @@ def _done(tasks: Container[str], owner: str) -> Iterator[str]:
 
 
 def number(run_id: str, owner: str) -> int:
-    """A run's number among its owner's runs, from 1, for its lasting name and color."""
+    """A run's number among its owner's runs, from 1; its name and color follow it."""
     numbers = _numbers(owner)
     if run_id not in numbers:
         rows = stored_runs(owner, limit=None, hidden=True) if owner else []
@@ -243,7 +244,7 @@ def _numbers(_owner: str) -> dict[str, int]:
 def earlier(than: Run, most: int) -> list[Run]:
     """Runs with losses that the same visitor started before this one, oldest first.
 
-    These have the same task and criterion, since other losses are not comparable.
+    Only runs with the same task and criterion, since other losses aren't comparable.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -264,9 +265,9 @@ def earlier(than: Run, most: int) -> list[Run]:
     return runs
 
 
-@lru_cache(maxsize=512)  # pages look at a run often
+@lru_cache(maxsize=512)  # since each poll of a run asks again
 def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
-    """The ids of such runs, the newest first. Raises StoreError."""
+    """The ids of an owner's runs for `earlier`, the newest first. Raises StoreError."""
     like: dict[str, Any] = {"task": task, "criterion": criterion, "before": before}
     rows = store().runs.find(owner, address=RUN, limit=LOOKED_BACK, **like)
     return tuple(row.id for row in rows)
@@ -300,12 +301,12 @@ def summary(run: Run) -> RunSummary:
 
 
 def finished() -> list[RunSummary]:
-    """Finished runs on images: this visitor's, then those of `others`, newest first."""
+    """Finished runs on images: the visitor's, then those of `others`; newest first."""
     me, rows = visitor(), dict[str, RunSummary]()
     for owner in (me, others()):
         stored = stored_runs(owner, status="finished")
         rows |= {row.id: row for row in stored if row.accuracy is not None}
-        for job in engine().jobs(RUN, owner):  # the database may be away
+        for job in engine().jobs(RUN, owner):  # in case the database can't be read
             if isinstance(job.value, RunResult) and job.value.config.has_images:
                 rows[job.id] = summary(view(job))
     return sorted(rows.values(), key=lambda row: (row.visitor != me, -row.submitted))
@@ -336,7 +337,7 @@ def start(config: RunConfig) -> str:
 
 
 def differences(shown: Sequence[Run]) -> list[str]:
-    """Each run's settings that differ, and whether its rate was changed by hand."""
+    """For each run, the settings that differ, and whether the rate was set by hand."""
     settings = format.differences([run.config for run in shown])
     return [
         f"{text}, {format.STEERED}" if run.changes else text
@@ -355,7 +356,10 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
 
 
 def top_loss(shown: Sequence[Run]) -> float | None:
-    """Where an axis cuts losses that would flatten all others; None for nowhere."""
+    """Where to end the loss axis, so that a few huge losses don't flatten the curves.
+
+    None if the axis can show all losses.
+    """
     drawn = [run for run in shown if run.losses]
     drawn = [run for run in drawn if not run.diverged] or drawn
     usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]

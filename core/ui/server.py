@@ -1,4 +1,4 @@
-"""What all sessions share: store, engine, class, answers; and who visits."""
+"""What all sessions share (store, engine, class, answers), and who the visitor is."""
 
 import logging
 import threading
@@ -25,11 +25,11 @@ from core.store.store import Store
 from core.ui.format import counted
 
 Answer = TypeVar("Answer")
-CODE_SECONDS = 180.0  # while a class waits for its turns, and to run the code
+CODE_SECONDS = 180.0  # to run a visitor's code, including the wait for a class's code
 
 logger = logging.getLogger(__name__)
-_tabs: Counter[str] = Counter()  # open ones, by visitor
-_pages: dict[str, str] = {}  # the newest title, by visitor with a tab open
+_tabs: Counter[str] = Counter()  # number of open tabs, by visitor
+_pages: dict[str, str] = {}  # title of the page opened last, by visitor with open tabs
 _tabs_lock = threading.Lock()
 
 
@@ -52,7 +52,7 @@ def room() -> Room:
 
 
 class PagesEngine(Engine):
-    """Lets the next page be drawn while a page waits for an answer."""
+    """An engine that lets another page be drawn while a page waits for an answer."""
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
         streamlit_patches.give_back_turn()
@@ -80,7 +80,10 @@ def ask(
 
 
 def run_code(doing: str, address: str, *arguments: Any) -> Any:
-    """The answer of a function that runs a visitor's code; a spinner says the wait."""
+    """The answer of a function that runs a visitor's code.
+
+    Meanwhile, a spinner shows what is being done, and how many programs come first.
+    """
     ahead = engine().ahead(visitor(), "code")
     after = f", after {counted(ahead, 'other program')}" if ahead else ""
     with st.spinner(f"{doing}{after}", show_time=True):
@@ -94,24 +97,24 @@ def ask_once(address: str, *arguments: Any) -> Any:
 
 @cache
 def cached_ask() -> Any:
-    """Made when first needed, since Streamlit would warn before the server runs."""
+    """`ask` with a cache, made at the first call: at import, Streamlit would warn."""
     return st.cache_data(max_size="100MB", show_spinner=False)(ask)
 
 
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
     """The result of a function in its own process, with its own random numbers.
 
-    A broken driver may make the process hang or end.
+    If a broken driver makes this process hang or end, the worker continues.
     """
     call = "core.jobs.sandbox:call_for"
     return engine().ask(call, seconds, address, *arguments, seconds=seconds)
 
 
 class KeptAnswer(Generic[Answer]):
-    """The newest answer to a question, for any thread.
+    """The newest answer to a question, which is a function; any thread may call this.
 
     Only the first caller waits. If a call finds the answer older than `seconds`, the
-    question is asked again in the background, for the next call.
+    question is asked again in the background, for later calls.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -126,7 +129,7 @@ class KeptAnswer(Generic[Answer]):
         self._asking: Future[Answer] | None = None
 
     def __call__(self) -> Answer:
-        """The answer; without an answer, raises what the question raises."""
+        """The newest answer; until there is one, raises what the question raises."""
         with self._lock:
             newest, asking = self.newest, self._asking
             stale = time.monotonic() > self._came + self._seconds
@@ -142,7 +145,7 @@ class KeptAnswer(Generic[Answer]):
         answer = error = None
         try:
             answer = self._question()
-        except Exception as problem:  # for waiting callers; the next caller asks again
+        except Exception as problem:  # raised for waiting callers; later ones ask again
             error = problem
         with self._lock:
             if self._asking is asking:  # it wasn't cleared meanwhile
@@ -179,10 +182,10 @@ def tell_notice() -> None:
 
 
 def visitor() -> str:
-    """A name for this browser, the same in all its tabs and after a reload.
+    """An id for this browser, the same in all its tabs and after a reload.
 
-    Without a cookie, each session has its own name. The server's own work has no
-    session and no owner: "".
+    Without a cookie, each session has its own id. The server's own work has no session,
+    and its visitor is "".
     """
     if get_script_run_ctx(suppress_warning=True) is None:
         return ""

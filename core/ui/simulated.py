@@ -22,10 +22,10 @@ words = Words(__file__)
 def outline(
     key: str, explained: bool = False, device: str = SIMULATED, badged: bool = True
 ) -> Iterator[None]:
-    """Draw the block in the outline, if the block is about the simulated `device`.
+    """Draw the block in the outline, if `device` is the simulated accelerator.
 
-    On a page without `tell`, one outline is `explained`. Without `badged`, the block
-    draws the badge itself.
+    `explained` adds what the outline means, for pages that don't call `tell`. Without
+    `badged`, the block draws the badge itself.
     """
     if device != SIMULATED:
         yield
@@ -38,7 +38,7 @@ def outline(
 
 
 def badge(explained: bool = False) -> None:
-    """The word alone, or with its meaning beside it."""
+    """Draw the word "simulated", alone or with its meaning beside it."""
     if explained:
         mark = ":violet-badge[:material/memory: simulated]"
         st.markdown(f"{mark} {words('simulated.explained')}")
@@ -52,7 +52,7 @@ def badge(explained: bool = False) -> None:
 
 
 def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
-    """Say what the outline means, or why a machine without an accelerator has none."""
+    """Say what the outline means, or why a machine without a GPU can't simulate one."""
     if machine.simulates:
         st.markdown(words("simulated.explained"), width=width)
     elif machine.why_not and machine.devices[0].backend == "CPU":
@@ -60,13 +60,13 @@ def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
 
 
 def message(raised: str) -> None:
-    """What was raised on the device, and below it, what CUDA says instead."""
+    """Draw what was raised on the simulated device, and what CUDA would say instead."""
     st.code(raised, language=None, wrap_lines=True)
     cuda_wording(raised)
 
 
 def cuda_wording(raised: str) -> None:
-    """What CUDA says instead, if that is different."""
+    """Draw what CUDA would say instead, if that is different."""
     if (cuda := in_cuda_words(raised)) != raised:
         said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
         st.markdown(words("simulated.in_cuda_words", said=said))

@@ -15,7 +15,7 @@ import streamlit as st
 from core.halves import read
 from core.ui import playground
 
-# A text, an address, or a function that draws.
+# A part of what `show` shows: a text, an address of code, or a function that draws
 Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
@@ -69,7 +69,7 @@ def lines_with(address: str, part: str) -> str:
 
 
 def show(*parts: Part) -> None:
-    """Show code at addresses, and the texts between."""
+    """Draw the code at addresses, and the texts between."""
     for part in parts:
         if callable(part):
             part()

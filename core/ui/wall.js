@@ -1,7 +1,7 @@
-// Test images, and what the model says to the chosen one. All answers come with the data,
-// so a click asks nobody; a drawing is sent, the newest one as soon as the last is answered.
+// Test images, and what the model says about the chosen image. All answers come with the data,
+// so a click sends nothing. The newest drawing is sent once the one before is answered.
 const COLUMNS = 10, INK = 56, BRUSH = 0.1 // pixels that are sent; share of the pad
-const BETWEEN = 250, PATIENCE = 6000 // milliseconds to the next drawing, or without answer
+const BETWEEN = 250, PATIENCE = 6000 // milliseconds between drawings, and to wait for an answer
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -COLUMNS, ArrowDown: COLUMNS }
 const base64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))
 
@@ -11,7 +11,7 @@ export default function ({ data, parentElement, setStateValue }) {
   const tiles = [...find(".images").children], rows = [...find(".bars").children]
   const memo = (wall.memo ??= { sent: 0 })
   const { words, classes, labels, said } = data
-  // What comes late, to a drawing that was cleared, is no longer of use.
+  // An answer to a drawing that has been cleared since is ignored.
   const sketch = data.sketch?.n && data.sketch.n <= memo.cleared ? {} : data.sketch
   const percent = base64(data.percent)
   const isWrong = (place) => said.length > 0 && said[place] !== labels[place]

@@ -1,7 +1,7 @@
-"""Test images: many in one picture, and the wall, whose images react to a click.
+"""Test images: as one picture, and as the wall, whose images react to a click.
 
-The wall has fifty test images, framed where a run is wrong, and what the run's model
-says about the chosen image or about a drawing.
+The wall has fifty test images, those that a run's model gets wrong framed in red, and
+what the model says about the chosen image or about a drawing.
 """
 
 import base64
@@ -30,12 +30,12 @@ from core.words import Words
 
 Width = int | Literal["stretch", "content"]
 COLUMNS = 10
-ZOOM = 3  # the picture's pixels for each pixel of an image
-GAP = 5  # the picture's pixels between two images
+ZOOM = 3  # side of an image's pixel, in pixels of the picture
+GAP = 5  # between two images, in pixels of the picture
 WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is drawn
 ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
-INK = 56  # pixels of a drawing's side, as wall.js sends it
+INK = 56  # side of a drawing in pixels, as wall.js sends it
 words = Words(__file__)
 
 
@@ -45,9 +45,10 @@ def montage(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
-    """Images (n, 28, 28) in rows: uint8 (height, width, 3), in the theme's ink.
+    """A picture (height, width, 3), uint8, of images (n, 28, 28) in rows.
 
-    The zoom is smaller if a row would be wider than WIDEST.
+    The images have the theme's colors. The zoom is smaller if rows would be wider than
+    WIDEST.
     """
     ground, ink, page = (
         np.array(ImageColor.getrgb(color), float)
@@ -105,7 +106,7 @@ def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
 
 @cache
 def sprite(task: str, dark: bool) -> bytes:
-    """A PNG for CSS: the wall's images in rows without gaps, ink on nothing."""
+    """A PNG for CSS: the wall's images without gaps, on a transparent ground."""
     pixels = images(task)[0].repeat(ZOOM, 1).repeat(ZOOM, 2)
     rows = pixels.reshape(-1, COLUMNS, *pixels.shape[1:]).swapaxes(1, 2)
     picture = Image.fromarray(rows.reshape(rows.shape[0] * rows.shape[1], -1), "P")
@@ -115,7 +116,7 @@ def sprite(task: str, dark: bool) -> bytes:
 
 
 async def send_sprite(request: Request) -> Response:
-    """Browsers keep the file, because the content at its address never changes."""
+    """Send a sprite, which browsers keep: the content at its address never changes."""
     task, theme = request.path_params["task"], request.path_params["theme"]
     if task not in IMAGE_TASKS:
         return Response(status_code=404)
@@ -133,7 +134,10 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """The images that the run got wrong in `history[-back]`; None without answers."""
+    """Indices of the images that the run got wrong in the epoch `history[-back]`.
+
+    None if there are no answers of that epoch.
+    """
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
         return None
@@ -156,7 +160,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
 
 
 def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
-    """How many are wrong, and that chance plays a role if the number has risen."""
+    """How many images are wrong; if more than before, that chance may be the reason."""
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return words("wall.before", images=WALL)
@@ -192,14 +196,19 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
             "words": words.table("wall.answer"),
             "beside": beside,
             "sketch": sketch,
-            "now": time.time(),  # the browser may have forgotten a message like it
+            # Makes each message different: of one that it has sent before, Streamlit
+            # sends only a reference, and the browser may have forgotten the message.
+            "now": time.time(),
         },
         on_drawing_change=lambda: None,
     )
 
 
 def _answer(run: Run, drawn: Any) -> dict[str, Any]:
-    """What a finished run's model says about the newest drawing, asked once."""
+    """What a finished run's model says about a drawing; {} if it has said nothing.
+
+    Each drawing is sent to the model only once.
+    """
     answer = st.session_state.get(DRAWING, {})
     if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
         answer = {"run": run.id, "n": drawn["n"]}

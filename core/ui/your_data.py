@@ -1,4 +1,4 @@
-"""A visitor's data: to download, to use in another browser, or to delete.
+"""A visitor's data: visitors can download it, use it in another browser, or delete it.
 
 The forms post to their own routes, since only a route's answer can set a cookie.
 """
@@ -94,7 +94,10 @@ def _runs(who: str) -> list[RunSummary]:
 
 
 def _row(who: str) -> Visitor:
-    """The visitor's row, made if necessary. Raises ExplainedError if that fails."""
+    """The visitor's row in the database, made if necessary.
+
+    Raises ExplainedError if that fails.
+    """
     visitors = store().visitors
     if visitors.get(who) is None:
         visitors.touch(who)
@@ -120,7 +123,7 @@ def _confirm(count: int) -> None:
 
 
 async def come_back(request: Request) -> Response:
-    """Become the visitor whose code the form has; a wrong code changes nothing."""
+    """Give the browser the cookie of the visitor with the posted code, if it is valid."""
     fields, who = await forms.posted(request), cookie.visitor(request)
     await asyncio.sleep(failures.delay(forms.sender(request)))
     try:
@@ -137,7 +140,7 @@ async def come_back(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete all data of this browser's visitor, who is then a new visitor."""
+    """Delete all data of the browser's visitor, and give the browser a new visitor."""
     await forms.posted(request)
     who = cookie.visitor(request)
     if not who:
