@@ -123,7 +123,7 @@ def _confirm(count: int) -> None:
 
 
 async def come_back(request: Request) -> Response:
-    """Give the browser the cookie of the visitor with the posted code, if it is valid."""
+    """Give the browser the cookie of the visitor with the posted code, if valid."""
     fields, who = await forms.posted(request), cookie.visitor(request)
     await asyncio.sleep(failures.delay(forms.sender(request)))
     try:
