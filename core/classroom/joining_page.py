@@ -20,7 +20,7 @@ words = Words(__file__)
 
 QR_PIXELS = 220
 LOCAL = ("localhost", "127.0.0.1", "::1")
-# Docker and Podman make these files. Outside, a container's own address is useless.
+# Docker and Podman make these files in containers, whose address is useless outside.
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 

@@ -9,7 +9,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # characters
+SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characters
 MARKS = 2  # accents on one letter; some scripts need two
 BETWEEN = " -'’.,"
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
@@ -41,7 +41,7 @@ def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> st
         fits = kind in "LN" or (
             place > 0 and (kind == "M" or character in BETWEEN) and marks <= MARKS
         )
-        is_list = character == "." and name[:place].isdigit()  # as in "1. Ada"
+        is_list = character == "." and name[:place].isdigit()  # Markdown's "1. Ada"
         if not fits or is_list:
             raise ExplainedError(words("names.letters"))
     if fold(name) in map(fold, taken):

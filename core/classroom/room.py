@@ -32,7 +32,7 @@ words = Words(__file__)
 EXPIRY_SECONDS = 3600.0  # between two searches for expired classes
 SEEDS = 10_000  # a member's own seed is below this number
 OUTSIDE = "everybody outside"  # people who haven't joined take turns as one person
-Forget = Callable[[str, list[str]], object]  # Engine.forget, of an owner and run ids
+Forget = Callable[[str, list[str]], object]  # Engine.forget: takes an owner, run ids
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,10 @@ class Teacher:
 
 
 class Room(Gate):
-    """Safe to use from threads. Only a teacher can call methods that take a Teacher."""
+    """The open class and its rules for jobs; safe to use from threads.
+
+    Only a teacher can call methods that take a Teacher.
+    """
 
     def __init__(self, classes: Classes) -> None:
         """Restore the class that was open when the server stopped, if possible."""
@@ -77,7 +80,7 @@ class Room(Gate):
         return shown if shown and shown.is_open else None
 
     def rules_for(self, visitor: str) -> Rules:
-        """The open class's rules; none for a teacher, or without a class."""
+        """The open class's rules; NONE for a teacher, or if no class is open."""
         opened = self.open
         if opened is None or visitor in self._teachers:
             return NONE
@@ -146,7 +149,7 @@ class Room(Gate):
         return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
-        """Raises ExplainedError for a name that can't be used, or without a member."""
+        """Rename a member. Raises ExplainedError if that isn't possible."""
         if (member := self.member(visitor)) is None:
             raise ExplainedError(words("room.not_in"))
         return self._rename(member, name)

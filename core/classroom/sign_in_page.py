@@ -34,7 +34,7 @@ words = Words(__file__)
 
 COOKIE = "teacher"
 LASTS_SECONDS = 12 * 3600
-ENTER = "teacher/enter"  # relative to a page's address
+ENTER = "teacher/enter"  # the form's route, relative to a page's address
 PASSWORD, EMAILS = "TEACHER_PASSWORD", "TEACHER_EMAILS"
 SHORTEST, LONGEST = 8, 200  # characters of a password
 LONGEST_NAME = 40  # characters
@@ -80,7 +80,7 @@ def _digest(text: str, salt: bytes) -> bytes:
 
 
 def teacher() -> Teacher | None:
-    """The teacher who has signed in in this browser; None if nobody has."""
+    """The teacher who is signed in on this browser; None if nobody is."""
     if sign_in := _sign_ins.get(st.context.cookies.get(COOKIE, "")):
         who, until = sign_in
         return who if until > time.time() else None

@@ -15,14 +15,14 @@ ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SHAPES = ("circle", "square", "triangle-up")
 SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # size of the projector's chart; 1 is the height of its letters
-BELOW = (0, -1.5, WIDTH)  # left, line, and width of the costs, which no name may cover
+BELOW = (0, -1.5, WIDTH)  # left, line, and width of the axis's labels, which stay free
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str, str]  # who, cost, accuracy, backend, task
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
 
 
 def costs(values: Iterable[float]) -> Ticks:
-    """Ticks of a logarithmic axis: three to MOST_TICKS round numbers around values."""
+    """Ticks of a logarithmic axis: 3 to MOST_TICKS round numbers around all values."""
     values = [max(value, 1e-3) for value in values]
     if not values:
         return 1, 10, 100

@@ -33,7 +33,7 @@ class Standings:
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
     luck: str  # a sentence, see `luck`
     newest: str  # id of the newest run with an accuracy, not simulated; "": none
-    queue: list[Job]  # running, then waiting in their order
+    queue: list[Job]  # running jobs, then waiting jobs in their order
     guesses: guesses.Tallies
 
     def place(self, run: RunSummary) -> int:
@@ -50,10 +50,10 @@ class Standings:
 def bests(
     runs: Iterable[RunSummary], names: Container[str], rules: Rules
 ) -> list[RunSummary]:
-    """Each member's best run on each image task, the best first, then the earliest.
+    """Each member's best run on each image task, the best first.
 
-    `names` has members by visitor. Runs that were steered by hand don't count, because
-    others can't repeat them.
+    Of equally good runs, the earliest comes first. `names` has members by visitor. Runs
+    that were steered by hand don't count, because others can't repeat them.
     """
     counted = [
         run
@@ -106,8 +106,8 @@ def stuck(
 ) -> dict[str, str]:
     """Members without a run, or whose last run failed, each with a sentence.
 
-    `runs` are the class's, the newest first; visitors in `busy` are training now. Until
-    half of the members have a run, nobody is late.
+    `runs` are the class's, the newest first; visitors in `busy` are training now. As
+    long as fewer than half of the members have a run, nobody is late.
     """
     last = {run.visitor: run for run in reversed(runs)}
     why = {}

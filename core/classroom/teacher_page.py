@@ -209,7 +209,7 @@ def _table(
         ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
-        # The browser measures columns once, before there are any runs.
+        # Streamlit measures the columns only once, before there are any runs.
         column_config={"Best run": st.column_config.TextColumn(width=170)},
     )
 

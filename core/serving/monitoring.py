@@ -108,7 +108,7 @@ class ResponseTimes:
         if scope["type"] != "websocket":
             return await self.app(scope, receive, send)
         asked: list[float] = []  # when requests came that no run answers yet
-        answering: list[float] = []  # when those came that the current run answers
+        answering: list[float] = []  # when requests came that the current run answers
 
         async def hear() -> Message:
             message = await receive()

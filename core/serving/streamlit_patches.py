@@ -33,7 +33,7 @@ from streamlit.runtime.session_manager import ActiveSessionInfo
 Kind = TypeVar("Kind")
 SOON_SECONDS = 0.005  # an ending script sends its last messages in less time
 GRACE_SECONDS = 5  # for connections to close when the server ends
-SIDEBAR = 220  # pixels
+SIDEBAR = 220  # width in pixels
 SCRIPT = Path(__file__).with_name("page.js")  # browsers run it before they draw a page
 PARTS = (  # JavaScript files of Streamlit's frontend that many pages need
     *("ArrowVegaLiteChart", "BidiComponent", "Button", "ButtonGroup", "Checkbox"),

@@ -362,7 +362,7 @@ def heat_map(
 def share(colors: Palette, backend: str) -> Chart:
     """A thin bar in the device's color, full at 1. Column: share, from 0 to 1."""
     x = alt.X("share:Q").scale(domain=[0, 1], clamp=True).axis(None)
-    thin: Any = {"height": 8, "aria": False}  # the chart as a whole says what it shows
+    thin: Any = {"height": 8, "aria": False}  # the chart's `alt` says what it shows
     bar = alt.Chart(LATER).mark_bar(color=colors.of(backend), **thin).encode(x=x)
     ground = alt.Chart(LATER).mark_bar(color=colors.quiet, opacity=0.25, **thin)
     whole = ground.encode(x=alt.value(0), x2=alt.value("width"))

@@ -47,7 +47,8 @@ def table(
 ) -> None:
     """A table as high as its rows, which are dictionaries if there are no `columns`.
 
-    `formats` are those of numbers, by column; texts in the columns `right` end there.
+    `formats` has formats of numbers by column. Texts in the columns `right` are aligned
+    right.
     """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)

@@ -59,7 +59,7 @@ class JobPanel:
 
     @property
     def going_on(self) -> Job | None:
-        """The visitor's job that hasn't ended, whatever it is about."""
+        """The visitor's job that hasn't ended and so blocks the start button."""
         return self._newest_and_going_on()[1]
 
     def _newest_and_going_on(self) -> tuple[Job | None, Job | None]:

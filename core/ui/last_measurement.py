@@ -41,7 +41,7 @@ def _read(measurement_id: str, address: str) -> Job | None:
     measurement = store().measurements.get(measurement_id)
     try:
         return None if measurement is None else as_job(measurement)
-    except (KeyError, TypeError):  # written by a version with other provenance
+    except (KeyError, TypeError):  # stored by a version with other provenance
         logger.warning(
             "could not show a measurement made by %s", address, exc_info=True
         )
@@ -73,7 +73,8 @@ def sentence(job: Job, who: str = "") -> str:
     versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
     threads = {environment.threads for environment in measured_with}
     details = [" and ".join(names), *versions]
-    if cores := getattr(job.value, "cores", None):  # its figures tell their threads
+    # A lab that varies the threads has `cores`, and its figures name their threads.
+    if cores := getattr(job.value, "cores", None):
         details.insert(1, format.counted(cores, "core"))
     elif len(threads) == 1:  # two candidates in a race may differ only in threads
         details.insert(1, format.counted(threads.pop(), "thread"))

@@ -25,9 +25,8 @@ def fragment() -> str:
 def every(seconds: float | None, of: str = "") -> None:
     """Set the interval of a fragment, by default of the one that is being drawn.
 
-    If `seconds` is None, the browser stops asking for the fragment.
-
-    The browser ignores an interval that it already has.
+    If `seconds` is None, the browser stops asking for the fragment. The browser ignores
+    an interval that it already has.
     """
     of = of or fragment()
     message = ForwardMsg()

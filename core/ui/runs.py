@@ -163,7 +163,7 @@ def why_none(job_id: str) -> str:
 
 @lru_cache(maxsize=256)  # so that everybody who watches a run shares its curve
 def view(job: Job) -> Run:
-    """The job with its progress: the same object while nothing is new."""
+    """The run of a training job; the same object until the job changes."""
     return Run(job=job, **vars(job.progress))
 
 

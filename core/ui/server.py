@@ -168,7 +168,7 @@ def explained(title: str) -> Iterator[None]:
 
 @contextmanager
 def noticed(outcome: str = "") -> Iterator[None]:
-    """Keep an error of a button's callback for `tell_notice`, after `outcome`."""
+    """Keep an error of a button's callback for `tell_notice`, preceded by `outcome`."""
     try:
         yield
     except (ExplainedError, ValueError) as error:

@@ -29,7 +29,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-CODE, DELETE = "visitor/code", "visitor/delete"  # relative to a page's address
+CODE, DELETE = "visitor/code", "visitor/delete"  # routes, relative to a page's address
 BACK = Sentence("success", words("your_data.back"))
 WRONG = Sentence("warning", words("your_data.wrong"))
 DELETED = Sentence("success", words("your_data.deleted"))
