@@ -62,7 +62,7 @@ A_NAME = (
 MOST_NOTICES = 5  # sentences about the settings in one page's address
 
 words = Words(__file__)
-LABELS: dict[str, str] = words.table("labels")  # on screen and in messages
+LABELS: dict[str, str] = words.table("labels")  # what pages and messages call settings
 
 # Each model's default settings; docs/experiments.md says what they reach.
 CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}
@@ -109,11 +109,11 @@ class RunConfig:
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
-    learning_rate: float = 1e-3  # for AdamW; with one-cycle, the peak
-    weight_decay: float = 0.0  # for AdamW; at 0 it is the same as Adam
+    learning_rate: float = 1e-3  # AdamW's; with one-cycle, the peak
+    weight_decay: float = 0.0  # AdamW's; at 0, AdamW is the same as Adam
     schedule: str = "constant"  # how the learning rate changes over the whole run
     augment: bool = False  # flip half of the training images, another half each epoch
-    seed: int = 0  # for the weights, the order of the samples and the flips
+    seed: int = 0  # sets the weights, the order of the samples, and the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied

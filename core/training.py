@@ -276,7 +276,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 waits=at(place, counts.waits),
             )
             for place in places
-            if Path(place[0]).is_relative_to(ROOT)  # without PyTorch's own threads
+            if Path(place[0]).is_relative_to(ROOT)  # leaves out PyTorch's own threads
         ),
     )
 

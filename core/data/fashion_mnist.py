@@ -179,7 +179,7 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
             if response.chunked:  # reading the size of a chunk has no timeout
                 raise OSError("the server did not report the file's size")
             piece, due = b"", 0.0
-            while chunk := response.read1(1 << 18):  # without waiting for more
+            while chunk := response.read1(1 << 18):  # doesn't wait for a full chunk
                 piece += chunk
                 if (most := most - len(chunk)) < 0:
                     raise OSError("the server sent more bytes than expected")

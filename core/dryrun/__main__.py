@@ -21,8 +21,8 @@ from core.errors import Parser
 
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
-SHARE_OF_MEMORY = 0.8  # of the free memory; the rest is left to other programs
-SECONDS_MORE = 30  # for the process to start, and to write the report
+SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
+SECONDS_MORE = 30  # the process has to start, and to write the report
 
 
 def size(text: str) -> int:

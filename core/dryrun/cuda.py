@@ -26,7 +26,7 @@ from core.sim.simulation import in_cuda_words
 asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile
 
-type_of: Any = torch.device.__dict__["type"].__get__  # before `_name_the_device`
+type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
 # A flag of types made in C, and where a PyTypeObject has its flags, in bytes.
 IMMUTABLE, FLAGS_AT = 1 << 8, 168
 

@@ -18,7 +18,7 @@ from core.sim.simulation import in_cuda_words
 
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
 ARGUMENTS = "_arguments"  # an error's attribute: the tensors that the call was given
-MOST_CHARACTERS = 10_000  # of a message
+MOST_CHARACTERS = 10_000  # longer messages are cut
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"

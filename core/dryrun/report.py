@@ -62,7 +62,7 @@ class Value:
     """The newest value at a line of the script: a tensor, or a model's parameters."""
 
     line: int
-    name: str  # of the variable, or the expression's text
+    name: str  # the variable's name, or the expression's text
     kind: str  # its class
     shape: tuple[int, ...] | None  # None for a model
     dtype: str
@@ -73,7 +73,7 @@ class Value:
 class Argument:
     """A tensor that the failing line used."""
 
-    name: str  # of the variable; "" if no variable has the tensor
+    name: str  # the variable's name; "" if no variable has the tensor
     device: str
     shape: tuple[int, ...]
     line: Line | None  # where the tensor was made
@@ -143,7 +143,7 @@ class Report:
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # what Request.after sets
     remarks: list[Remark] = field(default_factory=list)
-    values: list[Value] = field(default_factory=list)  # if Request.names
+    values: list[Value] = field(default_factory=list)  # empty without Request.names
 
     def plain(self) -> dict[str, Any]:
         """The report for JSON: each line with its code."""

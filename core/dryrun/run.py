@@ -49,7 +49,7 @@ from core.errors import quoted
 from core.folders import DATA
 from core.sim import memory, simulation
 
-MOST_VALUES = 200  # in a report, since the script may be a stranger's
+MOST_VALUES = 200  # a report has no more, since the script may be a stranger's
 
 
 class Mode(TorchFunctionMode):

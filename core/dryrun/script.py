@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
-SHARE_WITHOUT_STEPS = 1 / 20  # of the time limit, for a loop without optimizer steps
+SHARE_WITHOUT_STEPS = 1 / 20  # a loop without optimizer steps may take this share
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -40,8 +40,8 @@ class Line(NamedTuple):
 
 
 class Progress(NamedTuple):
-    steps: int  # that optimizers have made
-    calls: int  # of layers with parameters
+    steps: int  # how many steps optimizers have made
+    calls: int  # how often layers with parameters were called
 
 
 class Source(NamedTuple):

@@ -95,7 +95,7 @@ class Steps:
         self.most, self.here, self.stack = most, origins.here, origins.stack
         self.whole = whole
         self.made = 0
-        self.calls = 0  # of layers with parameters
+        self.calls = 0  # how often layers with parameters were called
         self.done: list[Step] = []
         self.current = Step()
         self.batch = 0  # rows of the model's last input

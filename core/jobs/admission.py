@@ -41,8 +41,8 @@ class Limits:
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
-    max_waiting_seconds: int = 3600  # of work in each lane; short jobs may exceed it
-    max_job_seconds: int = 1200  # from when a worker begins the job
+    max_waiting_seconds: int = 3600  # work in each lane; short jobs may exceed it
+    max_job_seconds: int = 1200  # counted once a worker has begun the job
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -213,10 +213,8 @@ class Estimates:
         None if a job has no estimate. The steps of a run tell when it will end, and how
         long waiting runs of its kind take if they have no estimate.
         """
-        left, paces = (
-            [],
-            {},
-        )  # each worker's seconds of work; seconds per amount of work
+        # Seconds of work that each worker has, and seconds per amount, by kind of job.
+        left, paces = [], {}
         for job in taken:
             whole, own = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0

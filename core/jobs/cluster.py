@@ -37,7 +37,7 @@ from core.jobs.job import on
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 PORT = 8786  # Dask's default
-AGAIN_SECONDS = 1.0  # before a worker looks for its lost scheduler again
+AGAIN_SECONDS = 1.0  # how often a worker looks for a scheduler that it has lost
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 
 logger = logging.getLogger(__name__)
@@ -220,7 +220,7 @@ async def local(tls: Security) -> None:
         await asyncio.gather(*closing, return_exceptions=True)
     for child in multiprocessing.active_children():  # workers that were just starting
         child.kill()
-    os._exit(0)  # without waiting for threads
+    os._exit(0)  # doesn't wait for threads
 
 
 async def schedule(host: str, port: int, tls: Security) -> None:

@@ -35,7 +35,7 @@ logging.getLogger("distributed").setLevel(logging.ERROR)
 CONNECT_SECONDS = 8.0
 LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
-RETRY_SECONDS = 5.0  # before the app tries again to start or reach the cluster
+RETRY_SECONDS = 5.0  # how often the app tries to start or reach a missing cluster
 DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
@@ -96,7 +96,7 @@ class Connection:
         self._topic = f"engine-{uuid.uuid4().hex}"
         self._lock = threading.Lock()  # guards the next four
         self._client: Client | None = None
-        self._futures: dict[str, Future] = {}  # by job
+        self._futures: dict[str, Future] = {}  # each job's
         self._begun: set[str] = set()  # jobs that a worker has begun
         self._patience: dict[str, float] = {}  # when a canceled job's worker is killed
         self._shared: set[str] = set()  # jobs that wait for another app's jobs

@@ -30,7 +30,7 @@ from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
-LAB_SECONDS = 60.0  # until then, the lab worker loads torch even on a slow machine
+LAB_SECONDS = 60.0  # even on a slow machine, the lab worker has then loaded torch
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 PAUSED = "train"  # the lane that a teacher pauses and clears
 TRIES = 3  # a job fails if so many workers end before they begin it

@@ -23,7 +23,7 @@ from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
 
-SILENT_SECONDS = 7.0  # after which a silent worker counts as gone
+SILENT_SECONDS = 7.0  # a worker that is silent for longer counts as gone
 
 
 class _Worker(NamedTuple):

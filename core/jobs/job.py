@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
 
-# Ended jobs of one function in memory; older ones come from the database.
-MOST_OF_ONE = 10  # of one person
+# How many ended jobs of one function stay in memory, for one person and for all. Older
+# ones come from the database.
+MOST_OF_ONE = 10
 MOST_OF_ALL = 100
 
 
@@ -95,7 +96,7 @@ def outcome_of(
 @dataclass(frozen=True)
 class Work:
     kind: str = ""  # jobs of the same kind take about as long for the same amount
-    amount: float = 1.0  # of a training run: its epochs
+    amount: float = 1.0  # a training run's epochs
     assumed: float = 60.0  # seconds, if no such job has ever run
 
 
@@ -109,7 +110,7 @@ class Job:
     lane: str  # "train" or "lab"
     owner: str = ""  # the visitor who started it; "": the server itself
     status: str = "queued"  # then "starting", "running", and one of ENDED
-    place: int = 0  # in the queue, from 1; 0 when it does not wait
+    place: int = 0  # the place in the queue, from 1; 0 when the job does not wait
     progress: Progress = NO_PROGRESS  # only training runs have any
     events: tuple[Any, ...] = ()  # what else the function reported, besides progress
     value: Any = None  # the function's return value

@@ -29,7 +29,7 @@ CREATE_RULESET, RESTRICT_SELF = 444, 446
 SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are in Landlock's versions
-ALL_FILE_RIGHTS = 16  # since version 5
+ALL_FILE_RIGHTS = 16  # how many there are since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # bind and connect TCP, since version 4
 SCOPES = 1 << 0 | 1 << 1  # abstract sockets and signals of others, since version 6
 

@@ -42,8 +42,9 @@ MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
 # Flags of clone, which may start a thread, but no process and no namespace.
 CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
 WHOLE = 2**64 - 1
-IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B  # for ioctl
-SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41  # for prctl
+# What ioctl and prctl may be asked to do.
+IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B
+SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41
 
 LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 

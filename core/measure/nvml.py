@@ -20,7 +20,7 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # for how much of the last moment a kernel ran
+    busy_percent: int | None  # how much of the last moment a kernel ran
     celsius: int | None
 
 

@@ -14,7 +14,7 @@ from core.ui.runs import Run, summary
 from core.words import Words, capitalized
 
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
-Z = 1.96  # for a 95% interval
+Z = 1.96  # a 95% interval reaches this many standard errors to each side
 words = Words(__file__)
 APART = words("apart")
 UNTIMED = "Runs on the simulated accelerator are not timed."
@@ -40,9 +40,10 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
-    """Finished runs with their seconds to `level`, else in all; the quickest first.
+    """Finished runs, each with its seconds to the `level` of all; the fastest first.
 
-    Runs that diverged, or that are simulated and so not timed, are left out.
+    Without such a level, the total seconds count. Runs that diverged are left out, and
+    so are simulated runs, which aren't timed.
     """
     finished = [
         (run.result, run)
@@ -87,7 +88,7 @@ def same_work(run: Run, other: Run) -> bool:
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """Which of `answers`, one per run, fit as a guess at the fastest; else `same`."""
+    """Which guesses at the fastest run fit: of `answers`, one per run, and `same`."""
     named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
         return (same,) * (len(ranking(runs)) > 1)
@@ -177,7 +178,7 @@ def _noise(best: Run, other: Run) -> float:
 
 
 def differing(runs: Sequence[RunSummary]) -> list[str]:
-    """The settings in which runs differ; "auto" counts as the device that it was."""
+    """The settings in which runs differ; "auto" counts as the device that was used."""
     began = all(run.device_name for run in runs)
 
     def values(field: str) -> set[object]:

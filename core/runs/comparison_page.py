@@ -21,7 +21,7 @@ COMPARED = 8  # runs on a chart, at most
 OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}
 WIDE = 20.0  # ratio of the most to the least seconds above which an axis is logarithmic
 POLL_SECONDS = 2.0
-OTHER_MACHINE = "Another machine"  # with a device that this machine doesn't have
+OTHER_MACHINE = "Another machine"  # the run's device isn't one of this machine's
 
 
 def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
@@ -35,7 +35,7 @@ def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
     @st.fragment(run_every=POLL_SECONDS if before else None)
     def compare() -> None:
         if before - going_on():
-            server.store().writer.flush(POLL_SECONDS)  # the table reads how it ended
+            server.store().writer.flush(POLL_SECONDS)  # then the table can read the end
             st.rerun()
         _compare(chosen, listed)
 
@@ -111,7 +111,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
         x = st.segmented_control(
             "Over",
             list(OVER)[: 3 if timed else 2],
-            default="epoch" if simulated else "seconds",  # all are on the chart
+            default="epoch" if simulated else "seconds",  # so that all runs are drawn
             format_func=OVER.__getitem__,
             key="runs_axis" if timed else "runs_axis_untimed",
             **shared,

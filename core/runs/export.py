@@ -21,7 +21,7 @@ from core.results import RunResult
 from core.words import Words
 
 TEMPLATE = Path(__file__).with_name("export_template.py")
-TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # with a DataLoader
+TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # has a DataLoader
 SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it
 WIDTH = 79
 ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
@@ -149,7 +149,7 @@ def inlined(
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}
     if config.device == SIMULATED:
-        constants["DEVICE"] = "cpu"  # with the same digits
+        constants["DEVICE"] = "cpu"  # gives the same digits
     textbook = _is_textbook(config)
     template = TEXTBOOK if textbook else TEMPLATE
     text = _decide(template.read_text(encoding="utf-8"), constants)
@@ -175,7 +175,8 @@ def inlined(
         text = re.sub(rf"^{name} = .*?(?=  #|$)", line, text, flags=re.MULTILINE)
     constant = re.compile(r"^([A-Z_]+) = .*\n", re.MULTILINE)
     text = constant.sub(lambda line: line[0] if line[1] in used else "", text)
-    text = re.sub(r'("""[^"\n]+)\n[^"]*"""', r'\1"""', text)  # one line is enough
+    # Only the first line of each docstring.
+    text = re.sub(r'("""[^"\n]+)\n[^"]*"""', r'\1"""', text)
     text = re.sub(r"\n(\s*\n)+", "\n\n", text)
     _, settings, rest = text.partition("# %% Settings")
     return f"# %% Imports\n{_imports(sources, used)}\n\n{settings}{rest}"
@@ -229,7 +230,7 @@ def _imports(sources: list[str], used: set[str]) -> str:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} & used
             module = getattr(node, "module", "")
-            if module.startswith("core"):  # the file beside the script
+            if module.startswith("core"):  # sprites.py, which is beside the script
                 module = ""
             imported[module] = imported.get(module, set()) | names
     lines = [f"import {name}" for name in sorted(imported.pop(""))]

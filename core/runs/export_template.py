@@ -1,8 +1,8 @@
-"""One run, from its data to its weights: what core.runs.export hands out.
+"""The template of the script that core.runs.export writes for a run.
 
-It runs as it stands. For another run export changes the settings, keeps of each "if"
-about them the branch that holds, puts the source that is used of a module in the place
-of its "# inline", and leaves out what is then used nowhere.
+The template runs as it is. For a certain run, core.runs.export fills in the settings,
+keeps only those branches of an "if" that the settings choose, replaces each "# inline"
+by the functions and classes that are used of the module, and drops unused constants.
 """
 
 # %% Imports
@@ -29,8 +29,8 @@ BATCH_SIZE = 64  # samples in a step
 LEARNING_RATE = 0.001  # with one-cycle, the peak
 WEIGHT_DECAY = 0.0
 CHANGES = dict[int, float]()  # learning rates set by hand, keyed by steps done
-SEED = 0  # for the weights and all random numbers in training
-THREADS = 1  # on the CPU; a different number rounds sums differently
+SEED = 0  # the weights and all random numbers in training follow from it
+THREADS = 1  # CPU threads; a different number rounds sums differently
 DATA = "data"  # the data's folder; missing files are downloaded
 
 # %% The device

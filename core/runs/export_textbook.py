@@ -1,4 +1,4 @@
-"""The same for a run with the feed "dataloader", written as most scripts are."""
+"""The template for a run with the feed "dataloader", written as most scripts are."""
 
 # %% Imports
 import torch
@@ -21,8 +21,8 @@ BATCH_SIZE = 64
 LEARNING_RATE = 0.001
 WEIGHT_DECAY = 0.0
 CHANGES = dict[int, float]()  # learning rates set by hand, keyed by steps done
-SEED = 0  # for the weights and all random numbers in training
-THREADS = 1  # on the CPU; a different number rounds sums differently
+SEED = 0  # the weights and all random numbers in training follow from it
+THREADS = 1  # CPU threads; a different number rounds sums differently
 
 # %% The device
 if DEVICE == "auto":
@@ -54,7 +54,7 @@ else:
     generator = torch.Generator().manual_seed(SEED)
     train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, sampler=order)
 if MODEL == "cnn":
-    train_loader.generator = torch.Generator()  # otherwise it uses dropout's
+    train_loader.generator = torch.Generator()  # not the one that dropout uses
 test_loader = DataLoader(test_ds, batch_size=1000)
 
 # %% The model

@@ -1,4 +1,4 @@
-"""The finished run that a page is about: chosen, and taken home."""
+"""The finished run that a page is about: to choose, and to take home."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -23,7 +23,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}
     newest = next(iter(finished), None)
-    # A run that finished since the last choice is chosen.
+    # A run that has finished since the last choice is chosen instead.
     before = state.get("evaluated_run")
     if newest is not None and newest != state.get("newest_run"):
         before = None
@@ -31,7 +31,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     run = runs.run(wanted)
     if wanted and wanted not in finished:
         if run is not None and run.result and run.config.has_images:
-            finished[wanted] = runs.summary(run)  # an old one, by its link
+            finished[wanted] = runs.summary(run)  # an old run, opened by its link
         else:
             why = runs.why_not(wanted)
             st.warning(f"{why} Choose a finished run.", icon=":material/info:")

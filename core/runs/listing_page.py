@@ -21,7 +21,7 @@ from core.ui.course import Lesson, link, page
 from core.ui.runs import RUN
 from core.words import Words
 
-ROWS, ROW_HEIGHT = 5, 35  # rows without scrolling; pixels, as st.dataframe draws them
+ROWS, ROW_HEIGHT = 5, 35  # rows to see without scrolling, and st.dataframe's pixels
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # selected runs that the address remembers
 ALL = ""
@@ -44,7 +44,7 @@ def mine() -> list[RunSummary]:
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
-    """The number of each run by its id: its color for life."""
+    """Each run's number among its owner's runs, by id; the number decides its color."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
@@ -209,7 +209,7 @@ def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
     empty = [c for c in ("accuracy", "r2") if table[c].isna().all()]
     same = [c for c in ("task", "model", "device") if table[c].nunique() < 2]
     if any(run.is_simulated for run in listed) and "device" in same:
-        same.remove("device")  # it is the mark of these runs
+        same.remove("device")  # only this column says that the runs were simulated
     return table.drop(columns=[*empty, *same])
 
 
@@ -234,7 +234,7 @@ def restore(listed: Sequence[RunSummary]) -> str:
     state, query = st.session_state, st.query_params
     by_id = {run.id: run for run in listed}
     one, several = query.pop("run", None), query.get("runs")
-    if one in by_id:  # compared with those before it
+    if one in by_id:  # with earlier runs to compare it with
         ids = listing.beside(listed, by_id[one], AT_FIRST)
     elif one is not None:
         ids = [one]

@@ -15,7 +15,7 @@ Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for 
 
 
 def hue(colors: Palette, number: int) -> str:
-    """The color of a run, for life; runs with nearby numbers have other colors."""
+    """A run's color, which never changes; nearby numbers have different colors."""
     return colors.runs[number % len(colors.runs)]
 
 
@@ -64,9 +64,9 @@ def losses(
 ) -> Chart:
     """The loss of each drawn step, faint, under its running mean, for `loss_table`.
 
-    `x` is a key of AXES; `most` and `top` are where that axis and the losses end (None:
-    with the data). Without a `legend`, a table is the legend, and the last of several
-    runs has the strongest line.
+    `x` is a key of AXES. `most` is the end of the x axis, and `top` the end of the loss
+    axis; None means the data's end. Without a `legend`, a table under the chart is the
+    legend, and the last of several runs has the strongest line.
     """
     color = _colors(looks, colors)
     means: dict[str, Any]
@@ -76,7 +76,7 @@ def losses(
         color = color.legend(None)
         last = f"datum.run === '{looks[-1][0] if looks else ''}'"
         means = {"strokeWidth": base.either(last, 3, 1.6)}
-    # Without any run, about where a loss over ten classes begins: ln 10 is 2.3.
+    # Without any run, the axis ends where a loss over ten classes begins: ln 10 is 2.3.
     top = top if looks else 2.5
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(

@@ -24,7 +24,7 @@ MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
 STEPS = 10**6  # no loop is shortened, so an endless loop runs into the time limit
 SIMULATED = {"with": True, "without": False}  # whether a machine has a simulated GPU
-TOLERANCE = 1e-4  # by which equal numbers may differ: other code rounds differently
+TOLERANCE = 1e-4  # numbers that differ by less are equal: other code rounds differently
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # of a script to repair; any other exercise has the lesson's title
+    lesson: str = ""  # set for a script to repair; otherwise, the title is the lesson
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:

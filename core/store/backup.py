@@ -20,14 +20,14 @@ NO_TOOL = (
 def backup(url: str | None, path: Path) -> None:
     """Write the database to a file, also while the app runs.
 
-    The file is whole or not there. Raises StoreError.
+    Either the file is complete, or there is no file. Raises StoreError.
     """
     database = Database(url)
     if database.is_file and not database.path.exists():
         raise StoreError(f"There is no database at {database.where}.")
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        # Only for this user: with its codes, others could pose as visitors.
+        # Only this user may read the file: it has the codes that visitors log in with.
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if database.is_file:
             with closing(database.open_file()) as file:

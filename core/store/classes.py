@@ -1,6 +1,6 @@
 """Classes: their rules, members, and what their teachers did.
 
-core.classroom decides; this stores.
+core.classroom decides what may change; this module stores it.
 """
 
 import time
@@ -16,7 +16,7 @@ from core.store.tables import Act, Class, Member, RunSummary, clean
 from core.store.visitors import know, new_code
 from core.store.writer import Rows, Write
 
-CODE_WORDS = 2  # of 16 bits; only a few, since people type them from a wall
+CODE_WORDS = 2  # a class's code is short, since people type it from a screen
 
 
 class Classes(Rows):
@@ -49,7 +49,7 @@ class Classes(Rows):
     def runs(self, class_id: str) -> list[RunSummary]:
         return self.read(select(RunSummary).where(RunSummary.class_id == class_id))
 
-    # Changes; making one twice does no harm
+    # Changes; making the same change twice does no harm
 
     def create(self, name: str, size: int, rules: Any) -> Class:
         made = Class(

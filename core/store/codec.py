@@ -39,13 +39,13 @@ def dumps(value: Any) -> str:
 
 
 def loads(text: str, what: str) -> Any:
-    """The value of a text that `dumps` wrote; a DamagedError names it by `what`."""
+    """The value of a text that `dumps` wrote. Raises DamagedError about `what`."""
     try:
         stored = json.loads(text, object_hook=_unpacked)
         if stored["version"] != VERSION:
             raise ValueError(f"has version {stored['version']}, not {VERSION}")
         return _untagged(stored["value"])
-    except Exception as error:  # whatever a class raises for unknown fields
+    except Exception as error:  # classes raise any error for unknown fields
         raise DamagedError(what) from error
 
 

@@ -27,12 +27,12 @@ from core.store.tables import Row
 DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-READERS = 8  # connections; when all are busy, the next one waits for milliseconds
+READERS = 8  # connections that read; if all are busy, readers wait for milliseconds
 BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
 OWNER_SECONDS = 10.0  # Postgres notices within this time that an app was killed
-OWNER = 0x70_DE_71_CE  # the advisory lock that the writing app holds
+OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
 
 FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
 TWO_APPS = (
@@ -53,7 +53,7 @@ def address(given: str | None = None) -> sa.URL:
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
         url = sa.make_url(given)
-        if url.drivername in ("postgres", "postgresql"):  # as hosts hand it out
+        if url.drivername in ("postgres", "postgresql"):  # as hosting services write
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
@@ -103,7 +103,7 @@ class Database:
             sa.event.listen(self.readers, "connect", _only_read)
 
     def open_file(self) -> sqlite3.Connection:
-        """Open the SQLite file, which must exist: SQLite would make an empty one."""
+        """Open the SQLite file. Raises sqlite3.Error if it is missing."""
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode=rw",
             uri=True,
@@ -148,11 +148,11 @@ class Database:
         except Timeout:
             raise StoreError(TWO_APPS.format(where=self.where)) from None
         self._owner = lock
-        # Only for this user: with its codes, others could pose as visitors.
+        # Only this user may read the file: it has the codes that visitors log in with.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see erase
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # `erase` needs this
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait
         connection.close()
 
@@ -206,7 +206,8 @@ class Database:
         settings = Config(attributes={"connection": connection})
         settings.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
         settings.set_main_option("path_separator", "os")
-        # SQLite rebuilds a table by dropping it, which would delete what points to it.
+        # A migration drops a table to rebuild it. With foreign keys on, SQLite would
+        # then delete all rows that point to the table.
         self._foreign_keys(connection, "OFF")
         try:
             with connection.begin():
@@ -253,7 +254,7 @@ READ_ONLY = "the database is read-only"
 BUSY = "another program has locked the database"
 LOST = "the database isn't responding"
 DAMAGED = "the database is damaged; restore a backup"
-FILE_CAUSES = {  # by SQLite's primary result code
+FILE_CAUSES = {  # the keys are SQLite's primary result codes
     sqlite3.SQLITE_FULL: FULL,
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_PERM: READ_ONLY,
@@ -265,7 +266,7 @@ FILE_CAUSES = {  # by SQLite's primary result code
     sqlite3.SQLITE_CANTOPEN: "the database file can't be opened",
     sqlite3.SQLITE_NOMEM: "there is not enough memory",
 }
-SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # by Postgres' error code
+SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # the keys are Postgres's codes
 
 
 def cause(error: Exception) -> str:
@@ -308,4 +309,4 @@ def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
 def _only_read(connection: Any, _record: object) -> None:
     """Make a Postgres connection read-only, and each transaction see one moment."""
     connection.read_only = True
-    connection.isolation_level = 3  # repeatable read, as psycopg counts them
+    connection.isolation_level = 3  # psycopg's number for REPEATABLE READ

@@ -24,7 +24,7 @@ RUN = (
     *("name", "hidden", "withheld", "changes"),
 )
 INTERNAL = ("seq", "visitor", "lane", "round")
-PLAIN = Converter()  # to what strict JSON allows
+PLAIN = Converter()  # converts values to what strict JSON allows
 PLAIN.register_unstructure_hook(bytes, lambda data: f"{len(data):,} bytes")
 PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None)
 

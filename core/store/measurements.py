@@ -57,7 +57,10 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The id of the newest, on one subject or on any; those of `students` last."""
+        """The id of the newest measurement; any other comes before one of `students`.
+
+        Only measurements of `subject` count, or of all subjects if it is None.
+        """
         by = func.coalesce(Measurement.visitor, "")
         query = (
             select(Measurement.id)

@@ -51,7 +51,7 @@ LONGEST_NAME = 80  # characters
 class StoredRun:
     summary: RunSummary
     arguments: tuple[Any, ...]
-    progress: Progress = NO_PROGRESS  # with a fit until a value has it
+    progress: Progress = NO_PROGRESS  # without a fit once `value` has the fit
     value: Any = None  # the function's return value, if it has finished
 
 
@@ -183,9 +183,10 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """At a start, mark running jobs as interrupted; returns the waiting, in order.
+        """When the app starts: mark running jobs as interrupted; return waiting jobs.
 
-        A waiting row that this version can't read fails. Raises StoreError.
+        They come in their order. A waiting job that this version of the app can't read
+        fails. Raises StoreError.
         """
         now = time.time()
 

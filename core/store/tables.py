@@ -35,7 +35,7 @@ class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
 
 Key = Annotated[str, mapped_column(primary_key=True)]
 Prose = Annotated[str, mapped_column(sa.Text)]
-# Lists of runs don't load these.
+# A column with long texts, which lists of runs don't load.
 large = partial(
     mapped_column, sa.Text, deferred=True, repr=False, compare=False, default=None
 )
@@ -75,14 +75,14 @@ class Class(Row, kw_only=True):
     name: Mapped[Prose]
     size: Mapped[int]  # how many may join
     rules: Mapped[Any] = mapped_column(sa.Text)  # a core.classroom.rules.Rules
-    is_open: Mapped[bool] = mapped_column(default=False)  # one at a time
+    is_open: Mapped[bool] = mapped_column(default=False)  # true for at most one class
     is_paused: Mapped[bool] = mapped_column(default=False)
     created: Mapped[float]
     # When the class will be deleted; None: never
     ends: Mapped[float | None] = mapped_column(default=None)
     # People so far, including those who deleted their data
     joined: Mapped[int] = mapped_column(default=0)
-    outside: Mapped[int] = mapped_column(default=0)  # runs of all who have not joined
+    outside: Mapped[int] = mapped_column(default=0)  # runs by people who haven't joined
 
 
 class Member(Row):
@@ -134,7 +134,7 @@ class RunSummary(Row, kw_only=True):
     submitted: Mapped[float]
     started: Mapped[float | None] = mapped_column(default=None)
     ended: Mapped[float | None] = mapped_column(default=None)
-    step: Mapped[int] = mapped_column(default=0)  # reached
+    step: Mapped[int] = mapped_column(default=0)  # the last known one
     steps: Mapped[int | None] = mapped_column(default=None)  # in the whole run
     # Of training runs; None for other jobs
     settings: Mapped[dict[str, Any] | None] = mapped_column(default=None)
@@ -151,7 +151,7 @@ class RunSummary(Row, kw_only=True):
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
     value: Mapped[str | None] = large()  # the function's return value
-    fit: Mapped[str | None] = large()  # the newest one, until the value has it
+    fit: Mapped[str | None] = large()  # the newest core.results.Fit, until `value` is
 
     def __getattr__(self, name: str) -> Any:
         """A setting. Runs that are older than a setting have its default."""
@@ -202,9 +202,9 @@ class Measurement(Row):
     __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
 
     id: Mapped[Key]
-    kind: Mapped[str]  # the address of what measured it
+    kind: Mapped[str]  # the address of the function that measured
     machine: Mapped[str]  # an identity that no two machines share
-    subject: Mapped[str]  # what was measured, if a kind has several subjects
+    subject: Mapped[str]  # the id of the run that was measured; "" without one
     visitor: Mapped[str | None] = mapped_column(  # None: the app itself
         sa.ForeignKey("visitors.id", ondelete="SET NULL")
     )

@@ -16,7 +16,7 @@ from core.store.writer import Rows
 
 SEEN_SECONDS = 3600.0  # a visit is written at most once in this time
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
-WORDS = 4  # in a code; with 16 bits each, nobody can guess it
+WORDS = 4  # a code has 64 random bits, so nobody can guess it
 
 
 def new_code(count: int = WORDS) -> str:
@@ -44,7 +44,7 @@ def know(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: dict[str, float] = field(default_factory=dict)  # the last written visits
+    _seen: dict[str, float] = field(default_factory=dict)  # when visits were written
 
     def touch(self, visitor: str) -> None:
         """Note a visit, without waiting; a visitor whose row is gone gets a new one."""
@@ -74,6 +74,8 @@ class Visitors(Rows):
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
+        """Delete all rows of a visitor; core.ui.your_data also ends the jobs."""
+
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor
             session.execute(delete(Measurement).where(theirs))

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
-PATIENCE_SECONDS = 5.0  # how long a commit may take, and `close`
-MOST_BYTES = 256 * 2**20  # waiting in memory: some 500 runs with checkpoints
-ROW_BYTES = 1024  # size of a write without large values
+PATIENCE_SECONDS = 5.0  # how long callers wait for a commit, and `close` for the thread
+MOST_BYTES = 256 * 2**20  # writes that wait: some 500 runs with checkpoints
+ROW_BYTES = 1024  # counted for each write, besides its large values
 
 Work = Callable[[Session], Any]
 
@@ -55,7 +55,7 @@ class Writer:
         self._lost = 0  # writes that did not fit
         self._cause = ""  # why nothing can be written now
         self._closed = False
-        self._question = Write(_ask, 0, erases=False)  # see `answers`
+        self._question = Write(_ask, 0, erases=False)  # the last one of `answers`
         self._question.ended = True
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -163,11 +163,11 @@ class Writer:
             except Exception as error:
                 self._drop_connection()
                 if why := cause(error):
-                    # An old connection may just have been cut; the database is there.
+                    # If an old connection was cut, try a new one before waiting.
                     if (why == LOST and not fresh) or self._pause(why):
                         continue
                     break
-                if len(batch) > 1:  # one of the writes is wrong
+                if len(batch) > 1:  # the database refused one: make them one by one
                     single = len(batch)
                     continue
                 logger.exception("could not save a change")
@@ -240,5 +240,5 @@ class Rows:
 
 
 def _ask(session: Session) -> None:
-    """Send a statement: Postgres hears of a transaction with its first statement."""
+    """Send a statement, before which Postgres doesn't hear of a transaction."""
     session.execute(text("SELECT 1"))

@@ -1,4 +1,4 @@
-"""A run's settings are one column, and names of modules that moved are the new ones."""
+"""Puts a run's settings into one column, and renames modules that have moved."""
 
 import re
 
@@ -58,7 +58,7 @@ speed.results lessons.speed.loader_result LoaderLab LoaderPlan
 speed.results lessons.speed.memory_result MemoryLab
 speed.results lessons.speed.vectorize_result NumpyEnvironment VectorizeLab
 speed.vectorize lessons.speed.vectorize measure
-"""  # module, where it is now, what is stored of it
+"""  # the old module, the new one, and the names in it that rows may have
 ADDRESSES = {
     f"core.{old}:{name}": f"core.{new}:{name}"
     for old, new, *names in map(str.split, MOVED.strip().splitlines())

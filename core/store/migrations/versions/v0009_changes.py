@@ -1,4 +1,4 @@
-"""Runs keep the learning rates that were set by hand while they went on."""
+"""Adds a column for the learning rates that were set by hand during a run."""
 
 import sqlalchemy as sa
 from alembic import op
