@@ -64,7 +64,7 @@ VERDICTS: dict[str, Callable[[Any], str]] = {
 }
 
 Piece = Callable[[], dict[str, Any]]  # measures a part of a record
-Job = tuple[tuple[Any, ...], Any]  # arguments and result
+Job = tuple[tuple[Any, ...], Any]  # a call's arguments, and its result
 
 
 def epoch_of(

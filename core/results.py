@@ -183,7 +183,7 @@ class RunResult:
 
     @property
     def timed_seconds(self) -> float | None:
-        """None on the simulated accelerator, which isn't timed."""
+        """The run's seconds; None on the simulated accelerator, which isn't timed."""
         return None if self.environment.is_simulated else self.seconds
 
     @property

@@ -25,7 +25,7 @@ NO_WISH = Wish()
 class Watch:
     """The connection between a job and its caller."""
 
-    report: Callable[[Any], None] = lambda _: None  # takes plain data, as core.results
+    report: Callable[[Any], None] = lambda _: None  # takes plain data (core.results)
     cancelled: Callable[[], bool] = lambda: False
     wish: Callable[[], Wish] = lambda: NO_WISH  # returns the newest wish
 

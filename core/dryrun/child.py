@@ -7,7 +7,7 @@ script prints goes to the standard error.
 import json
 import os
 import sys
-from os import _exit  # the script can't replace it
+from os import _exit  # even if the script replaces os._exit
 
 from core.dryrun.report import NO_REPORT, Request
 

@@ -187,9 +187,9 @@ def line_to_change(
 
 
 def factory(origin: Origin) -> Origin:
-    """The tensor from which a model's method computed this one.
+    """Where a model's method made the tensor from which it computed this one.
 
-    If the method didn't make that tensor itself, the tensor's own origin is returned.
+    If the method made no such tensor itself, returns the given origin.
     """
     first = origin
     while first.source and not first.line.code.startswith("for "):

@@ -145,7 +145,7 @@ class Origins:
         if (place := self._place(sys._getframe(1))) is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
-        if not is_same:  # a result comes from inputs, and only else from parameters
+        if not is_same:  # parameters count only if there are no other inputs
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
         origin = Origin(weakref.ref(tensor), *place, source, is_same)

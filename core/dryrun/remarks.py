@@ -42,8 +42,9 @@ class Remarks:
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
         self._depth = self._steps = 0
-        self._optimizers: dict[int, Line | None] = {}  # the lines that made them
-        # By optimizer: its latest steps in a row without any gradient.
+        # The line that made each optimizer, and its latest steps without any gradient;
+        # the keys are the optimizers' ids.
+        self._optimizers: dict[int, Line | None] = {}
         self._idle: Counter[int] = Counter()
 
     def install(self) -> None:

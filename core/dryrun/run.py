@@ -106,7 +106,8 @@ class Run:
 
     def report(self) -> Report:
         if self.request.simulates:
-            if not self.request.names:  # `names` counts the whole run
+            # With `names`, the whole run is counted, so no loop may end early.
+            if not self.request.names:
                 self.script.install()
             self.origins.install()
             self.steps.install()

@@ -105,7 +105,8 @@ class Steps:
         self.name = ""  # the function of torch that is being called
         self.given: list[Tensor] = []  # its arguments
         self._live: dict[int, Piece] = {}
-        self.on_cpu: Tensor | None = None  # a parameter, if all of them are on the CPU
+        # A parameter of the last optimizer, if all its parameters are on the CPU.
+        self.on_cpu: Tensor | None = None
         self._optimizer: Any = None  # the one whose steps are counted
         self._was_called = False  # whether this step called the model
 
@@ -328,7 +329,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
 
 
 def nodes_of(ends: list[Any]) -> set[Any]:
-    """The nodes of autograd's graph behind `ends`, with these."""
+    """All nodes of autograd's graph that lead to `ends`, including these."""
     nodes: set[Any] = set()
     waiting = [end for end in ends if end is not None]
     while waiting and len(nodes) < MOST_NODES:

@@ -29,7 +29,7 @@ SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 NEWEST = 20  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
 LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
-# A guess if nothing similar has run, between the ANN's and the CNN's on two cores.
+# A guess, if nothing similar has run: between the speeds of ANN and CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 words = Words(__file__)

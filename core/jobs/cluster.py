@@ -42,7 +42,7 @@ CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 
 logger = logging.getLogger(__name__)
 
-# The beginnings of log messages about a lost connection, and a scrape of /metrics.
+# How log messages begin about a lost connection, and about a scrape of /metrics.
 GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
 ASKED = "Run out-of-band function"
 
@@ -51,8 +51,9 @@ LOGGING = "DASK_DISTRIBUTED__LOGGING"  # environment variable: each logger's lev
 SETTINGS = {
     # A run whose worker dies has failed: the run must not silently start again.
     "distributed.scheduler.allowed-failures": 0,
-    # Without Dask's default of one OpenMP thread: core.devices chooses the number. Only
-    # warnings are logged until core.jobs.worker sets up logging.
+    # This replaces Dask's own variables, which set one OpenMP thread: core.devices
+    # chooses the number. Until core.jobs.worker sets up logging, only warnings are
+    # logged.
     "distributed.nanny.pre-spawn-environ": {
         LOGGING: "{'distributed.preloading': 'warning'}"
     },

@@ -19,7 +19,7 @@ MEMORY_BYTES = 1_500_000_000
 MOST_QUOTED = 400  # characters of an error
 UNREADABLE = "The app can't read your code's result. Undo your change, and try again."
 ENDED_ITSELF = "Your code stopped its own process, so there is no result."
-LIMITS = {  # a limit that may be the reason for an error with such a text
+LIMITS = {  # regular expressions for errors, and the limit that may be the reason
     r"\[Errno (1|30)\]": (
         "on a server, code can't start processes, use the network, or write files"
     ),

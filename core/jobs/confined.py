@@ -31,7 +31,7 @@ ANSWER_BYTES = 1_000_000
 MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0
-START_SECONDS = 60.0  # loading torch on a busy machine doesn't cost the code's seconds
+START_SECONDS = 60.0  # how long loading torch may take, before the code's own seconds
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # Files to read besides Python and its packages; torch reads about the processor.

@@ -96,14 +96,14 @@ class Connection:
         self._topic = f"engine-{uuid.uuid4().hex}"
         self._lock = threading.Lock()  # guards the next four
         self._client: Client | None = None
-        self._futures: dict[str, Future] = {}  # each job's
+        self._futures: dict[str, Future] = {}  # by job id
         self._begun: set[str] = set()  # jobs that a worker has begun
         self._patience: dict[str, float] = {}  # when a canceled job's worker is killed
         self._shared: set[str] = set()  # jobs that wait for another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's connection; another after a reconnect
-        self._cluster: cluster.Process | None = None  # None: the scheduler is another's
+        self._cluster: cluster.Process | None = None  # the app's own cluster, if any
         self.hosts = Hosts(self._describe)
         # Shared by all clients: a failed client would leak its own loop's thread.
         self._loop = LoopRunner()
@@ -242,7 +242,7 @@ class Connection:
         return (NO_HOST if is_vain else HOST_AWAY).format(quoted(job.host)), is_vain
 
     def hand_out(self, job: Job) -> None:
-        """Raises ExplainedError if not connected."""
+        """Give a job to a worker. Raises ExplainedError if not connected."""
         with self._lock:
             if self._client is None:
                 raise ExplainedError(self.problem or self._no_worker)

@@ -156,7 +156,7 @@ class Engine:
             return not self._queue.others(but)
 
     def read(self, stored: Stored) -> bytes:
-        """The bytes. Raises ExplainedError if they are gone or can't be read."""
+        """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
         return self._history.checkpoint(stored)
 
     def cancel(self, job_id: str, why: str = "") -> None:
@@ -224,7 +224,7 @@ class Engine:
         self._history.forget(owner, *theirs)
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
-        """Call this with the lock; ending a job again changes nothing."""
+        """End a job; call this with the lock. Ending a job again changes nothing."""
         self._queue.remove(job_id)  # even if the job was forgotten
         is_overdue = job_id in self._overdue and outcome.status != "finished"
         self._overdue.discard(job_id)
@@ -361,7 +361,7 @@ class Engine:
         self._dispatch()
 
     def _when_looked(self) -> None:
-        """Called about once a second."""
+        """About once a second: cancel jobs that take too long, and hand out others."""
         # This also stores the events of a job that no page is showing.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)

@@ -154,7 +154,7 @@ class History:
         return _job(kept)
 
     def checkpoint(self, stored: Stored) -> bytes:
-        """The bytes. Raises ExplainedError if they are gone or can't be read."""
+        """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
         with self._lock:
             late = self._late.get(stored.name)
         if late and isinstance(late.value, RunResult):

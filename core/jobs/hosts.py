@@ -43,7 +43,7 @@ class _Worker(NamedTuple):
 
 class Host(NamedTuple):
     name: str  # "" if the workers are the app's own
-    speaker: str  # the address of the worker that is asked: the lab's, if there is one
+    speaker: str  # the address of the worker to ask: the lab's, if there is one
     trains: int  # training workers
     answers: bool  # whether any worker reports
     machine: Machine | None = None  # None until the machine has described itself

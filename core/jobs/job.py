@@ -200,7 +200,7 @@ class Jobs:
         """`on_event` gets each event, and its job with the event in it."""
         self._on_event = on_event
         self._jobs: dict[str, Job] = {}
-        self._inbox: deque[tuple[str, Any, float]] = deque()  # events not yet filed
+        self._inbox: deque[tuple[str, Any, float]] = deque()  # for `file_events`
 
     def receive(self, job_id: str, event: Any) -> None:
         """Take an event in without waiting; `file_events` gives it to its job."""

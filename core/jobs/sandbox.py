@@ -30,8 +30,8 @@ SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are in Landlock's versions
 ALL_FILE_RIGHTS = 16  # how many there are since version 5
-NETWORK_RIGHTS = 1 << 0 | 1 << 1  # bind and connect TCP, since version 4
-SCOPES = 1 << 0 | 1 << 1  # abstract sockets and signals of others, since version 6
+NETWORK_RIGHTS = 1 << 0 | 1 << 1  # to bind and to connect TCP, since version 4
+SCOPES = 1 << 0 | 1 << 1  # others' abstract sockets, signals to others; since version 6
 
 
 class ChildDiedError(ExplainedError):
@@ -147,14 +147,14 @@ def _work(
     memory_bytes: int | None,
     hostile: bool,
 ) -> None:
-    """Runs in the child."""
+    """Runs in the child: calls the function, and sends its Outcome."""
     import torch
 
     log.set_up()
     log.current_run.set(run)
     torch.set_num_threads(1)  # so as not to slow down a run that is measured
     if hasattr(os, "setsid"):
-        os.setsid()  # make a process group, so that `end` also ends this one's children
+        os.setsid()  # a process group, so that `end` also ends the child's children
         signal.alarm(int(seconds) + 5)  # in case the parent dies
     if sys.platform == "linux":
         _end_with_parent()

@@ -113,8 +113,8 @@ def give_up_calls() -> None:
 def attempt(outside: str) -> None:
     """Try what this process must not do, and print what succeeds.
 
-    `outside` is a file elsewhere. Raises RuntimeError if the process can't have
-    threads, which torch needs.
+    `outside` is a file that it must not read. Raises RuntimeError if the process can't
+    have threads, which torch needs.
     """
     threading.Thread(target=int).start()
     deeds: dict[str, Callable[[], Any]] = {

@@ -156,7 +156,10 @@ def _left_out(n: int) -> int:
 
 
 def confidence(n: int, left_out: int) -> float:
-    """How often the other ratios' range contains the true median, by the sign test."""
+    """How often n ratios, without `left_out` at each end, span the true median.
+
+    This is the sign test.
+    """
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 
 

@@ -21,7 +21,8 @@ from core.ui.course import Lesson, link, page
 from core.ui.runs import RUN
 from core.words import Words
 
-ROWS, ROW_HEIGHT = 5, 35  # rows to see without scrolling, and st.dataframe's pixels
+# How many rows show without scrolling, and how high st.dataframe draws one, in pixels.
+ROWS, ROW_HEIGHT = 5, 35
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # selected runs that the address remembers
 ALL = ""
@@ -234,7 +235,7 @@ def restore(listed: Sequence[RunSummary]) -> str:
     state, query = st.session_state, st.query_params
     by_id = {run.id: run for run in listed}
     one, several = query.pop("run", None), query.get("runs")
-    if one in by_id:  # with earlier runs to compare it with
+    if one in by_id:  # select earlier runs too, to compare it with
         ids = listing.beside(listed, by_id[one], AT_FIRST)
     elif one is not None:
         ids = [one]

@@ -136,7 +136,7 @@ class RunSummary(Row, kw_only=True):
     ended: Mapped[float | None] = mapped_column(default=None)
     step: Mapped[int] = mapped_column(default=0)  # the last known one
     steps: Mapped[int | None] = mapped_column(default=None)  # in the whole run
-    # Of training runs; None for other jobs
+    # A training run's settings; None for other jobs
     settings: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     device_name: Mapped[str | None] = mapped_column(sa.Text, default=None)
     parameters: Mapped[int | None] = mapped_column(sa.BigInteger, default=None)
