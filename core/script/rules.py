@@ -81,7 +81,7 @@ def load_without_place(script: Script) -> Iterator[Finding]:
 
 
 def code_may_run(script: Script) -> Iterator[Finding]:
-    """`torch.load(..., weights_only=False)` runs code that the file contains."""
+    """With `weights_only=False`, `torch.load` runs code in the file."""
     for call in script.all("load"):
         only = keyword(call, "weights_only")
         allowed = isinstance(only, ast.Constant) and only.value is False
