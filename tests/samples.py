@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from core.config import RunConfig
 from core.lessons.compare.candidates import Candidate
 from core.lessons.compare.crossover_result import Cell, Crossover
+from core.lessons.compare.device_queue_result import Call, QueueLab, Timeline
 from core.lessons.compare.race_result import Race, Trial
 from core.lessons.compare.step_profile_result import PARTS, StepProfile
 from core.lessons.compare.timing_pitfalls_result import (
@@ -164,6 +165,18 @@ TIMING = TimingLab(
     ),
     environment=CARD,
     cpu_environment=PROCESSOR,
+    date=DATE,
+)
+QUEUE = QueueLab(
+    size=4096,
+    alone=Timeline(
+        tuple(Call(0.1 * n, 0.1 * n + 0.05, 0.1 * n + 0.05, 2.0 + n) for n in range(8)),
+        waited=9.5,
+    ),
+    fetched=Timeline(
+        tuple(Call(n, n + 0.1, n + 0.9, n + 0.8) for n in range(8)), waited=8.0
+    ),
+    environment=CARD,
     date=DATE,
 )
 PROFILE = StepProfile(

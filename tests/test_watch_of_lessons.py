@@ -11,6 +11,7 @@ from core.lessons.checkpoints import round_trip
 from core.lessons.compare import (
     candidates,
     crossover,
+    device_queue,
     race,
     step_profile,
     timing_pitfalls,
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
         (partial(crossover.measure, PAIR, 60, widths=(32,), batch_sizes=(16,)), 0),
         (partial(step_profile.measure, CONFIG, (("memory", "cpu"),)), 0),
         (partial(timing_pitfalls.measure, "cpu"), 0),
+        (partial(device_queue.measure, "sim"), 1),
         (partial(evaluation.compare_modes, CHECKPOINT, CONFIG), 4),
         (partial(transfers.measure, "cpu"), 0),
         (COPIES, 0),

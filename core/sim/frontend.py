@@ -14,7 +14,7 @@ from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils import backend_registration
 
 from core.config import SIMULATED
-from core.sim import generator, ledger, memory, operations, rules
+from core.sim import generator, ledger, memory, operations, queue, rules
 
 _libraries: list[torch.library.Library] = []  # kept alive, as what they register needs
 
@@ -127,20 +127,27 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 
 
 class Event(torch.Event):
-    """A torch.Event that notes when it is recorded; all work is done by then."""
+    """A torch.Event, which notes when the device has done the work before the event."""
+
+    reached: float | None = None  # by the host's clock, in seconds
 
     def record(self, _: Any = None) -> None:
-        self.recorded = time.perf_counter()
+        self.reached = None
+        queue.put(lambda: setattr(self, "reached", time.perf_counter()))
 
     def synchronize(self) -> None:
         ledger.wait("event")
 
     def query(self) -> bool:
-        return True
+        return self.reached is not None
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds from this event to `end`."""
-        return (end.recorded - self.recorded) * 1e3
+        """Milliseconds from this event to `end`. RuntimeError before it is reached."""
+        if self.reached is None or end.reached is None:
+            raise RuntimeError(
+                "Both events must be completed before calculating elapsed time."
+            )
+        return (end.reached - self.reached) * 1e3
 
 
 # torch.sim has these functions, as torch.cuda has them for CUDA.

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from core.sim import queue
+
 TO_DEVICE, TO_HOST, WITHIN = "to device", "to host", "within the device"
 _torch = importlib.util.find_spec("torch")
 _NOT_THE_CALLERS = tuple(
@@ -67,8 +69,9 @@ def copy(way: str, size: int) -> None:
 
 
 def wait(why: str) -> None:
-    """Note that the host waits until the device has done all its work."""
+    """Wait until the device has done all its work, and note that the host waits."""
     counts.waits[Event(why, *_caller())] += 1
+    queue.finish()
 
 
 def _caller() -> tuple[str, int]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from core.config import SIMULATED
-from core.sim import generator, ledger, memory, rules
+from core.sim import generator, ledger, memory, queue, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
@@ -148,7 +148,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             for size in sizes(*given, **named):
                 ledger.wait(why)
                 ledger.copy(ledger.TO_HOST, size)
-        result = op(*given, **named)
+        result = queue.run(op, given, named, reads_host=bool(hosts.strangers))
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
@@ -172,10 +172,10 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         elif target.is_cpu:
             way, host = ledger.TO_HOST, target
         ledger.copy(way, source.numel() * source.element_size())
+        source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
+        queue.put(partial(there.copy_, source))
         if host is not None and not (non_blocking and host.is_pinned()):
             ledger.wait(f"copy {way}")
-        source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
-        there.copy_(source)
         return target
 
 
@@ -198,6 +198,7 @@ def to_copy(
 
 def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
     with torch._C.DisableTorchFunction(), torch.no_grad():
+        queue.finish()
         host = to_host(tensor).resize_(size, memory_format=memory_format)
         memory.follow(tensor, host)
         return tensor

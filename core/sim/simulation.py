@@ -14,6 +14,7 @@ parts in this order:
 - `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
 - `ledger`: what a real device doesn't report: each copy and each wait, by line
+- `queue`: an experiment, in which the host goes on while the device works
 - `selfcheck`: whether it works with this torch, since much of it is private to torch
 
 It stays for the process's whole life and takes over `torch.accelerator`, so it is never

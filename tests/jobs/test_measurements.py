@@ -17,6 +17,7 @@ from tests.store.made_up import newest
 RACE = "core.lessons.compare.race:race"
 RESULTS = {
     "core.lessons.compare.crossover:measure": samples.CROSSOVER,
+    "core.lessons.compare.device_queue:measure": samples.QUEUE,
     RACE: samples.RACE,
     "core.lessons.compare.step_profile:measure": (samples.PROFILE,),
     "core.lessons.compare.timing_pitfalls:measure": samples.TIMING,

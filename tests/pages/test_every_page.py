@@ -29,6 +29,10 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
         "core.lessons.compare.timing_pitfalls:measure",
         (samples.TIMING,),
     ),
+    (COMPARE, "The queue"): (
+        "core.lessons.compare.device_queue:measure",
+        (samples.QUEUE, "cuda"),
+    ),
     (COMPARE, "The profile"): (
         "core.lessons.compare.step_profile:measure",
         ((samples.PROFILE,), *SETUPS),
@@ -73,6 +77,7 @@ MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "pairs of heats", "takes the longest", "smallest size"),
+    "of the 8 products",
     *("Checkpointing cuts", "256 MB, "),
     *("workers** are fastest here", "Best rung"),
     *(

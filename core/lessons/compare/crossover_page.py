@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 class CrossoverLab(Lab):
-    key, order, file = "measure_map", 4, "crossover"
+    key, order, file = "measure_map", 5, "crossover"
     what = "The map"
     asks_below = finding_above = True
     judged = "always"

@@ -29,7 +29,7 @@ Profiles = tuple[StepProfile, ...]
 
 
 class StepProfileLab(Lab):
-    key, order, idle, file = "take_apart", 3, True, "breakdown"
+    key, order, idle, file = "take_apart", 4, True, "breakdown"
     what = "The profile"
     asks_below = finding_above = True
     judged = "always"
@@ -162,17 +162,23 @@ def feed_name(feed: str) -> str:
     return capitalized(format.SAID[feed])
 
 
-def lane_chart(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:
-    """When each part of a step ran, with lanes for the host and the device.
+def lane_chart(
+    frame: pd.DataFrame,
+    clocks: pd.DataFrame,
+    parts: Sequence[str] = PARTS,
+    title: str = "Milliseconds since the step began",
+) -> Chart:
+    """When each of `parts` ran, with lanes for the host and the device.
 
-    `frame` has the columns lane, part, start and end in milliseconds. `clocks` has
-    lane, at, text and early: where a stopwatch stops, and whether that is too early.
+    `frame` has the columns lane, part, start and end, in the unit that the `title` of
+    the axis names. `clocks` has lane, at, text and early: where a stopwatch stops, and
+    whether that is too early.
     """
     colors = charts.palette()
     names = list(dict.fromkeys(frame["lane"]))
     axis = alt.Axis(labelLimit=200, labelColor=colors.text)
     lane = alt.Y("lane:N").title(None).scale(domain=names).axis(axis)
-    x = alt.X("start:Q").title("Milliseconds since the step began")
+    x = alt.X("start:Q").title(title)
     most = max(frame["end"].max(), clocks["at"].max())
     room = charts.before(clocks["text"])
     bars = (
@@ -182,9 +188,9 @@ def lane_chart(frame: pd.DataFrame, clocks: pd.DataFrame) -> Chart:
             x=x.scale(domain=[0, most], nice=False, range=room),
             x2="end:Q",
             y=lane,
-            color=charts.hues("part", PARTS, colors.runs, columns=3),
+            color=charts.hues("part", parts, colors.runs, columns=3),
             tooltip=charts.tips(lane="Lane", part="Part")
-            + charts.tips(".3g", start="From, ms", end="To, ms"),
+            + charts.tips(".3g", start="From", end="To"),
         )
     )
     clock = alt.Chart(clocks).encode(x="at:Q", y=lane)

@@ -54,7 +54,7 @@ def ignore() -> None:
 
 
 class YourGpu(Lab):
-    key, order, file = "your_gpu", 5, "your-gpu"
+    key, order, file = "your_gpu", 6, "your-gpu"
     address = "core.lessons.compare.your_gpu:prepare"
     finding_above = True
     code = (

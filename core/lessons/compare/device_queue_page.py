@@ -1,0 +1,73 @@
+"""What a host and a device with a queue do meanwhile, as the Compare page shows it."""
+
+import pandas as pd
+import streamlit as st
+
+from core.config import SIMULATED
+from core.jobs.job import Job
+from core.lessons.compare.device_queue_result import (
+    CALLS,
+    COMPUTES,
+    QUEUES,
+    WAITS,
+    QueueLab,
+)
+from core.lessons.compare.step_profile_page import lane_chart
+from core.lessons.mistakes.catalogue_page import link_to
+from core.measure.environment import Machine
+from core.ui import simulated
+from core.ui.lab import Finding, Lab
+
+
+class DeviceQueue(Lab):
+    key, order, idle = "watch_queue", 3, True
+    code = (("The calls", "core.lessons.compare.device_queue:multiply"),)
+
+    def defaults(self, machine: Machine) -> tuple:
+        if not machine.simulates and machine.devices[0].backend == "CPU":
+            raise ValueError(self.words["no_queue"])
+        return (SIMULATED if machine.simulates else machine.devices[0].device,)
+
+    def progress(self, _: Job) -> str:
+        return self.words["progress"]
+
+    def finding(self, lab: QueueLab) -> Finding:
+        done = lab.alone.done_by_then
+        answers = self.words["answers"]
+        right = answers[0 if done < 2 else 1 if done < CALLS - 1 else 2]
+        return Finding(self.words["found"].format(done, lab.alone.share), right)
+
+    def chart(self, lab: QueueLab) -> None:
+        device = lab.environment.device.partition(":")[0]
+        outline = simulated.outline(f"queue{self.suffix}", True, device)
+        with outline:
+            self._draw_lanes(lab)
+
+    def _draw_lanes(self, lab: QueueLab) -> None:
+        percent = 100 / lab.alone.waited
+        rows, clocks = [], []
+        for name, timeline in (("Alone", lab.alone), ("With .item()", lab.fetched)):
+            for span in timeline.spans:
+                ends = span.start * percent, span.end * percent
+                rows.append((f"{name}: {span.lane}", span.what, *ends))
+            early = timeline.share < 0.8
+            at = timeline.stopped * percent
+            text = f"{timeline.share:.0%}{' ✗ too early' * early}"
+            clocks.append((f"{name}: host", at, text, early))
+        st.altair_chart(
+            lane_chart(
+                pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
+                pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
+                (QUEUES, WAITS, COMPUTES),
+                "% of the time that all products take",
+            ),
+            alt="When the host calls and waits, and when the device computes",
+        )
+
+    def lines(self, _: QueueLab) -> list[str]:
+        link_to("timing_unsynchronized")
+        return self.words["lines"]
+
+    def caption(self, lab: QueueLab) -> str:
+        kind = "simulated" if lab.environment.is_simulated else "real"
+        return self.words["how"][kind].format(CALLS, lab.size)

@@ -1,0 +1,67 @@
+"""When the host and a device with a queue did what: plain data, without torch."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from core.measure.environment import Environment
+
+CALLS = 8
+QUEUES, WAITS, COMPUTES = "asks for a product", "waits", "computes a product"
+HOST, DEVICE = "host", "device"
+
+
+class Span(NamedTuple):
+    lane: str  # HOST or DEVICE
+    what: str  # QUEUES, WAITS or COMPUTES
+    start: float  # seconds since the first call
+    end: float
+
+
+class Call(NamedTuple):
+    """When a call of `a @ a` got how far, in seconds since the first call."""
+
+    called: float
+    queued: float  # the product is in the queue
+    returned: float  # the host goes on to the next call
+    done: float  # the device has computed the product
+
+
+@dataclass(frozen=True)
+class Timeline:
+    calls: tuple[Call, ...]
+    waited: float  # seconds until the host has waited for all products
+
+    @property
+    def stopped(self) -> float:
+        """Seconds that a clock shows if it doesn't wait."""
+        return self.calls[-1].returned
+
+    @property
+    def done_by_then(self) -> int:
+        """How many products are done when such a clock stops."""
+        return sum(call.done <= self.stopped for call in self.calls)
+
+    @property
+    def share(self) -> float:
+        """What such a clock shows of the true time, 0 to 1."""
+        return self.stopped / self.waited
+
+    @property
+    def spans(self) -> list[Span]:
+        spans, free = [], 0.0
+        for call in self.calls:
+            spans.append(Span(HOST, QUEUES, call.called, call.queued))
+            spans.append(Span(HOST, WAITS, call.queued, call.returned))
+            spans.append(Span(DEVICE, COMPUTES, max(call.called, free), call.done))
+            free = call.done
+        spans.append(Span(HOST, WAITS, self.stopped, self.waited))
+        return spans
+
+
+@dataclass(frozen=True)
+class QueueLab:
+    size: int  # rows of the square matrices
+    alone: Timeline
+    fetched: Timeline  # with `.item()` after each call
+    environment: Environment
+    date: str
