@@ -15,7 +15,7 @@ from core.lessons.compare.device_queue_result import (
 from core.lessons.compare.step_profile_page import lane_chart
 from core.lessons.mistakes.catalogue_page import link_to
 from core.measure.environment import Machine
-from core.ui import simulated
+from core.ui import charts, simulated
 from core.ui.lab import Finding, Lab
 
 
@@ -39,12 +39,11 @@ class DeviceQueue(Lab):
 
     def chart(self, lab: QueueLab) -> None:
         device = lab.environment.device.partition(":")[0]
-        outline = simulated.outline(f"queue{self.suffix}", True, device)
-        with outline:
+        with simulated.outline(f"queue{self.suffix}", True, device):
             self._draw_lanes(lab)
 
     def _draw_lanes(self, lab: QueueLab) -> None:
-        percent = 100 / lab.alone.waited
+        colors, percent = charts.palette(), 100 / lab.alone.waited
         rows, clocks = [], []
         for name, timeline in (("Alone", lab.alone), ("With .item()", lab.fetched)):
             for span in timeline.spans:
@@ -58,15 +57,21 @@ class DeviceQueue(Lab):
             lane_chart(
                 pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
                 pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
-                (QUEUES, WAITS, COMPUTES),
-                "% of the time that all products take",
+                {
+                    QUEUES: colors.cpu,
+                    WAITS: colors.low,
+                    COMPUTES: colors.accelerator,
+                },
+                "% of the time that the eight products take alone",
             ),
             alt="When the host calls and waits, and when the device computes",
         )
 
     def lines(self, _: QueueLab) -> list[str]:
-        link_to("timing_unsynchronized")
         return self.words["lines"]
+
+    def below(self, _: QueueLab) -> None:
+        link_to("timing_unsynchronized")
 
     def caption(self, lab: QueueLab) -> str:
         kind = "simulated" if lab.environment.is_simulated else "real"

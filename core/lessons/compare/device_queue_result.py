@@ -6,7 +6,7 @@ from typing import NamedTuple
 from core.measure.environment import Environment
 
 CALLS = 8
-QUEUES, WAITS, COMPUTES = "asks for a product", "waits", "computes a product"
+QUEUES, WAITS, COMPUTES = "asks", "waits", "computes"
 HOST, DEVICE = "host", "device"
 
 

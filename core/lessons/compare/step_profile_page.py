@@ -1,6 +1,6 @@
 """The time of each part of a training step, as the Compare page shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -102,6 +102,7 @@ class StepProfileLab(Lab):
             lane_chart(
                 pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
                 pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
+                dict(zip(PARTS, charts.palette().runs, strict=False)),
             ),
             alt="When each part of a step runs, from loading to the optimizer",
         )
@@ -165,10 +166,10 @@ def feed_name(feed: str) -> str:
 def lane_chart(
     frame: pd.DataFrame,
     clocks: pd.DataFrame,
-    parts: Sequence[str] = PARTS,
+    hues: Mapping[str, str],
     title: str = "Milliseconds since the step began",
 ) -> Chart:
-    """When each of `parts` ran, with lanes for the host and the device.
+    """When each part ran, in its hue, with lanes for the host and the device.
 
     `frame` has the columns lane, part, start and end, in the unit that the `title` of
     the axis names. `clocks` has lane, at, text and early: where a stopwatch stops, and
@@ -188,7 +189,7 @@ def lane_chart(
             x=x.scale(domain=[0, most], nice=False, range=room),
             x2="end:Q",
             y=lane,
-            color=charts.hues("part", parts, colors.runs, columns=3),
+            color=charts.hues("part", hues, hues.values(), columns=3),
             tooltip=charts.tips(lane="Lane", part="Part")
             + charts.tips(".3g", start="From", end="To"),
         )
