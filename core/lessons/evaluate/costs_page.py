@@ -1,4 +1,4 @@
-"""What answers cost in each autograd mode and each precision, on the Evaluate page."""
+"""Time and memory of inference by autograd mode and by precision, on Evaluate."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -185,7 +185,7 @@ def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) 
 def cost_chart(
     readings: Mapping[str, Sequence[float]], figure: str, backend: str
 ) -> Chart:
-    """A bar per mode: the median and, where there are repeats, least and most."""
+    """A bar per mode for the median and, with repeats, a line from least to most."""
     frame = pd.DataFrame(
         {"mode": mode, figure: median(values), "low": min(values), "high": max(values)}
         for mode, values in readings.items()

@@ -8,9 +8,9 @@ from core.measure.environment import Environment
 @dataclass(frozen=True)
 class ClassScore:
     name: str
-    precision: float  # correct share of the images given this class
-    recall: float  # recognized share of the images of this class
-    f1: float  # harmonic mean of the two
+    precision: float  # the correct share of the predictions of this class
+    recall: float  # the recognized share of the images of this class
+    f1: float  # harmonic mean of precision and recall
     images: int  # how many images of this class the test set has
 
 
@@ -23,8 +23,8 @@ class Evaluation:
     total: int
     interval: tuple[float, float]  # 95% confidence interval of the accuracy
     targets: tuple[int, ...]  # true class of each test image, in file order
-    predictions: tuple[int, ...]  # predicted class of each
-    confidences: tuple[float, ...]  # softmax probability of that class
+    predictions: tuple[int, ...]  # predicted class of each test image
+    confidences: tuple[float, ...]  # softmax probability of each predicted class
 
     @property
     def accuracy(self) -> float:
@@ -35,17 +35,17 @@ class Evaluation:
 class ModeCost:
     mode: str  # "gradients", "no_grad", "inference_mode"
     seconds: tuple[float, ...]  # one for each repeat
-    peak_bytes: int | None  # None where the device does not tell
+    peak_bytes: int | None  # None if the device does not count them
     images: int
     environment: Environment
-    model: str = ""  # name in the config; "" in records from before there were two
+    model: str = ""  # "ann" or "cnn"; "" in old records, which had only one model
 
 
 @dataclass(frozen=True)
 class PrecisionCost:
     precision: str  # "float32", "TF32", "bfloat16"
     seconds: tuple[float, ...]  # one for each repeat
-    changed: int  # answers that are others than in float32
+    changed: int  # number of predictions that differ from those in float32
     correct: int
     images: int
     environment: Environment

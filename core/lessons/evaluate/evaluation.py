@@ -1,4 +1,4 @@
-"""A trained model's answers to the test set, and their cost in each autograd mode."""
+"""Evaluate a trained model on the test set, and measure inference by autograd mode."""
 
 from functools import partial
 from math import isqrt, sqrt
@@ -59,7 +59,7 @@ def evaluate(
 
 
 def confusion_matrix(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Counts int64 (classes, classes): row the true class, column the predicted."""
+    """Counts int64 (classes, classes): rows are true classes, columns predicted."""
     return _torchmetrics().multiclass_confusion_matrix(
         predictions, targets, num_classes=classes
     )
@@ -92,7 +92,7 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
 
 
 def _torchmetrics():
-    """Imported late, since it takes seconds and imports torchvision too."""
+    """torchmetrics' classification module, whose import takes seconds."""
     try:
         from torchmetrics.functional import classification
     except (ImportError, RuntimeError, AttributeError) as error:
@@ -126,9 +126,9 @@ def probabilities(
 def drawing(
     checkpoint: bytes, config: RunConfig, ink: bytes
 ) -> tuple[bytes, tuple[float, ...]]:
-    """The pixels made from a drawing, and the probability of each class.
+    """The pixels uint8 (28, 28) of a drawing, as bytes, and each class's probability.
 
-    `ink` is a square of uint8, 255 where the stroke is thickest.
+    `ink` is a square of uint8, 255 where the stroke is darkest.
     """
     side = isqrt(len(ink))
     gray = 1 - np.frombuffer(ink, np.uint8).reshape(side, side) / np.float32(255)
@@ -147,7 +147,7 @@ def _check_answers(outputs: Tensor) -> None:
 
 
 def forward_memory(device_name: str) -> dict[str, int]:
-    """Bytes that a forward pass of the CNN keeps on the device, by mode."""
+    """Bytes that a forward pass of the CNN keeps in the device's memory, by mode."""
     device, kept = devices.resolve(device_name), {}
     inputs = torch.rand(64, 1, 28, 28).to(device)
     model = models.build("cnn").to(device).eval()
@@ -165,7 +165,7 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Measures the model of `checkpoint`, and untrained ones of the other kinds,
+    Measures the model of `checkpoint`, and an untrained model of each other kind,
     since the cost doesn't depend on the weights.
     """
     device = devices.resolve("auto")

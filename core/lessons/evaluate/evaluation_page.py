@@ -1,4 +1,4 @@
-"""The answers of a model, as the Evaluate page shows them."""
+"""The accuracy and the mistakes of a model, as the Evaluate page shows them."""
 
 import time
 import uuid
@@ -30,10 +30,10 @@ MISLABELED = words("answers.mislabeled")
 EVALUATE = "core.lessons.evaluate.evaluation:evaluate"
 IMAGES = "core.lessons.evaluate.evaluation:images"
 KINDS.add(EVALUATE)
-PICTURES = 12
-OF_A_CELL, IN_A_ROW = 16, 4  # images in one picture
+PICTURES = 12  # mistaken images on the page
+OF_A_CELL, IN_A_ROW = 16, 4  # images of the chosen cell, in all and side by side
 MATRIX_HEIGHT = 420  # pixels
-STRONGEST = 0.6  # share of the full color in the cell of the commonest mistake
+STRONGEST = 0.6  # share of the full color in the cell of the most common mistake
 ZOOM = 4  # screen pixels for a pixel of an image
 INTERVAL = "95% interval"
 Pair = tuple[int, int]  # true class, predicted class
@@ -41,9 +41,9 @@ Pair = tuple[int, int]  # true class, predicted class
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def evaluation(run_id: str, _anew: bool = False) -> Job:
-    """A job with a finished run's answers to the whole test set.
+    """A job whose value is the Evaluation of a finished run's model.
 
-    All visitors share it, and it outlasts a restart.
+    All visitors share the job. The database keeps it when the app restarts.
     """
     kept = None if _anew else measured.newest(EVALUATE, run_id)
     return kept or _ask(run_id)
@@ -106,7 +106,7 @@ def _surest(found: Evaluation, indices: Iterable[int], most: int) -> list[int]:
 
 
 def mistakes(shown: Run, found: Evaluation) -> None:
-    """Show the mistakes of which the model is surest."""
+    """Show the mistakes in which the model was most confident."""
     pairs = zip(found.targets, found.predictions, strict=True)
     wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
     if not wrong:
@@ -169,7 +169,7 @@ def _most_common_mistake(found: Evaluation) -> Pair:
 
 
 def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
-    """Show the surest images of a cell of the matrix."""
+    """Show the images of a cell of the matrix in which the model was most confident."""
     true, predicted = (found.classes[each].name for each in pair)
     answers = zip(found.targets, found.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]
@@ -211,7 +211,7 @@ def class_table(found: Evaluation, guessed: str) -> None:
 
 
 def _percent(column: str, meaning: str) -> Any:
-    """A column of shares: numbers on a phone, where bars would be too wide."""
+    """A table column of percentages: bars, or numbers on a phone, which is narrow."""
     kind = st.column_config
     if controls.on_phone():
         return kind.NumberColumn(column, help=meaning, format="%.1f%%")
@@ -256,7 +256,7 @@ def confusion_chart(
         value=[dict(zip(fields, chosen, strict=True))],
     )
     stroke = alt.value(colors.text), alt.value("transparent")
-    # The square root tells small shares apart; text is legible on the largest.
+    # The square root makes small shares distinct, and text is legible on the largest.
     scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
     shade = charts.shades("share", colors.ground, colors.wrong, **scale)
     return charts.heat_map(

@@ -1,9 +1,10 @@
-"""Turn a picture of a piece of clothing into one like Fashion-MNIST's.
+"""Turn a picture of a piece of clothing into an image like Fashion-MNIST's.
 
-The dataset's own way (Xiao, Rasul and Vollgraf, arXiv:1708.07747, section 2): trim the
-edges that look like the corners, shrink the longest edge to 28 pixels, sharpen, center
-on 28×28, negate, 8-bit gray. Its pictures were taken in a studio, on white. Here the
-background is measured at the edge, and negated only if it is brighter than the object.
+The dataset's images were made like this (Xiao, Rasul and Vollgraf, arXiv:1708.07747,
+section 2): trim the edges that look like the corners, shrink the longest edge to 28
+pixels, sharpen, center on 28×28, negate, convert to 8-bit gray. These pictures were
+taken in a studio, on white. Here, the background is measured at the picture's edge, and
+the picture is negated only if the background is brighter than the object.
 """
 
 import io
@@ -20,29 +21,29 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# Without this list, Pillow would hand a PostScript file of any name to Ghostscript.
+# Without this list, Pillow would have Ghostscript run PostScript files of any name.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
-MEMORY_BYTES = 600_000_000  # limit while a picture is opened
-SECONDS = 10.0  # likewise; 50 million pixels of PNG take 2 to 6 on a busy core
+MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
+SECONDS = 10.0  # limit for that process; MOST_PIXELS as PNG take 2 to 6 on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
-CONTRAST = 0.12  # black is 0, white 1; pixels that differ less are background
+CONTRAST = 0.12  # pixels closer to the background (0 black, 1 white) are background
 
-LEAST_SHARE = 1e-3  # share of pixels that have to differ; single ones are noise
+LEAST_SHARE = 1e-3  # of pixels that have to differ from the background; fewer are noise
 
 
 @dataclass(frozen=True)
 class Picture:
-    """`steps` has a uint8 array (height, width) for each step, by the step's name."""
+    """A prepared picture, and the steps that led to it."""
 
-    steps: dict[str, Any]
+    steps: dict[str, Any]  # uint8 (height, width) after each step, by the step's name
     pixels: Any  # uint8 (28, 28), as the model sees it
     negated: bool
 
 
 def prepare_apart(data: bytes) -> Picture:
-    """`prepare` in a process of its own, which a harmful file may crash."""
+    """Call `prepare` in a separate process, since a harmful file may crash it."""
     try:
         return sandbox.call(
             "core.lessons.evaluate.picture:prepare",
@@ -67,7 +68,7 @@ def prepare(data: bytes) -> Picture:
 
 
 def in_gray(gray: np.ndarray) -> Picture:
-    """`prepare` for pixels that are already read, from 0 (black) to 1 (white)."""
+    """Like `prepare`, for gray pixels (height, width) from 0 (black) to 1 (white)."""
     background = float(np.median(_edge(gray)))
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST
@@ -99,7 +100,7 @@ def in_gray(gray: np.ndarray) -> Picture:
 
 
 def _open(data: bytes) -> Image.Image:
-    """The picture in gray, upright, with at most WORKING_SIZE pixels a side."""
+    """The picture in gray and upright, with at most WORKING_SIZE pixels per side."""
     if len(data) > MOST_BYTES:
         raise ExplainedError(
             f"The file is {len(data) / 1e6:.0f} MB, and the limit is "
@@ -109,9 +110,9 @@ def _open(data: bytes) -> Image.Image:
         image: Image.Image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MOST_PIXELS:
             raise ExplainedError(words("picture.pixels"))
-        image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # JPEG is shrunk as it is read
+        image.draft("L", (WORKING_SIZE, WORKING_SIZE))  # shrinks a JPEG as it is read
         ImageOps.exif_transpose(image, in_place=True)
-        if image.mode.startswith("I;16"):  # convert() would make white of all above 255
+        if image.mode.startswith("I;16"):  # convert() would turn values over 255 white
             image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
         if image.has_transparency_data:
             image = image if image.mode == "RGBA" else image.convert("RGBA")
@@ -124,7 +125,7 @@ def _open(data: bytes) -> Image.Image:
         raise ExplainedError(words("picture.pixels")) from None
     except MemoryError:
         raise ExplainedError(words("picture.memory")) from None
-    except (OSError, SyntaxError, ValueError) as error:  # Pillow's, for damaged files
+    except (OSError, SyntaxError, ValueError) as error:  # Pillow on a damaged file
         said = words("picture.damaged", error=quoted(error))
         raise ExplainedError(said) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
@@ -132,12 +133,12 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _is_thin(pixels: np.ndarray) -> bool:
-    """Whether the short edge is less than a pixel when the long one has SIZE pixels."""
+    """Whether the short edge shrinks to under a pixel if the long one gets SIZE."""
     return max(pixels.shape) > SIZE * min(pixels.shape)
 
 
 def _edge(gray: np.ndarray) -> np.ndarray:
-    """A border of the picture, a fiftieth of its shorter side wide."""
+    """The pixels of the picture's border, whose width is 1/50 of the shorter side."""
     width = max(1, min(gray.shape) // 50)
     inner = np.zeros(gray.shape, dtype=bool)
     inner[width:-width, width:-width] = True

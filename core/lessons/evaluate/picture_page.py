@@ -1,4 +1,4 @@
-"""One picture, and a trained model's prediction for it."""
+"""One picture and a trained model's prediction for it, as Evaluate shows them."""
 
 import random
 
@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from core.data.fashion_mnist import CLASSES  # the sprites have the same
+from core.data.fashion_mnist import CLASSES  # the sprites have the same classes
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
@@ -23,7 +23,7 @@ words = Words(__file__)
 PREDICT = "core.lessons.evaluate.evaluation:probabilities"
 SOURCES = ("A test image", "A file", "The camera")
 FILES = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
-ZOOM = 6  # screen pixels for a pixel of the 28×28
+ZOOM = 6  # screen pixels for a pixel of the 28×28 image
 
 
 def draw(run: Run) -> None:
@@ -35,7 +35,7 @@ def draw(run: Run) -> None:
         given = _uploaded(source)
         if given is None:
             return
-        # The uploader keeps this file when it refuses the next, so name it.
+        # The uploader keeps this file if it refuses the next one, so name the file.
         what = f" for {quoted(given.name)}" if source == "A file" else ""
     with explained(f"No prediction{what}"):
         if given is None:
@@ -107,7 +107,7 @@ def _uploaded(source: str) -> UploadedFile | None:
     )
 
 
-@st.cache_data(max_entries=16, show_spinner=False)  # 1 MB each
+@st.cache_data(max_entries=16, show_spinner=False)  # an entry takes 1 MB
 def _prepared(data: bytes) -> Picture:
     path = "core.lessons.evaluate.picture:prepare_apart"
     return ask(path, data, seconds=60, lane="upload")

@@ -1,4 +1,4 @@
-"""The price of precision: the same answers in float32, TF32 and bfloat16."""
+"""Time the same predictions in float32, TF32 and bfloat16, and compare them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +21,7 @@ REPEATS = 5
 def compare(
     checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[PrecisionCost, ...]:
-    """Time the test set in each precision of this device, and count changed answers."""
+    """Time the test set in each precision of the device; count changed predictions."""
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
@@ -47,7 +47,7 @@ def compare(
 
 
 def precisions(device: torch.device) -> list[str]:
-    """The device's precisions: NVIDIA's GPUs have TF32 since Ampere."""
+    """The device's precisions: NVIDIA's GPUs have TF32 from Ampere on."""
     nvidia = device.type == "cuda" and torch.version.cuda
     if nvidia and torch.cuda.get_device_capability(device) >= (8, 0):
         return [FLOAT32, TF32, BFLOAT16]
@@ -57,7 +57,7 @@ def precisions(device: torch.device) -> list[str]:
 def answers(
     model: nn.Module, feed: loops.Batches, device: torch.device, precision: str
 ) -> Tensor:
-    """The classes that the model predicts when it computes in `precision`."""
+    """The classes int64 (N,) that the model predicts in this precision."""
     with ExitStack() as within:
         within.enter_context(tf32(precision == TF32))
         if precision == BFLOAT16:
@@ -68,7 +68,7 @@ def answers(
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Allow matrix products and convolutions to round to TF32, or forbid it.
+    """Allow matrix products and convolutions to round to TF32, or forbid TF32.
 
     By default, PyTorch allows TF32 for convolutions, not for matrix products.
     """

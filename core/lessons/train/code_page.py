@@ -1,4 +1,4 @@
-"""The code of a training run in tabs, with small experiments on the sprites."""
+"""The code of a training run in tabs, as the Train page shows it, with experiments."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, lines_with
 from core.words import Words
 
-FORGOTTEN = {  # the mistake of not moving each of these
+FORGOTTEN = {  # by what should be moved, the mistake of not moving it
     "The model": "model_not_moved",
     "The inputs": "data_not_moved",
     "The labels": "labels_not_moved",
@@ -26,7 +26,7 @@ words = Words(__file__)
 
 
 def _answer(address: str) -> KeptAnswer[Any]:
-    """An answer that all visitors share for ten minutes, since a class asks at once."""
+    """An answer that all visitors share for ten minutes, so that a class asks once."""
     return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
 
 
@@ -117,7 +117,7 @@ def _try_batches() -> None:
 
 
 def _try(label: str, key: str, draw: Callable[[], object]) -> None:
-    """Draw once the button has been pressed, until the learner leaves the page."""
+    """Draw a button; once it has been pressed, call `draw` at each run of the page."""
     pressed = f"{key}_was_pressed"
     if st.button(label, key=key, icon=":material/play_arrow:"):
         st.session_state[pressed] = True

@@ -1,4 +1,4 @@
-"""The controls of a training run: their presets, their widgets, the run they start."""
+"""The controls of a training run, from the values in an address to starting the run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -24,18 +24,18 @@ from core.ui.server import engine, visitor
 from core.words import Words
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
-MORE = (  # always in the expander "More settings"
+MORE = (  # the settings that are always in the expander "More settings"
     *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
     *("augment", "item_each_step"),
 )
-EXACT = 2**53  # larger floats stand for several whole numbers
-OPEN = "more_settings"  # the key of that expander
+EXACT = 2**53  # floats above this can't represent every whole number
+OPEN = "more_settings"  # the key of the expander
 BOTH = ("the default setting", "the fast setting")
 words = Words(__file__)
 
 
 def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
-    """Set the controls as the address asks; return a sentence for each bad value."""
+    """Set the controls by the page's address; return a sentence for each bad value."""
     state = st.session_state
     notices: list[str] = []
     if query or "task" not in state:
@@ -45,7 +45,7 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     if state.get("task_is_default"):
         default = RunConfig.task if has_data else "sprites"
         state.task = class_rules.fixed("task") or default
-    if state.get("held") != (rules := class_rules.rules()):  # a class opened or changed
+    if state.get("held") != (rules := class_rules.rules()):  # the class's rules are new
         state.held = rules
         _fit()
         _remember()
@@ -87,7 +87,7 @@ def differ(config: RunConfig) -> bool:
 
 
 def chosen() -> RunConfig:
-    """Raises ValueError if the controls show no valid configuration."""
+    """The configuration on the controls; raises ValueError if it is invalid."""
     state = st.session_state
     settings = {name: state[name] for name in SETTINGS}
     for name in configs.RANGES:
@@ -111,12 +111,12 @@ def startable() -> bool:
 
 def start(config: RunConfig | None = None) -> None:
     """Queue a run, by default the one that the controls describe."""
-    # In the page's own file a callback would keep all that the page has drawn in memory
-    # until the garbage collector runs.
+    # This callback isn't in the page's own file, where it would keep all that the page
+    # has drawn in memory until the garbage collector runs.
     state = st.session_state
     try:
         if going_on := runs.going_on(visitor()):
-            # A second press comes with the address from before the first.
+            # On a second press, the address doesn't name the first press's run yet.
             state.run_id = going_on[-1].id
             state.notices = [words("twice")]
         else:
@@ -127,7 +127,7 @@ def start(config: RunConfig | None = None) -> None:
 
 
 def draw(devices: list[str], folded: bool) -> None:
-    """All controls; `folded` puts them and the fast setting into an expander."""
+    """Draw all controls; `folded` puts them and the fast setting into an expander."""
     if folded:
         with st.expander("Settings", icon=":material/tune:"):
             draw(devices, folded=False)
@@ -191,15 +191,15 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
     if class_rules.hides(key):
         return
     options = class_rules.among(key, options)
-    if st.session_state[key] not in options:  # cuda asked for where there is none
+    if st.session_state[key] not in options:  # as "cuda" in an address, without a GPU
         options = (*options, st.session_state[key])
     common = _common(key) | {"width": "stretch"}
     controls.choice(label, options=options, **common, **more)
 
 
 def _number(label: str, key: str, step: float = 1.0) -> None:
-    # A widget of whole numbers silently takes 2.5 as 2, and one with limits keeps its
-    # last value: the run would train with that. RunConfig says what is wrong.
+    # Floats without limits: a widget of whole numbers silently takes 2.5 as 2, and a
+    # widget with limits keeps its last value. RunConfig says instead what is wrong.
     if not class_rules.hides(key):
         label = class_rules.limited(label, key)
         st.number_input(label, step=step, format="%g", **_common(key))
@@ -219,7 +219,7 @@ def fast_setting() -> None:
     if state.model not in FAST or class_rules.holds(FAST["ann"]):
         return
     fast = not _is_fast()
-    # Without help=: a button with a tooltip stands in the page twice, once hidden.
+    # Without help=, since Streamlit draws a button with a tooltip twice, once hidden.
     st.button(
         "Use the fast setting" if fast else "Back to the default setting",
         icon=":material/fast_forward:" if fast else ":material/undo:",
@@ -235,7 +235,7 @@ def fast_setting() -> None:
 
 
 def both_settings(task: str, model: str) -> str:
-    """The finding on all runs of the two settings; "" until both have run here."""
+    """The comparison of the default and the fast setting; "" until both have run."""
     tried: list[tuple[Run, str]] = []
     for job in engine().jobs(runs.RUN, visitor()):
         config = job.arguments[0]
@@ -243,7 +243,7 @@ def both_settings(task: str, model: str) -> str:
         for fast, name in enumerate(BOTH):
             recipe = RunConfig.with_recipe(fast=bool(fast), seed=config.seed, **given)
             is_plain = job.status == "finished" and not job.progress.changes
-            # The simulated accelerator takes no time that means anything.
+            # Runs on the simulated accelerator are left out, since they aren't timed.
             if is_plain and config == recipe and config.device != SIMULATED:
                 tried.append((runs.view(job), name))
     on = [runs.summary(run).device_name for run, _ in tried]
@@ -264,13 +264,13 @@ def _use_recipe(fast: bool) -> None:
     state = st.session_state
     fast = fast and state.model in FAST
     config = RunConfig.with_recipe(task=state.task, model=state.model, fast=fast)
-    # Only what fast recipes set, so that the way back restores all of it.
+    # Change only the settings of the fast recipes, so that going back restores them.
     state.update({name: getattr(config, name) for name in FAST["ann"]})
     _fit()
 
 
 def _model_was_chosen() -> None:
-    """Use the new model's recipe, the fast one if a fast one was in use."""
+    """Use the new model's recipe, or its fast one if a fast one was in use."""
     if _is_fast():
         _use_recipe(fast=True)
     else:
@@ -279,10 +279,10 @@ def _model_was_chosen() -> None:
 
 
 def _task_was_chosen() -> None:
-    """Choose a model and a criterion for the task, unless the chosen ones fit."""
+    """Choose another model and criterion if the chosen ones don't fit the new task."""
     state = st.session_state
     state.task_is_default = False
-    # A run of another task is hidden once it has ended, and shown until then.
+    # The page goes on showing the old task's run only until that run has ended.
     run = runs.run(state.get("run_id"))
     state.aside = run.id if run and run.job.ended else ""
     if state.criterion not in CRITERIA_FOR[state.task]:

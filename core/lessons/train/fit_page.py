@@ -1,4 +1,4 @@
-"""The curve that a model of the task regression has learned, over its data."""
+"""A chart of the data and of the curve that a model of the regression task learned."""
 
 import altair as alt
 import pyarrow as pa
@@ -11,13 +11,13 @@ from core.ui import charts as base
 from core.ui.charts import LATER, LINES, Chart, Palette
 from core.words import Words
 
-POINTS = 500  # training points drawn; more would be a cloud without a middle
+POINTS = 500  # training points on the chart; more would hide the curves
 TRUTH, MODEL = "The curve without noise", "The model"
 words = Words(__file__)
 
 
 def draw(fit: Fit | None, backend: str) -> None:
-    """Without a fit, only the data and the true curve are drawn."""
+    """Draw the data, the true curve and, if there is a fit, the model's curve."""
     st.vega_lite_chart(
         table(fit),
         chart(backend),
@@ -32,7 +32,10 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def table(fit: Fit | None) -> pa.Table:
-    """Columns line, x, y, low, high; low and high are two learned noise scales away."""
+    """The model's curve: columns line, x, y, and low and high, the ends of its band.
+
+    The band reaches two learned standard deviations of the noise from y, up and down.
+    """
     x = pa.array(curve.POSITIONS if fit else (), pa.float64())
     y = pa.array(fit.outputs if fit else (), pa.float64())
     reach = 2 * (fit.noise or 0.0) if fit else 0.0

@@ -1,4 +1,4 @@
-"""Mini-batches by slicing: epochs in several orders, and with several batch sizes."""
+"""Train with mini-batches made by slicing, in two orders and at several batch sizes."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def slices(
 
 
 def train(model: nn.Module, feed: loops.Batches) -> int:
-    """Train on each batch once; returns the number of steps."""
+    """Train on each batch once; return the number of steps."""
     optimizer = torch.optim.Adam(model.parameters())
     criterion = nn.CrossEntropyLoss()
     return sum(1 for _ in loops.train_epoch(model, feed, criterion, optimizer, CPU))
@@ -46,7 +46,7 @@ def one_epoch(
 
 
 def step_bytes(data: Split, batch_size: int) -> int | None:
-    """The peak memory of a training step."""
+    """The peak memory of a training step, in bytes."""
     model = models.ANN()
     batch = next(slices(data.images, data.labels, batch_size))
     return peak_bytes(lambda: train(model, [batch]), CPU)
@@ -67,7 +67,7 @@ def compare_orders() -> dict[str, float]:
 
 
 def compare_sizes() -> list[tuple[OneEpoch, int | None]]:
-    """An epoch on the sprites for each size, with the peak memory of a step."""
+    """For each batch size, an epoch on the sprites and the peak bytes of a step."""
     dataset = datasets.load("sprites")
     data = dataset.train
     order = torch.randperm(len(data))

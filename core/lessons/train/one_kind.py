@@ -1,4 +1,4 @@
-"""One kind of clothes against the rest: one logit an image, and BCEWithLogitsLoss."""
+"""Train a model to tell one class from the rest: one logit, and BCEWithLogitsLoss."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from core.data import datasets
 from core.lessons.train.train_result import OneKindScore
 from core.models import as_floats
 
-KIND = 6  # the shirt, which is the hardest to tell
+KIND = 6  # the number of the class shirt, which is the hardest to recognize
 BATCH_SIZE = 64
 EPOCHS = 3
 

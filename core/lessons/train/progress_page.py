@@ -1,4 +1,4 @@
-"""A training run, drawn while it goes on and when it has ended, beside earlier ones."""
+"""A training run beside earlier runs, as Train shows it while it goes on and after."""
 
 import time
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ from core.ui.server import engine, store, visitor
 from core.words import Words
 
 FIRST_STEP_SECONDS = 0.3
-NEWS_SECONDS = 60  # how long the end of a run is news
-COMPARED = 4  # earlier runs on a chart, at most
+NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
+COMPARED = 4  # the largest number of earlier runs on a chart
 LEGEND = "loss_legend"
-ROW = 48  # pixels: the line that names the run, with its button or without
-FEW = 2  # settings that still fit into a run's name
+ROW = 48  # pixels: height of the line that names the run, also without its button
+FEW = 2  # the largest number of settings that fit beside a run's name
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 words = Words(__file__)
@@ -46,7 +46,8 @@ words = Words(__file__)
 def chosen(asks_settings: bool) -> Run | None:
     """The run to show: the session's, the newest of the visitor, or the server's.
 
-    A run that is new on the screen sets the controls, unless the address does.
+    A run that was not shown before sets the controls, unless `asks_settings`: then, the
+    page's address sets them.
     """
     state = st.session_state
     current = run(state.get("run_id"))
@@ -86,7 +87,7 @@ def follow_run(run_id: str) -> None:
         if current is None or current.job.ended != ended:
             st.rerun()
         if is_kept == bool(store().problem):
-            st.rerun()  # every page begins with the problem
+            st.rerun()  # every page begins with the store's problem
         return current
 
     @st.fragment
@@ -104,7 +105,7 @@ def follow_run(run_id: str) -> None:
 
     @st.fragment
     def wait(whole: str) -> None:
-        """Redraw only the place in the queue until the run begins."""
+        """Redraw only the place in the queue until the run starts."""
         current = look()
         polling.every(polling.interval(current.job))
         if not current.job.place:
@@ -115,7 +116,7 @@ def follow_run(run_id: str) -> None:
 
 
 def first_look(run_id: str) -> Run | None:
-    """The run, with its first step if that is quick; None if the run isn't known."""
+    """The run, after a short wait for its first step; None if the run isn't known."""
     # A free worker makes the first step within milliseconds, before the next poll.
     first = run(run_id)
     deadline = time.monotonic() + FIRST_STEP_SECONDS
@@ -129,7 +130,7 @@ def first_look(run_id: str) -> Run | None:
 
 
 def onward(current: Run) -> None:
-    """Links to evaluate, compare, share and download a run."""
+    """Draw links to evaluate, compare, share and download a run."""
     query = {"run": current.id}
     with st.container(horizontal=True, vertical_alignment="center"):
         if current.result is not None and current.config.has_images:
@@ -152,7 +153,7 @@ def onward(current: Run) -> None:
             key="take_home",
             on_change="rerun",
         )
-        if home.open:  # the server keeps its files for as long as they are offered
+        if home.open:  # only then, since the server keeps files while they are offered
             with home:
                 finished_run_page.take_home(current)
 
@@ -186,7 +187,7 @@ def nothing_yet(task: str, ready: bool) -> None:
         wall.draw(task, None, "", beside=True)
     else:
         fit_page.draw(None, "CPU")
-    # Empty axes now, so that the browser has what it needs for the first point.
+    # Draw empty axes, so that the browser has loaded the charts before the first point.
     st.vega_lite_chart(
         loss_table([]),
         charts.losses((), "step", 100),
@@ -198,7 +199,8 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 
 def draw_status(current: Run) -> None:
-    # Until a while after the end, page.css keeps this in sight on a phone.
+    # On a phone, page.css keeps run_status on the screen, so until NEWS_SECONDS after
+    # the run's end.
     ago = time.time() - (current.job.stopped or time.time())
     with st.container(key="run_status" if ago < NEWS_SECONDS else "run_ended"):
         job_panel.slot(*status(current))
@@ -244,7 +246,7 @@ def draw_learning(current: Run) -> None:
 
 
 def status(current: Run) -> tuple[str, float]:
-    """How far the run is, what it waits for, or how it ended; and the share done."""
+    """A sentence on how far the run is or how it ended, and the share that is done."""
     job, share = current.job, current.share
     latest, started = current.latest, current.started
     if (result := current.result) is not None:
@@ -326,7 +328,7 @@ def _figures(current: Run) -> None:
 
 
 def _finding(before: Run, now: Run) -> None:
-    """Ask the owner which run will be faster, and say it when the run has ended."""
+    """Ask the owner which run will be faster; after the run, show which one was."""
     is_asked = not (now.job.ended or comparison.same_work(before, now))
     if not is_asked or now.job.owner != visitor():
         st.markdown(finding(before, now))
@@ -345,7 +347,7 @@ def _finding(before: Run, now: Run) -> None:
 
 
 def finding(before: Run, now: Run) -> str:
-    """The finding on two runs; while `now` goes on, the question."""
+    """Which run was faster, in words; while `now` goes on, the question."""
     names = [before.name.lower(), now.name.lower()]
     settings = differences([before, now])
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
@@ -405,12 +407,12 @@ def legend(shown: Sequence[Run], key: str) -> None:
 
 
 def _legend_key(shown: Sequence[Run], key: str) -> str:
-    """A key for just these runs: with a new run, all boxes are ticked again."""
+    """A key that changes with the runs, so that a new run ticks all boxes again."""
     return "_".join((key, *(run.id for run in shown)))
 
 
 def ticked(shown: Sequence[Run], key: str) -> list[Run]:
-    """The runs whose box is ticked; at first all are."""
+    """The runs whose boxes are ticked; at first, all are."""
     state = st.session_state.get(_legend_key(shown, key))
     rows = range(len(shown)) if state is None else state["selection"]["rows"]
     return [run for row, run in enumerate(shown) if row in rows]
@@ -539,7 +541,7 @@ def _traffic(run: Run) -> None:
 
 
 def _crossing(crossing: Crossing, steps: int) -> str:
-    """`inputs = inputs.to(device)` (core/loops.py): 50 kB to the device, 1 wait"""
+    """A line of a list: "`code` (core/loops.py): 50 kB to the device, 1 wait"."""
     there, back = crossing.to_device / steps, crossing.to_host / steps
     parts = [f"{format.size(there)} to the device"] if there else []
     parts += [f"{format.size(back)} back"] if back else []

@@ -1,4 +1,4 @@
-"""The owner's control of a running run: its learning rate and its pause."""
+"""The controls by which a run's owner changes its learning rate or pauses the run."""
 
 import math
 from typing import Any
@@ -12,8 +12,8 @@ from core.ui.server import engine, noticed, room, tell_notice, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # positions of the slider, each half a power of ten
-NAMED = 6  # changes, the newest ones
-RACE = "home_race"  # the kept names of the runs of a race, by their ids
+NAMED = 6  # how many of the newest changes are listed
+RACE = "home_race"  # the key of a kept answer: the runs of Home's race, by their ids
 words = Words(__file__)
 
 
@@ -34,10 +34,10 @@ def draw(current: Run) -> None:
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
     if current.id in (answers.given().get(RACE) or {}):
-        return  # a race is won by its setting alone
+        return  # a race compares settings, so its runs can't be steered
     state, wish = st.session_state, engine().wish(current.id)
     rate = wish.learning_rate or config.learning_rate
-    if rate != state.get("steer_shown"):  # changed in another tab: a slider of its own
+    if rate != state.get("steer_shown"):  # changed in another tab: draw a new slider
         state.steer_shown, state.steer_number = rate, wish.number
     key = f"steer_rate_{current.id}_{state.steer_number}"
     is_running = job.status == "running"
@@ -90,7 +90,7 @@ def _set_rate(run_id: str, key: str) -> None:
 
 
 def _steer(run_id: str, **wish: Any) -> None:
-    with noticed():  # the rules may forbid it since the page was drawn
+    with noticed():  # since the page was drawn, the class's rules may have changed
         engine().steer(run_id, visitor(), **wish)
 
 

@@ -1,4 +1,4 @@
-"""The whole script as most people write it: shown on the page, and run here."""
+"""Run the script of a training run as most people write it, which Train shows."""
 
 from contextlib import chdir, redirect_stdout
 from io import StringIO
@@ -9,10 +9,11 @@ from core.data import fashion_mnist, sprites
 
 
 def run(script: str, draws: bool) -> str:
-    """The output of a script of core.runs.export, which gets our `sprites` if it draws.
+    """What a script of core.runs.export prints.
 
-    Otherwise Fashion-MNIST's files are put in place, so that nothing is downloaded.
-    Needs a process of its own, since it changes the working folder.
+    If the script `draws` its images, its `import sprites` is replaced by our module.
+    Otherwise, Fashion-MNIST's files are put in place, so that nothing is downloaded.
+    Run this in a separate process, since it changes the working folder.
     """
     printed = StringIO()
     with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(printed):

@@ -1,4 +1,4 @@
-"""The results of the experiments beside the code: plain data, without torch."""
+"""The results of the experiments beside Train's code: plain data, without torch."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ class OneEpoch:
     batch_size: int
     steps: int
     samples_per_second: float
-    accuracy: float  # on the test set, after it
+    accuracy: float  # on the test set, after the epoch
 
 
 @dataclass(frozen=True)
 class OneKindScore:
-    """`accuracy` says little if most labels are no."""
+    """How well a model tells one class from the rest. Most labels are "no"."""
 
-    accuracy: float  # share of right answers
+    accuracy: float  # share of right answers, which says little alone
     always_no: float  # the accuracy of a model that says no to every image
-    found: float  # the part of the kind's own images that got a yes: recall
+    found: float  # recall: the share of the class's own images that got a yes
