@@ -1,11 +1,11 @@
-"""The results of opening, loading and resuming: plain data, without torch."""
+"""The results of opening, loading and resuming checkpoints: plain data."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from core.measure.environment import Environment
 
-RESUME_IMAGES = 4000  # few training images, so that it takes seconds on a laptop
+RESUME_IMAGES = 4000  # per epoch; so few that training takes seconds on a laptop
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class TensorInfo:
     shape: tuple[int, ...]
     dtype: str  # "float32"
     bytes: int
-    device: str  # it was saved from; "not recorded" in a format that does not say
+    device: str  # the device it was saved from, or "not recorded"
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Opened:
 
     format: str
     tensors: tuple[TensorInfo, ...]
-    notes: tuple[str, ...]  # one sentence for each thing unwrapped, cast or left out
-    model: str  # the architecture
+    notes: tuple[str, ...]  # a sentence for each entry unwrapped, cast or left out
+    model: str  # the architecture: "ann" or "cnn"
     missing: tuple[str, ...]  # names that the architecture has and the file lacks
-    unexpected: tuple[str, ...]  # the reverse
-    misshapen: tuple[tuple[str, str, str], ...]  # name, in the file, in the model
+    unexpected: tuple[str, ...]  # names that the file has and the architecture lacks
+    misshapen: tuple[tuple[str, str, str], ...]  # name, file's shape, model's shape
     renamed: tuple[tuple[str, str], ...]  # name in the file, name in the model
-    checkpoint: bytes | None = field(repr=False)  # with our names, where it fits
+    checkpoint: bytes | None = field(repr=False)  # with our names; None if it misfits
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class RoundTrip:
     saved_on: str
     loaded_on: str
     dtype: str  # number format in the file
-    bytes: int
-    values: int  # logits that were compared
-    greatest_difference: float  # between a logit before and after
+    bytes: int  # size of the file
+    values: int  # number of logits that were compared
+    greatest_difference: float  # between a logit before saving and after loading
     differing_values: int
     differing_predictions: int
     images: int
-    environment: Environment  # the device that it was loaded on
+    environment: Environment  # of the device that the model was loaded on
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class PartLosses:
     """Losses of one of the three trainings that are compared."""
 
     lasts: ClassVar[bool] = (
-        True  # Readers want the losses later, and the result has none.
+        True  # kept when the job has ended, since Resumed has no losses
     )
-    part: str  # "through", "resumed" or "weights"
+    part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
 
@@ -63,13 +63,13 @@ class PartLosses:
 class Resumed:
     """Training that was interrupted and resumed, beside training without a break."""
 
-    bytes: int  # size of the checkpoint in the middle
-    contents: tuple[str, ...]  # its keys
+    bytes: int  # size of the checkpoint that was saved halfway
+    contents: tuple[str, ...]  # the checkpoint's keys
     steps: int  # in the whole training
     epochs: int
     at_step: int  # the step at which the run was interrupted
-    greatest_loss_difference: float  # through against resumed, over all steps
-    differing_weights: int  # numbers that differ between the two final state_dicts
-    weights: int
-    weights_only_difference: float  # greatest, where only the weights were loaded
+    greatest_loss_difference: float  # "resumed" from "through", over all steps
+    differing_weights: int  # numbers that differ between their final state_dicts
+    weights: int  # numbers in a state_dict
+    weights_only_difference: float  # greatest, of "weights" from "through"
     environment: Environment

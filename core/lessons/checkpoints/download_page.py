@@ -1,4 +1,4 @@
-"""What is in the checkpoint of a run, and its files to download."""
+"""The tensors in a run's checkpoint, and the files to download, on Checkpoints."""
 
 from collections.abc import Sequence
 from math import prod
@@ -19,9 +19,9 @@ from core.words import Words
 
 words = Words(__file__)
 
-BAR_HEIGHT = 100  # pixels: as long as a name that is turned
-LABELED = 0.16  # share of the file above which a tensor's name and shape fit
-TURNED = 0.04  # share above which its name fits, turned to read upward
+BAR_HEIGHT = 100  # pixels: room for a tensor's name that reads upward
+LABELED = 0.16  # a tensor with a larger share of the file has room for name and shape
+TURNED = 0.04  # a tensor with a larger share has room for its name, reading upward
 
 
 def draw(run: Run | None) -> None:
@@ -83,7 +83,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
 
 
 def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    """A row per tensor with its place in the bar; the last row is all other bytes."""
+    """A row per tensor with its ends in the bar, and a last row for all other bytes."""
     rows: list[tuple] = [
         (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
         for each in tensors
@@ -99,12 +99,12 @@ def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
 def stacked(frame: pd.DataFrame) -> Chart:
     """A bar with a segment for each row of `stack`.
 
-    Layers have two colors in turn; layer -1 is all that is no tensor.
+    Neighboring layers have different colors. Layer -1 is the bytes that are no tensor.
     """
     colors = charts.palette()
     whole = frame["end"].max()
     bytes_ = alt.X("start:Q").title("Bytes in the file")
-    bytes_ = bytes_.axis(labelExpr="format(datum.value, '~s')")  # 0, and not 0k
+    bytes_ = bytes_.axis(labelExpr="format(datum.value, '~s')")  # writes 0, not 0k
     chart = alt.Chart(frame).encode(
         x=bytes_.scale(domain=[0, whole], nice=False),
         x2="end:Q",
@@ -151,7 +151,7 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
 
 
 def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
-    """A table of at most 300 pixels: a longer one scrolls."""
+    """Draw a table of at most 300 pixels; a longer table scrolls."""
     figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
 
 

@@ -22,9 +22,9 @@ from core.watch import UNWATCHED, Watch
 def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
     """Train without a break, and once more with a break after half of the epochs.
 
-    The second half is trained twice: from all of the checkpoint, and from its weights
-    alone. `config.epochs` is even, and an epoch has RESUME_IMAGES images. Reports
-    PartLosses now and then.
+    After the break, the second half is trained twice: from the whole checkpoint, and
+    from its weights alone. `config.epochs` must be even, and an epoch has RESUME_IMAGES
+    images. Reports PartLosses every REPORT_SECONDS.
     """
     assert config.epochs % 2 == 0
     config = replace(config, feed="memory")
@@ -37,7 +37,7 @@ def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
     interrupted = Training(config, split)
     first_half = train("resumed", interrupted, half, 1, watch)
     file = state_dict.pack(interrupted.state_dict())
-    del interrupted  # all that is left of it is the file
+    del interrupted  # so that only the file is left of the first half
     at_step = len(first_half)
 
     resumed = Training(config, split)
@@ -71,10 +71,10 @@ def train(
 ) -> list[float]:
     """Train to the end of epoch `last`; return the losses of all steps.
 
-    The losses are fetched and reported in bulk every REPORT_SECONDS.
+    Every REPORT_SECONDS, the new losses are fetched from the device and reported.
     """
     losses: list[float] = []
-    pending: list[Tensor] = []  # still on the device
+    pending: list[Tensor] = []  # losses that are still on the device
     fetched = time.perf_counter()
 
     def fetch() -> None:

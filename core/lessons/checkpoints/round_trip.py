@@ -1,4 +1,4 @@
-"""Our own checkpoints: their tensors, and proof that a loaded model is the same."""
+"""Read our own checkpoints, and check that a loaded model equals the saved one."""
 
 import io
 from typing import Any
@@ -18,8 +18,8 @@ from core.watch import UNWATCHED, Watch
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     """Return what is in a file from torch.save, without running any of it.
 
-    Also the device that each storage was saved from, by the storage's address
-    in memory. Everything stays on the host, whatever the file asks for.
+    Also return the device that each storage was saved from, by the storage's
+    address in memory. All storages stay on the host, whatever the file says.
     """
     saved_from: dict[int, str] = {}
 
@@ -94,7 +94,7 @@ def load_elsewhere(device_name: str) -> dict[str, str]:
     """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"
-    return sandbox.call(address, file, hostile=True)  # hides real devices
+    return sandbox.call(address, file, hostile=True)  # `hostile` hides real devices
 
 
 def load_both_ways(file: bytes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Proof that a checkpoint is complete: a model loaded again, and training resumed."""
+"""Check that a checkpoint is complete: load a model again, and resume a training."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -226,7 +226,7 @@ def _in_words(resumed: Resumed) -> None:
 
 @charts.live
 def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
-    """Draws the columns part, step, loss; `at_step` is the step of the interruption."""
+    """Loss curves from columns part, step, loss; training was interrupted `at_step`."""
     hues = (colors.of(backend), colors.text, colors.further[0])
     step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
     chart = alt.Chart(LATER).encode(

@@ -1,9 +1,9 @@
 """Open a checkpoint from a stranger without running any of it.
 
-The lab worker calls `open_safely`, which checks the file's structure and opens the file
-in a process with little memory and time, no device and no right to write. torch.load
-always gets weights_only=True. Only finite float32 numbers, with which the model gives
-finite answers, reach a process that has a device.
+The lab worker calls `open_safely`. It has the file's structure checked and the file
+opened in a child process with little memory and time, no device and no right to write.
+torch.load always gets weights_only=True. Only finite float32 numbers, with which the
+model's outputs are finite, reach a process that has a device.
 """
 
 import io
@@ -28,27 +28,27 @@ from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.checkpoints.round_trip import describe, read
 
 MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
-MAX_ENTRIES = 1000  # tensors in it; our models have 6 and 26
-MAX_TENSOR_BYTES = 100_000_000  # claimed by all its tensors together
-MAX_NAME = 200  # characters
-MAX_DIMENSIONS = 8  # per tensor; ours have 4. Many strides are slow to work out
+MAX_ENTRIES = 1000  # tensors in a file; our models have 6 and 26
+MAX_TENSOR_BYTES = 100_000_000  # of all tensors of a file together, by their shapes
+MAX_NAME = 200  # characters of a tensor's name
+MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and many make torch slow
 MAX_INDEX_BYTES = 500_000  # for names and shapes; those of our models take 2,000
-MEMORY_BYTES = 400_000_000  # for opening a file
-SECONDS = 5.0
-LISTED = 20  # names in one list
-DRAWINGS = 20  # test images for an uploaded model
+MEMORY_BYTES = 400_000_000  # for the process that opens a file
+SECONDS = 5.0  # for that process
+LISTED = 20  # names in one list of a message
+DRAWINGS = 20  # images on which an uploaded model is tried
 
-# Under these keys, people keep a state_dict beside other things.
+# The keys under which many files have a state_dict, beside other entries.
 WRAPPERS = ("model_state_dict", "state_dict", "model", "net", "module")
-PREFIXES = {
+PREFIXES = {  # of all names in a file, and what adds them
     "_orig_mod.": "torch.compile",
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
-# Names in a pickle that make a tensor on a device, whatever map_location says.
+# Names in a pickle of functions that make a tensor on a device, despite map_location.
 ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
-KINDS = {
+KINDS = {  # the first bytes of other files, and what to call these files
     b"\x89PNG": "a PNG image",
     b"\x89HDF": "an HDF5 file, perhaps from Keras",
     b"GGUF": "a GGUF file for llama.cpp",
@@ -63,10 +63,10 @@ ADVICE = (
 
 
 def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
-    """The checkpoint in `data`, compared with `model` or else the most similar one.
+    """The checkpoint in `data`, compared with `model` or else the most similar model.
 
     `name` is the file's name. Raises ExplainedError if the file is no checkpoint, or
-    if the app won't open it.
+    if the app refuses to open it.
     """
     if len(data) > MAX_BYTES:
         raise _refusal(
@@ -136,7 +136,7 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     if data.startswith(b"PK"):
         return "a zip file from torch.save", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
-        _check_index(io.BytesIO(data), pickles=5)  # then the numbers begin
+        _check_index(io.BytesIO(data), pickles=5)  # the tensors' values follow these 5
         return "a torch.save file in torch's pre-1.6 format", *_read_torch(data)
     if data[8:9] == b"{":
         return "safetensors", _read_safetensors(data), {}
@@ -147,8 +147,8 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
 def _checked_zip(data: bytes) -> bytes:
     """Refuse an archive that torch.save has not written; return a new copy of it.
 
-    The copy is needed because an archive can have two tables of contents, and torch may
-    read the other one than zipfile does.
+    Torch opens the copy, because an archive can have two tables of contents, and torch
+    might read the table that zipfile has not read.
     """
     archive, checked = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     entries = archive.infolist()
@@ -156,7 +156,7 @@ def _checked_zip(data: bytes) -> bytes:
     sizes = {entry.filename.lower(): entry.file_size for entry in entries}
     index = [n for n in sizes if re.fullmatch(r"[^/]+/data\.pkl", n)]
     script = [n for n in sizes if n.endswith("constants.pkl") or "/code/" in n]
-    # From the root of the disk, or up from the archive's own folder.
+    # Paths that begin at the disk's root, or leave the archive's own folder by "..".
     outside = [n for n in sizes if re.search(r"^[/\\]|(^|[/\\])\.\.([/\\]|$)", n)]
     compressed = any(entry.compress_type for entry in entries)
     for unlike, why in (
@@ -180,7 +180,7 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse long pickles and those that would reach a device, without running any."""
+    """Refuse pickles that are long or would use a device, without running any."""
     for _ in range(pickles):
         for operation, argument, _ in pickletools.genops(file):
             if file.tell() > MAX_INDEX_BYTES:
@@ -218,7 +218,7 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
 
 
 def _device(name: object) -> str:
-    """A device's name from the file; "not recorded" if it can't be such a name."""
+    """The device's name as it is in the file; "not recorded" if it can't be a name."""
     text = str(name)
     return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
 
@@ -283,7 +283,7 @@ def _strip_prefixes(tensors: dict[str, Tensor], notes: list[str]) -> dict[str, T
 
 
 def _check_tensors(tensors: dict[str, Tensor]) -> None:
-    """Refuse tensors that are too large or not plain."""
+    """Refuse tensors that are too large, or of a special kind."""
     claimed = 0
     for name, tensor in tensors.items():
         plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
@@ -339,7 +339,7 @@ def match(
     notes: list[str],
     model: str | None,
 ) -> Opened:
-    """Compare a file's tensors with `model`, or else with the most similar one.
+    """Compare a file's tensors with `model`, or else with the most similar model.
 
     `kind` is the file's format, `saved_from` comes from `round_trip.read`, and `notes`
     are sentences about the file.
@@ -362,7 +362,7 @@ def match(
         casts = sorted(dtypes - {"float32"})
         notes += [f"The {cast} values were converted to float32." for cast in casts]
         fitting = {
-            # A new plain tensor takes over nothing but the numbers.
+            # Copied into a new plain tensor, which takes over nothing but the numbers.
             name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())
             for name, t in expected.items()
         }
@@ -386,19 +386,20 @@ def _expected(model: str) -> dict[str, Tensor]:
 
 
 def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
-    """The share of shapes that the model and the file have in common: 0 to 1."""
+    """The share of tensor shapes that the model and the file have in common: 0 to 1."""
     ours = {tensor.shape for tensor in _expected(model).values()}
     theirs = {tensor.shape for tensor in tensors.values()}
     return len(ours & theirs) / len(ours | theirs)
 
 
 def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
-    """Map the file's names to the model's; {} if the shapes leave a doubt.
+    """Map the file's names to the model's; {} if names and shapes don't match up.
 
-    Either all shapes agree in order, or each (last part of the name, shape) occurs
-    equally often: safetensors sorts by name and so loses the order of the layers. Among
-    several, "conv2.weight" comes before "conv10.weight"; in our models these are the
-    counters of batch norm, which do nothing after training.
+    They match if all shapes agree in order, or if each form, (last part of the name,
+    shape), occurs equally often in both: safetensors sorts by name and so loses the
+    order of the layers. Names of the same form are matched in sorted order,
+    "conv2.weight" before "conv10.weight". In our models, such names are the counters of
+    batch norm, which do nothing after training.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))
@@ -420,7 +421,7 @@ def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
 
 def _natural(name: str) -> list[str | int]:
     """A sort key that puts "conv2" before "conv10"."""
-    parts = re.split(r"(\d+)", name)  # every second one is a number
+    parts = re.split(r"(\d+)", name)  # every second part is a number
     return [int(part) if i % 2 else part for i, part in enumerate(parts)]
 
 

@@ -61,7 +61,7 @@ def draw(machine: Machine | None, task: str | None) -> None:
 
 
 def _open(file: Any, model: str | None) -> Opened | str:
-    """The file's contents, or the error as text; the worker is asked once."""
+    """The file's contents, or the error as text; a worker opens each file only once."""
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
     if key not in opened:
@@ -109,7 +109,7 @@ def _contents(opened: Opened) -> None:
         ],
     }
     for title, rows in tables.items():
-        if rows:  # a table of texts, since names from a stranger's file are no Markdown
+        if rows:  # not as Markdown, which names in a stranger's file could misuse
             table([(row,) for row in rows], [title], title)
     with st.expander("What is in the file"):
         tensor_table(opened.tensors)
@@ -122,7 +122,7 @@ def _evaluate(file_id: str, opened: Opened, task: str, device: str) -> None:
     with explained("The evaluation failed"):
         if st.button("Evaluate", key="evaluate_upload", type="primary", icon=icon):
             with st.spinner("The model is classifying the test images"):
-                evaluations.clear()  # each is half a megabyte of the server
+                evaluations.clear()  # each takes half a megabyte of the server's memory
                 evaluations[key] = ask(
                     "core.lessons.evaluate.evaluation:evaluate",
                     opened.checkpoint,

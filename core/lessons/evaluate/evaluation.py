@@ -165,7 +165,7 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Measures the model of `checkpoint`, and an untrained model of each other kind,
+    Measures the model of `checkpoint`, and an untrained one of the other kind,
     since the cost doesn't depend on the weights.
     """
     device = devices.resolve("auto")

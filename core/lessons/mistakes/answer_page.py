@@ -1,4 +1,4 @@
-"""The search of the Mistakes page: what a pasted error means, and what to write."""
+"""The search of the Mistakes page: what a pasted error means, and how to fix it."""
 
 from pathlib import Path
 
@@ -22,7 +22,10 @@ _FIELD = st.components.v2.component(
 
 
 def searched() -> Answer | None:
-    """The answer to the pasted text, which isn't kept, or to the address's cause."""
+    """The answer to the pasted text, or else to the cause in the page's address.
+
+    The pasted text itself is not kept.
+    """
     label = words("search.label")
     st.markdown(f"**{label}**")
     field = _FIELD(
@@ -33,20 +36,20 @@ def searched() -> Answer | None:
             "most": 10 * MOST_CHARACTERS,
         },
         default={"value": {"text": "", "whole": False}},
-        on_value_change=lambda: None,  # Streamlit takes no default without one
+        on_value_change=lambda: None,  # without a callback, Streamlit takes no default
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
-    # core.explain knows CUDA's wordings.
+    # core.explain knows messages in CUDA's words, so translate the simulated ones.
     answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
     if answer and answer.cause is None and not whole:
         answer = None
     state, asked = st.session_state, hash((text, whole))
     is_new = state.get("asked") != asked
     state.asked = asked
-    if is_new and (text or whole):  # else the page has just been opened
+    if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
-        if answer and answer.cause:  # its address can be shared, without the text
+        if answer and answer.cause:  # the address can be shared; it lacks the text
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
@@ -57,14 +60,14 @@ def searched() -> Answer | None:
 
 
 def ask(here: bool = True) -> Answer | None:
-    """Draw the field and the answer; unless `here`, the mistake is on another page."""
+    """Draw the field and the answer; unless `here`, link to the mistake on its page."""
     if answer := searched():
         draw(answer, here)
     return answer
 
 
 def to_see(answer: Answer | None) -> Mistake | None:
-    """The mistake that shows the answer's cause."""
+    """The mistake of the catalogue that shows the answer's cause, or None."""
     if answer is None or answer.cause is None:
         return None
     return BY_SLUG.get(answer.cause.see.removeprefix("mistake:"))

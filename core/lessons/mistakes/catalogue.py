@@ -11,38 +11,41 @@ from pathlib import Path
 
 from core.measure.environment import Environment
 
-# Where a half runs.
-OTHER = "other"  # the accelerator, or the simulated one
-TIMED = "timed"  # the accelerator or the CPU: a simulated one is no clock
-HOST = "host"  # the CPU, also where there is an accelerator
-NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
+# Where a mistake's halves run, the broken version and the fixed one.
+OTHER = "other"  # on the accelerator, or else on the simulated accelerator
+TIMED = "timed"  # on the accelerator, or else on the CPU, since times are compared
+HOST = "host"  # on the CPU, even if there is an accelerator
+NO_GPU = "no gpu"  # on the CPU, with any GPU hidden from the process
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What a silent mistake gets wrong, and how the number is written."""
+    """The number that shows what a silent mistake gets wrong."""
 
     label: str
     format: str  # for str.format, with the unit
-    counts_waits: bool = False  # for numbers, else it is what the function returns
-    curve: str = ""  # drawn for each step: its "loss", the "waits" until then,
-    # the "share" of a batch that is right, the "memory"; empty: nothing
+    # The number is how often the host waits to read a value from the device; if False,
+    # it is the value that the half returns.
+    counts_waits: bool = False
+    # What a curve shows, step by step: the "loss", the "waits" so far, the "share" of
+    # the batch that is right, or the "memory"; "" for no curve.
+    curve: str = ""
 
 
 @dataclass(frozen=True)
 class Mistake:
     """One mistake: `broken_<slug>` makes it, `fixed_<slug>` does not (core.halves)."""
 
-    module: str  # in core.lessons.mistakes.examples
+    module: str  # the module's name in core.lessons.mistakes.examples
     slug: str
     title: str
     why: str
-    symptom: str = ""  # what people see of a silent one, in their words
-    broken_on: str = OTHER
-    figure: Figure | None = None  # None: it is loud, and raises
-    memory_bytes: int | None = None  # limit for its process
-    linux_only: bool = False  # it forks processes, or limits them
-    note: str = ""  # remark on the machine, for reading the outcome
+    symptom: str = ""  # what people notice of a silent mistake, in their words
+    broken_on: str = OTHER  # where both halves run
+    figure: Figure | None = None  # None if the mistake is loud: it raises an exception
+    memory_bytes: int | None = None  # limit of the half's process, or of the device
+    linux_only: bool = False  # because the mistake forks processes, or limits them
+    note: str = ""  # a remark on the machine that helps to read the outcome
     without_accelerator: str = ""  # the difference that an accelerator would make
 
     @property
@@ -73,11 +76,11 @@ BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
 class Failure:
     """An exception, and where in the mistake's own function it was raised."""
 
-    kind: str  # the exception's class
+    kind: str  # the name of the exception's class
     message: str
-    line: int | None  # in the function's body, from 1
+    line: int | None  # line of the function's body, from 1
     traceback: str
-    poisoned: bool  # whether the device failed its process from then on
+    poisoned: bool  # whether the process can't use the device anymore
 
 
 @dataclass(frozen=True)
@@ -85,16 +88,16 @@ class Outcome:
     """How one half ended: with a failure, a result, or the death of its process."""
 
     device: str  # "cuda", "sim", "cpu", ...
-    result: str = ""  # the return value, as Python writes it
-    figure: float | None = None
-    curve: tuple[float, ...] = ()  # Figure.curve of a silent mistake, step by step
+    result: str = ""  # the repr of the return value
+    figure: float | None = None  # the number of a silent mistake
+    curve: tuple[float, ...] = ()  # the values of Figure.curve, step by step
     failure: Failure | None = None
-    died: str = ""  # how its process ended, in a sentence
+    died: str = ""  # if the half's process died, how it ended, in a sentence
 
 
 @dataclass(frozen=True)
 class MistakeRun:
     slug: str
     broken: Outcome
-    fixed: tuple[Outcome, ...]  # one; earlier versions kept one for each device
+    fixed: tuple[Outcome, ...]  # one Outcome; old records have one for each device
     environment: Environment

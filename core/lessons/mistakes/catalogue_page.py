@@ -1,4 +1,4 @@
-"""The Mistakes page: find one, run it, see how both halves end."""
+"""The Mistakes page: find a mistake, run it, and see how both halves end."""
 
 import ast
 import textwrap
@@ -39,12 +39,12 @@ from core.words import Words
 words = Words(__file__)
 
 BROKEN, FIXED = "Broken", "Fixed"
-SIGNS = {BROKEN: "-", FIXED: "+"}  # they mark lines that one half has alone
+SIGNS = {BROKEN: "-", FIXED: "+"}  # marks for lines that only this half has
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
-SOON_SECONDS = 1.0  # most have ended by then, where nobody is before them
-RETRY_SECONDS = 30.0
+SOON_SECONDS = 1.0  # most mistakes have ended by then, if nobody else is waiting
+RETRY_SECONDS = 30.0  # after a failure, until all loud mistakes are run again
 CURVES = {  # titles of both axes, by Figure.curve
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits so far"),
@@ -56,7 +56,7 @@ FIXTURES = (
     *("memory", "train", "adam_state", "workers"),
     *("limit_shared_memory", "on_two_ranks"),
 )
-MOST_SHOWN = 300  # characters of a message; the traceback has them all
+MOST_SHOWN = 300  # characters of a message; the traceback has the whole message
 
 PANEL = JobPanel(
     RUN,
@@ -80,9 +80,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def learn_messages() -> str:
-    """Have the lab run all loud mistakes once for this server; return the job's id.
+    """Have a worker run all loud mistakes once for this server; return the job's id.
 
-    This also starts the server of the child processes before the first run.
+    This also starts the process that forks child processes, before anybody needs one.
     """
     for latest in engine().jobs(FAILURES)[-1:]:
         fresh = time.time() - latest.submitted < RETRY_SECONDS
@@ -92,7 +92,10 @@ def learn_messages() -> str:
 
 
 def opened(found: Mistake | None, answered: bool) -> Mistake | None:
-    """The mistake in the address, else the one found; without a search, the first."""
+    """The mistake in the address, or else the one `found` by the search.
+
+    Without a search (`answered` is False), the first mistake of the list.
+    """
     wanted = st.query_params.get("mistake")
     if wanted in BY_SLUG:
         return BY_SLUG[wanted]
@@ -104,7 +107,7 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
 def listed(chosen: Mistake | None) -> None:
     now = chosen.slug if chosen else ""
     kinds = {True: "Loud", False: "Silent"}
-    # Links choose a mistake too, so each choice has new widgets.
+    # Links choose a mistake too, so new keys give each mistake new widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             words("list.kind"),
@@ -129,7 +132,7 @@ def listed(chosen: Mistake | None) -> None:
 
 
 def _open(key: str, before: str) -> None:
-    """Open another mistake; a browser may repeat the choice that it was given."""
+    """Open another mistake, unless the browser only repeats the choice of `before`."""
     if st.session_state[key] not in (None, before):
         st.query_params["mistake"] = st.session_state[key]
 
@@ -143,7 +146,7 @@ def _slugs(loud: bool) -> list[str]:
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """The learner looks for the mistake first, unless it is `opened` to be read."""
+    """Draw a mistake: without its cause at first, unless it is `opened` to be read."""
     slug = mistake.slug
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
@@ -190,7 +193,10 @@ def card(mistake: Mistake, opened: bool = False) -> None:
 
 
 def _message(mistake: Mistake, run: MistakeRun | None) -> None:
-    """The error of a loud mistake on this machine; of a silent one, what it costs."""
+    """Draw the error of a loud mistake on this machine, or a silent mistake's symptom.
+
+    After a run, draw a silent mistake's curves instead.
+    """
     if run is None and (failure := _raised(mistake)) is not None:
         _failure(failure, fixed=False)
     elif mistake.figure is not None:
@@ -202,7 +208,7 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
 
 
 def _raised(mistake: Mistake) -> Failure | None:
-    """The failure on this machine, or None until the lab has run the loud mistake."""
+    """The failure on this machine; None if the mistake is silent or hasn't run yet."""
     learning = engine().job(learn_messages()) if mistake.loud else None
     if learning is None:
         return None
@@ -243,7 +249,7 @@ def _curves(figure: Figure, run: MistakeRun) -> None:
 
 
 def _wait_a_moment(job: Job | None) -> None:
-    """Wait up to SOON_SECONDS for a mistake that is about to end."""
+    """Wait up to SOON_SECONDS for the job's end, so that the card is drawn once."""
     while job is not None and not job.ended and not job.place:
         if time.time() - job.submitted > SOON_SECONDS:
             return
@@ -261,7 +267,7 @@ def _ran(mistake: Mistake, job: Job) -> None:
 
 
 def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None:
-    """Both functions and how they ended; before the cause is told, only the broken."""
+    """Draw both functions and how they ended; until `told`, only the broken one."""
     outcomes = {BROKEN: (run.broken,), FIXED: run.fixed} if run else {}
     halves = (BROKEN, FIXED) if told else (BROKEN,)
     for column, half in zip(st.columns(len(halves)), halves, strict=True):
@@ -273,7 +279,7 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
             st.code(
                 _signed(mistake, half, failure) if told else body(address),
                 wrap_lines=True,
-                line_numbers=half == BROKEN and mistake.loud,  # one may be guessed
+                line_numbers=half == BROKEN and mistake.loud,  # for the guess
             )
             for outcome in ended:
                 _outcome(mistake, half == FIXED, outcome)
@@ -294,7 +300,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         title = "The fix failed here" if fixed else "The process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
-        if outcome.curve:  # it is drawn on top
+        if outcome.curve:  # _message has drawn it at the top of the card
             return
         value = mistake.figure.format.format(outcome.figure)
         st.metric(mistake.figure.label, value, border=True)
@@ -332,7 +338,7 @@ def _device(outcome: Outcome) -> str:
     return names.get(outcome.device, outcome.device)
 
 
-# The line that raises the exception
+# The guess of the line that raises the exception
 
 
 def _statements(code: str) -> list[range]:
@@ -367,7 +373,7 @@ def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
 
 
 def _ask_line(mistake: Mistake, told: bool) -> int | None:
-    """The line that the learner expects to raise the error; asked until `told`."""
+    """Ask which line will raise the error, until `told`; return the learner's guess."""
     key = f"line_{mistake.slug}"
     if told:
         return guess.made(key)
@@ -379,7 +385,7 @@ def _ask_line(mistake: Mistake, told: bool) -> int | None:
 
 
 def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None:
-    """Say which line raised the error, if that line and a guess are known."""
+    """If there is a guess, say which line raised the error, and judge the guess."""
     if guessed is None or failure.line is None:
         return
     right = _statement(body(mistake.address("broken")), failure.line).start
@@ -389,7 +395,10 @@ def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
-    """`frame` has the columns half, step and value; `x` and `y` are titles."""
+    """A chart with a curve for each half; `x` and `y` are titles.
+
+    `frame` has the columns half, step and value.
+    """
     colors = charts.palette()
     names = (BROKEN, FIXED)
     dash = alt.StrokeDash("half:N").legend(alt.Legend(title=None, orient="top"))

@@ -1,4 +1,4 @@
-"""Run a mistake, each half in a process of its own, and tell how it ended."""
+"""Run a mistake's halves, each in a separate process, and describe how they ended."""
 
 import multiprocessing
 import os
@@ -37,7 +37,8 @@ from core.sim import memory
 from core.watch import UNWATCHED, Watch
 
 SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
-STYLE = re.compile(r"\x1b\[[0-9;]*m")  # bold and colours, for terminals
+STYLE = re.compile(r"\x1b\[[0-9;]*m")  # a terminal's codes for bold and colors
+# The folders of the app and of the libraries, whose paths are left out of tracebacks.
 ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])
 
 
@@ -45,7 +46,8 @@ def run(slug: str) -> MistakeRun:
     mistake = BY_SLUG[slug]
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
-    sandbox.warm_up()  # so that no mistake is blamed for the wait of the first child
+    # So that no time limit includes the slow start of the first child process.
+    sandbox.warm_up()
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
     environment = devices.environment(torch.device(device))
@@ -68,13 +70,13 @@ def possible(mistake: Mistake) -> bool:
 
 
 def place(where: str) -> str:
-    """The device that a half runs on here."""
+    """The type of this machine's device for `where`: OTHER, TIMED, HOST, or NO_GPU."""
     found = {OTHER: devices.other_than_cpu(), TIMED: devices.accelerator()}.get(where)
     return "cpu" if found is None else found.type
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """Run one half in a child process. If the child dies, report that."""
+    """Run one half in a child process; if the child dies, say so."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",
@@ -89,7 +91,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
 
 
 def attempt(which: str, slug: str, device_name: str) -> Outcome:
-    """Call one of the two functions, in the child process."""
+    """Call one of the two functions; this runs in the child process."""
     mistake = BY_SLUG[slug]
     if mistake.broken_on == NO_GPU:
         hide_devices()
@@ -106,9 +108,9 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
             waited.append(waits.count)
             fixtures.memory(device)
 
-    if not mistake.loud:  # a traceback would show the hook
+    if not mistake.loud:  # a loud mistake's traceback would show the hook
         register_module_forward_hook(note)
-    # A daemon can't start workers.
+    # As a daemon, this process couldn't start a DataLoader's workers.
     multiprocessing.current_process().daemon = False
     torch.manual_seed(0)
     try:
@@ -132,7 +134,7 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
 
 
 class Waits(TorchDispatchMode):
-    """Counts how often a number is fetched from a tensor: `item`, `int`, `if`."""
+    """Counts how often Python reads a tensor's value: `item`, `int`, `if`."""
 
     count = 0
 
@@ -142,8 +144,9 @@ class Waits(TorchDispatchMode):
 
 
 def describe(error: Exception, function: Callable, device: torch.device) -> Failure:
-    """The exception as it is shown, and the line of `function` that raised it."""
-    frames = error.__traceback__.tb_next if error.__traceback__ else None  # not ours
+    """The exception as the page shows it, and the line of `function` that raised it."""
+    # Without the first frame, which is attempt's.
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, frames))
     for root in ROOTS:
         text = text.replace(f"{root}{os.sep}", "")

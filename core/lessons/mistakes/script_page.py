@@ -1,4 +1,4 @@
-"""Check my script: a pasted script is read and run, and findings point at its lines."""
+"""Check a pasted script: the app reads it, runs it, and shows findings at its lines."""
 
 from itertools import groupby
 

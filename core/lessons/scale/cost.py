@@ -1,7 +1,7 @@
-"""What a step costs on one rank and on several, and how much of it is communication.
+"""Time a training step on one rank and on several, with and without communication.
 
-All ranks are started once, and the ways take turns, so that whatever disturbs the
-machine disturbs all ways alike.
+A way is a number of ranks with their CPU threads. All ranks are started once, and the
+ways take turns, so that other load on the machine slows all ways equally.
 """
 
 import time
@@ -24,17 +24,17 @@ from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 
 REPEATS, WARMUP = 9, 1
-REPEAT_SECONDS = 0.1  # about, for the steps of a repeat on one rank
-MOST_STEPS = 50
+REPEAT_SECONDS = 0.1  # about the time of a repeat's steps on one rank
+MOST_STEPS = 50  # in a repeat
 
 
 class Way:
-    """Steps of some ranks, on their shares of one batch."""
+    """One way to run a step: some of the ranks, each on its share of one batch."""
 
     def __init__(
         self, size: int, threads: int, model_name: str, batch: datasets.Split
     ) -> None:
-        """Every rank has to call this, even one without a share."""
+        """Every rank has to call this, even a rank that takes no part."""
         self.threads, self.device = threads, ranks.device()
         self.group: Any = dist.new_group(list(range(size)))
         self.joins = dist.get_rank() < size
@@ -82,15 +82,18 @@ def take_turns(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """Run on each rank: time the ways in turn; returns seconds per step."""
+    """Time the ways in turn, on each rank; return the rank's seconds per step.
+
+    The result has a list per entry of `timed`, with a value for each repeat.
+    """
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*way, model_name, batch) for way in chosen]
     steps = _steps_of_a_repeat(ways[0])
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks, so that threads
-        # that are still spinning don't always slow down the same way.
+        # Each repeat has a new order, the same on all ranks. Otherwise, threads of
+        # one way that are still spinning would always slow down the same way.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way
@@ -104,10 +107,10 @@ def take_turns(
 
 
 def ways(cores: int) -> list[tuple[int, int]]:
-    """Numbers of ranks to compare, each with its CPU threads.
+    """The ways to compare: (number of ranks, CPU threads per rank).
 
-    With several GPUs, up to one rank for each. On the CPU, one rank with all cores
-    stands beside those that share them.
+    With several GPUs, there is at most one rank per GPU. On the CPU, one rank with all
+    cores is compared with several ranks that share the cores.
     """
     gpus = torch.cuda.device_count()
     if gpus > 1:
@@ -117,7 +120,7 @@ def ways(cores: int) -> list[tuple[int, int]]:
 
 
 def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """(place, silent) for each way; several ranks are timed with both."""
+    """(index of the way, silent) for each timing; only several ranks can be silent."""
     return [
         (place, silent)
         for place, (size, _) in enumerate(chosen)
@@ -142,7 +145,7 @@ def measure(
     watch: Watch = UNWATCHED,
     repeats: int = REPEATS,
 ) -> Cost:
-    """Time steps of one batch on one rank and several; reports Repeat."""
+    """Time steps of one batch on one rank and on several; reports each Repeat."""
     cores = devices.usable_cores()
     chosen = ways(cores)
     count = max(size for size, _ in chosen)
@@ -150,7 +153,7 @@ def measure(
     address = "core.lessons.scale.cost:take_turns"
     what = (task, model_name, batch_size, chosen, repeats)
     by_rank = ranks.run(address, count, *what, backend=backend, watch=watch)
-    # A step has ended when its last rank is done.
+    # A step takes as long as its slowest rank.
     seconds = iter(
         tuple(map(max, zip(*filter(None, taken), strict=True)))
         for taken in zip(*by_rank, strict=True)

@@ -115,7 +115,7 @@ class CostLab(Lab):
 
 
 def name(step: Step) -> str:
-    """ "2 ranks (1 thread each)"."""
+    """The name of a step's ranks, such as "2 ranks (1 thread each)"."""
     threads = format.counted(step.threads, "thread")
     each = " each" if step.ranks > 1 else ""
     return f"{format.counted(step.ranks, 'rank')} ({threads}{each})"
@@ -126,7 +126,7 @@ def two(cost: Cost) -> Step:
 
 
 def verdict(cost: Cost) -> str:
-    """Whether ranks pay here, compared with the better of the one-process ways."""
+    """Whether several ranks are faster than one rank here; the best of each compete."""
     one, several = (
         min(steps, key=lambda step: median(step.seconds))
         for steps in (

@@ -1,7 +1,7 @@
-"""Data parallelism: each rank trains on its share of every batch, with one model.
+"""Data parallelism: each rank trains a copy of one model on its share of every batch.
 
-The loop is that of the lesson Train. In a terminal, with a rank for each GPU or for as
-many CPU processes as you name:
+The loop is that of the lesson Train. In a terminal, start a rank for each GPU, or as
+many CPU processes as you like:
 
     torchrun --nproc-per-node 2 -m core.lessons.scale.data_parallel
 """
@@ -52,7 +52,7 @@ def train(
 ) -> RankEnd:
     """Run on each rank: train on its share of batches of `batch_size` images.
 
-    `dies` names a rank and the step after which it is killed.
+    `dies` is a rank and the step after which the rank is killed.
     """
     rank, count = dist.get_rank(), dist.get_world_size()
     device, data = ranks.device(), datasets.load(task)
@@ -63,7 +63,7 @@ def train(
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
     dataset = TensorDataset(data.train.images, data.train.labels)
     sampler: DistributedSampler = DistributedSampler(dataset, count, rank)
-    # As in DataLoader(dataset, batch_size // count, sampler=sampler):
+    # Like a DataLoader(dataset, batch_size // count, sampler=sampler):
     share = ShareOrder(sampler)
     feed = batches.TensorBatches(data.train, batch_size // count, share)
     criterion, meter = nn.CrossEntropyLoss(), Meter(rank, watch)
@@ -109,7 +109,7 @@ class Meter:
         test: datasets.Split,
         device: torch.device,
     ) -> RankEnd:
-        """The result of this rank after `images` training images; rank 0 also tests."""
+        """This rank's result, after `images` training images; only rank 0 tests."""
         seconds, correct = time.perf_counter() - self._began, None
         if self.rank == 0:
             feed = batches.in_order(test, device)
@@ -122,7 +122,7 @@ class Meter:
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> str:
-    """A hash of all numbers, bit for bit."""
+    """A hash of all values of the tensors, bit for bit."""
     hash = hashlib.sha256()
     for tensor in tensors:
         hash.update(tensor.detach().cpu().numpy().tobytes())
@@ -138,9 +138,9 @@ def run(
     dies: tuple[int, int] | None = None,
     watch: Watch = UNWATCHED,
 ) -> ParallelRun:
-    """Train on `count` ranks of this machine, each reporting its losses.
+    """Train on `count` ranks of this machine; each rank reports its losses.
 
-    All counts in SIZES have the same backend, so that runs can be compared. Raises
+    All counts in SIZES use the same backend, so that their runs can be compared. Raises
     ExplainedError if a rank dies.
     """
     backend = ranks.backend_for(max(count, *SIZES))
@@ -159,7 +159,7 @@ def run(
 
 
 def main() -> None:
-    """Train as one of the ranks that torchrun started."""
+    """Train as one of the ranks that torchrun has started."""
     ranks.meet()
     task = "fashion-mnist" if datasets.status().usable else "sprites"
     end = train(task, "ann", 64, epochs=1)

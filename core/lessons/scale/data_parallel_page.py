@@ -1,4 +1,4 @@
-"""A training on several ranks, live, as the Scale page shows it."""
+"""A training run on several ranks, as the Scale page shows it while it goes on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -145,9 +145,9 @@ class DataParallelLab(Lab):
 
 
 def why_on_cpu(machine: Machine) -> str:
-    """A sentence for a machine with an accelerator; "" for others.
+    """Why the ranks run on the CPU although there is an accelerator; "" if none.
 
-    A worker sees one NVIDIA GPU, see core.jobs.cluster, but all GPUs of AMD.
+    A worker sees only one NVIDIA GPU (see core.jobs.cluster), but all AMD GPUs.
     """
     return words.table("on_cpu").get(machine.devices[0].backend, words("no_nccl"))
 

@@ -1,6 +1,6 @@
-"""One batch, split over ranks: their gradients, averaged, are those of the whole batch.
+"""Compare the average of several ranks' gradients with the gradients of a whole batch.
 
-The last digits differ, since floats are added up in another order.
+Both are equal except for the last digits, since floats are added in another order.
 """
 
 import torch
@@ -28,7 +28,7 @@ def average(model: nn.Module) -> None:
 def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
     """Leave the gradients of the mean loss in `grad`.
 
-    Without dropout, which would differ between the models compared.
+    Dropout is off, since it would differ between the models that are compared.
     """
     model.train()
     for module in model.modules():
@@ -38,7 +38,7 @@ def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
 
 
 def share(task: str, model_name: str, images: int) -> Share:
-    """Compare a rank's gradients, their average, and the whole batch's."""
+    """Compare this rank's gradients, the average, and the whole batch's."""
     rank, count = dist.get_rank(), dist.get_world_size()
     device = ranks.device()
     batch = datasets.load(task).train.first(images * count)
@@ -70,7 +70,7 @@ def share(task: str, model_name: str, images: int) -> Share:
 
 
 def gradients(model: nn.Module) -> Tensor:
-    """All gradients in one row (parameters,)."""
+    """All gradients of the model as one vector (parameters,)."""
     grads = (parameter.grad for parameter in model.parameters())
     return torch.cat([grad.flatten() for grad in grads if grad is not None])
 

@@ -12,7 +12,7 @@ from core.ui import charts, controls, dataset
 from core.ui.lab import Lab
 
 RANKS, IMAGES = 2, 32
-ROUNDING = 1e-4  # share of the greatest gradient; adding up floats makes smaller gaps
+ROUNDING = 1e-4  # share of the greatest gradient; smaller differences are rounding
 AVERAGE, AT_ONCE = "their average", "all images at once"
 
 
@@ -91,7 +91,7 @@ class GradientsLab(Lab):
 
 
 def dots(frame: pd.DataFrame) -> charts.Chart:
-    """Dots for the ranks' gradients, a tick for the average, a ring for all at once."""
+    """Dots for the ranks' gradients, ticks for averages, rings for the whole batch."""
     colors = charts.palette()
     names = list(dict.fromkeys(frame["rank"]))
     tooltip = charts.tips(label="Class", rank="Rank") + charts.tips(

@@ -1,7 +1,7 @@
-"""Start a function on several ranks, each a process of its own, as torchrun does.
+"""Run a function on several ranks, each of which is a process, as torchrun does.
 
-torchrun tells each process through the environment which rank it is and where to meet
-the others. A rank that dies ends all: the others would wait for its gradients in vain.
+Environment variables tell each process which rank it is and where to meet the others.
+If a rank dies, all ranks end, since the others would wait for its gradients in vain.
 """
 
 import os
@@ -27,10 +27,10 @@ from core.jobs.sandbox import Child, ChildDiedError
 from core.measure.environment import Environment
 from core.watch import UNWATCHED, Watch
 
-SECONDS = 3600.0  # after which a rank ends by itself
+SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
-LAST_WORDS_SECONDS = 2.0  # time for the other ranks to say why they stopped
-PLACE = "RANKS_MEET_AT"  # an environment variable of ours
+LAST_WORDS_SECONDS = 2.0  # after a rank failed: for the others to say why they stopped
+PLACE = "RANKS_MEET_AT"  # our environment variable for the file where the ranks meet
 SOURCE = re.compile(r"\[/\S+\] ")  # where in torch's own code an error was raised
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
@@ -42,10 +42,10 @@ def run(
     backend: str,
     watch: Watch = UNWATCHED,
 ) -> tuple[Any, ...]:
-    """Call the function at `address` on each rank; return the values in order.
+    """Call the function at `address` on each rank; return their values, by rank.
 
-    Their reports are passed on to `watch`. Raises ExplainedError if a rank fails or
-    dies, and CancelledError; all ranks have ended then.
+    The ranks' reports are passed on to `watch`. Raises ExplainedError if a rank fails
+    or dies, and CancelledError. In any case, all ranks have ended afterwards.
     """
     with ExitStack() as left:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -69,9 +69,9 @@ def join(
 ) -> Any:
     """Set what torchrun sets in a rank's process, then call the function.
 
-    The ranks meet in a file instead of at MASTER_ADDR and MASTER_PORT, so no
-    other machine can reach them. OMP_NUM_THREADS is left out, since a child
-    has one thread anyway.
+    The ranks meet through a file instead of at MASTER_ADDR and MASTER_PORT, so
+    no other machine can reach them. OMP_NUM_THREADS is left out, since our child
+    processes have one thread anyway.
     """
     os.environ |= {
         "RANK": str(rank),  # among all ranks
@@ -89,7 +89,10 @@ def join(
 
 
 def meet(backend: str = "") -> None:
-    """Wait for the other ranks; by default, use this machine's backend."""
+    """Join the process group and wait for the other ranks.
+
+    By default, the backend is `backend_for` the ranks of this machine.
+    """
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend = backend or backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
     place = os.environ.get(PLACE, "env://")
@@ -101,12 +104,12 @@ def meet(backend: str = "") -> None:
 
 
 def backend_for(count: int) -> str:
-    """NCCL if each rank of this machine has a GPU, else gloo: they share the CPU."""
+    """ "nccl" if each of `count` ranks can have a GPU, else "gloo", on the CPU."""
     return "nccl" if torch.cuda.device_count() >= count else "gloo"
 
 
 def means(backend: str) -> tuple[str, Environment]:
-    """The backend, and the environment of a rank that computes with it."""
+    """The backend, and the environment of a rank that uses it."""
     kind = "cuda" if backend == "nccl" else "cpu"
     here = devices.environment(torch.device(kind))
     return backend, replace(here, threads=1)  # each rank has one thread
@@ -119,10 +122,10 @@ def device() -> torch.device:
 
 
 def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
-    """The children's values in order; raises ExplainedError if a child fails."""
+    """The children's values, by rank; raises ExplainedError if a child fails."""
     outcomes: dict[int, Outcome] = {}
-    dead: dict[int, str] = {}
-    deadline: float | None = None  # the other ranks' limit, once one has failed
+    dead: dict[int, str] = {}  # by rank, how its process ended
+    deadline: float | None = None  # for the other ranks, after one has failed
     waiting = {child.pipe: rank for rank, child in enumerate(children)}
     while waiting and (deadline is None or time.monotonic() < deadline):
         watch.check()
@@ -146,7 +149,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
 
 
 def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
-    """Why there is no result: the rank that died, or else the first that failed."""
+    """Why there is no result: which rank died, or else which rank failed first."""
     failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
     rank, outcome = next(failed, (0, Outcome("failed")))
     if not dead:

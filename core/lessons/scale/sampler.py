@@ -1,4 +1,4 @@
-"""Which images each rank is fed: DistributedSampler, with set_epoch and without."""
+"""Which images DistributedSampler gives each rank, with set_epoch and without."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ RANKS, EPOCHS = 2, 3
 def orders(
     images: int, calls_set_epoch: bool
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Image numbers by epoch and rank; some appear twice, for equal shares."""
+    """Image numbers by epoch and rank; some come twice, for equal shares."""
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
         DistributedSampler(dataset, num_replicas=RANKS, rank=rank)
@@ -33,7 +33,7 @@ def both(images: int) -> Orders:
 
 
 def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:
-    """Each rank's images of the first batch of a training: uint8 (n, 28, 28)."""
+    """Each rank's images in the first batch of a training run: uint8 (n, 28, 28)."""
     train = datasets.load(task).train
     dataset = TensorDataset(train.labels)
     samplers: list[DistributedSampler] = [

@@ -1,4 +1,4 @@
-"""Which rank sees which images, and set_epoch forgotten, as the Scale page shows it."""
+"""Which rank sees which images, also without set_epoch, as the Scale page shows it."""
 
 import altair as alt
 import pandas as pd
@@ -43,11 +43,14 @@ def draw() -> None:
 
 
 def panels(orders: Orders) -> charts.Chart:
-    """The images that each rank is fed; a row per epoch, a panel per way."""
+    """A chart of the images that each rank sees.
+
+    It has a panel with set_epoch and one without, and a row per epoch.
+    """
     rows = []
     for way, epochs in (("With set_epoch", orders.told), ("Without", orders.forgotten)):
         for number, shares in enumerate(epochs, 1):
-            dealt = zip(*shares, strict=True)  # in turn, as cards are
+            dealt = zip(*shares, strict=True)  # the ranks' images in turn, like cards
             places = [image for turn in dealt for image in enumerate(turn)]
             rows += [
                 (way, f"Epoch {number}", place, str(image), f"rank {rank}")
@@ -71,7 +74,7 @@ def panels(orders: Orders) -> charts.Chart:
 
 
 def in_words(orders: Orders) -> str:
-    """Say that nothing warns of a missing set_epoch, and why an image comes twice."""
+    """A text: nothing warns of a missing set_epoch; and why an image comes twice."""
     fed = [image for share in orders.told[0] for image in share]
     twice = sorted({image for image in fed if fed.count(image) > 1})
     if not twice:

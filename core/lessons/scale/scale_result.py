@@ -7,7 +7,7 @@ from core.measure import rows
 from core.measure.environment import Environment
 from core.measure.speedup import Speedup, paired
 
-SIZES = (1, 2, 4)  # the numbers of ranks that are compared
+SIZES = (1, 2, 4)  # numbers of ranks to choose from and to compare
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class RankLoss:
 
     rank: int
     step: int
-    loss: float  # mean over its own images of these steps
+    loss: float  # mean over the rank's own images since that report
 
 
 @dataclass(frozen=True)
 class RankEnd:
     rank: int
     losses: tuple[RankLoss, ...]
-    images: int  # training images fed to it, in all epochs
-    weights: str  # a hash of all of them
-    seconds: float
-    correct: int | None  # right answers on the test images; only rank 0 is asked
+    images: int  # training images that the rank has seen, over all epochs
+    weights: str  # a hash of the rank's weights after training
+    seconds: float  # of training
+    correct: int | None  # right answers on the test images; None except for rank 0
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ParallelRun:
     ends: tuple[RankEnd, ...]  # by rank
     train_images: int
     test_images: int
-    backend: str  # exchanges the gradients: "gloo", "nccl"
+    backend: str  # the library that exchanges the gradients: "gloo", "nccl"
     environment: Environment
     date: str
 
@@ -46,24 +46,24 @@ class ParallelRun:
 
 @dataclass(frozen=True)
 class Share:
-    """One rank's gradients of a batch, its own and averaged."""
+    """One rank's gradients: of its share of a batch, averaged, and of the batch."""
 
-    own: tuple[float, ...]  # gradients of the last layer's bias (classes,), of its part
-    averaged: tuple[float, ...]  # the same over the ranks
-    alone: tuple[float, ...]  # the same from the whole batch
+    own: tuple[float, ...]  # of the last layer's bias (classes,), from the rank's share
+    averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
+    alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model
-    difference: float  # greatest, between averaged and alone, over all of them
-    by_ddp: float  # greatest, between averaged by hand and by DDP
-    all: str  # a hash of all averaged gradients
+    difference: float  # greatest over the model, of averaged from alone
+    by_ddp: float  # greatest over the model, of averaged by hand from averaged by DDP
+    all: str  # a hash of the whole model's averaged gradients
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """The gradients of one batch, computed in parts and at once."""
+    """The gradients of one batch, computed in shares by several ranks, and at once."""
 
     classes: tuple[str, ...]
     shares: tuple[Share, ...]  # by rank
-    images: int  # per rank
+    images: int  # images per rank
     backend: str
     environment: Environment
     date: str
@@ -83,13 +83,13 @@ class Repeat:
 @dataclass(frozen=True)
 class Step:
     ranks: int
-    threads: int  # per rank
-    seconds: tuple[float, ...]  # one step of the slowest rank, once for each repeat
+    threads: int  # CPU threads per rank
+    seconds: tuple[float, ...]  # of a step on the slowest rank, one for each repeat
     silent: tuple[float, ...] = ()  # the same without exchanging gradients
 
     @property
     def exchange(self) -> float:
-        """Median seconds of the exchange, with waiting for the slowest rank; or 0."""
+        """Median seconds of the exchange, with waits for the slowest rank; or 0."""
         pairs = zip(self.seconds, self.silent, strict=False)
         found = [with_it - without for with_it, without in pairs]
         return max(0.0, median(found)) if found else 0.0
@@ -98,8 +98,8 @@ class Step:
 @dataclass(frozen=True)
 class Cost:
     model: str
-    batch_size: int  # all ranks together
-    steps: tuple[Step, ...]  # first that of one rank with one thread
+    batch_size: int  # images of all ranks together
+    steps: tuple[Step, ...]  # the first is that of one rank with one thread
     cores: int
     backend: str
     environment: Environment
@@ -128,5 +128,5 @@ class Cost:
 @dataclass(frozen=True)
 class Orders:
     images: int  # in the dataset
-    told: tuple[tuple[tuple[int, ...], ...], ...]  # by epoch, by rank; with set_epoch
-    forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # without
+    told: tuple[tuple[tuple[int, ...], ...], ...]  # with set_epoch: by epoch, by rank
+    forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # the same without set_epoch
