@@ -25,3 +25,10 @@ addEventListener("click", ({ target }) => {
   if (innerWidth < 768 && target.closest(".stSidebar a"))
     document.querySelector("[data-testid=stSidebarCollapseButton] button").click();
 });
+// Streamlit keeps how far the last page was scrolled, if the next page is as long at once.
+const push = history.pushState;
+history.pushState = function (...to) {
+  const before = location.pathname;
+  push.apply(this, to);
+  if (location.pathname !== before) document.querySelector(".stMain")?.scrollTo(0, 0);
+};
