@@ -140,16 +140,6 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.mouse.up()
     expect(said).to_have_text(re.compile("For your drawing, .+ sure"), timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    page.get_by_text("See the whole run").click()
-    expect(page.locator("h1")).to_have_text("Train")
-    expect(result(page)).to_be_visible(timeout=SLOW)
-    page.goto(page.url.replace("/Train", "/Evaluate"))
-    key(ready(page), "evaluate").click()
-    page.get_by_role("button", name="Just show me").click()
-    for found in ('[aria-roledescription="rect mark"]', IMAGE):
-        expect_in_sight(ready(page).locator(found))
-    expect_in_sight(page.get_by_text("Most common mistake"))
-    page.goto(page.url.partition("Evaluate")[0])
     card = ready(page).locator(".st-key-lesson_2")
     card.click(position={"x": 9, "y": 9})  # a corner: the whole card is a link
     expect(page.locator("h1")).to_have_text("Model")

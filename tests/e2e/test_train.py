@@ -1,5 +1,4 @@
 import csv
-import io
 import json
 import re
 import subprocess
@@ -7,7 +6,6 @@ import sys
 from urllib.parse import quote
 
 import pytest
-from PIL import Image, ImageDraw
 from playwright.sync_api import expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
@@ -48,14 +46,6 @@ STOPWATCH = """() => {
 }"""
 
 
-def shirt() -> bytes:
-    """A photo, more or less: something dark on a bright wall."""
-    drawing = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
-    drawing.rectangle((25, 30, 65, 90), fill=40)
-    image.save(file := io.BytesIO(), "PNG")
-    return file.getvalue()
-
-
 @pytest.mark.alone
 @pytest.mark.real_data
 def test_train_to_the_end_and_evaluate(visitor, capsys):
@@ -88,18 +78,6 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     wrong = page.get_by_role("img", name=re.compile(r"^Test image \d+: "))
     expect(wrong).to_have_count(12)
 
-    page.get_by_role("tab", name="Your own picture").click()
-    page.get_by_text("A file", exact=True).click()
-    picture = {"name": "shirt.png", "mimeType": "image/png", "buffer": shirt()}
-    page.locator("input[type=file]").set_input_files(picture)
-    expect(page.get_by_text("As the model sees it")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"The model says .+ sure"))).to_be_visible()
-
-    page.get_by_role("tab", name="The cost").click()
-    expect(page.get_by_text("mixed precision (AMP)")).to_be_visible()
-    key(page, "compare_modes").click()
-    key(page, "show_modes_guess").click()
-    expect(page.get_by_text("Peak memory used by tensors")).to_be_visible()
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 

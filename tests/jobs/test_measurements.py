@@ -16,17 +16,8 @@ from tests.store.made_up import newest
 
 RACE = "core.lessons.compare.race:race"
 RESULTS = {
-    "core.lessons.compare.crossover:measure": samples.CROSSOVER,
-    "core.lessons.compare.device_queue:measure": samples.QUEUE,
     RACE: samples.RACE,
     "core.lessons.compare.step_profile:measure": (samples.PROFILE,),
-    "core.lessons.compare.timing_pitfalls:measure": samples.TIMING,
-    "core.lessons.model.transfers:measure": samples.TRANSFERS,
-    "core.lessons.speed.climb:climb": samples.CLIMBED,
-    "core.lessons.speed.copies:measure": samples.COPIES,
-    "core.lessons.speed.loader:measure": samples.LOADER,
-    "core.lessons.speed.memory:measure": samples.MEMORY,
-    "core.lessons.speed.time_to_accuracy:measure": samples.ACCURACIES,
     "core.lessons.speed.vectorize:measure": samples.VECTORIZED,
 }
 

@@ -1,6 +1,8 @@
 """What the tests of the pages are given: a machine that is known, a finished run."""
 
+import sys
 import time
+import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -31,6 +33,16 @@ def measured_before(monkeypatch) -> dict[str, Job]:
     found: dict[str, Job] = {}
     monkeypatch.setattr(measured, "newest", lambda kind, _subject=None: found.get(kind))
     return found
+
+
+@pytest.fixture
+def somebody(monkeypatch) -> str:
+    """The visitor of all pages of a test, who has no run of an earlier one."""
+    who, ask = uuid.uuid4().hex, server.visitor
+    for module in list(sys.modules.values()):
+        if vars(module).get("visitor") is ask:
+            monkeypatch.setattr(module, "visitor", lambda: who)
+    return who
 
 
 @pytest.fixture

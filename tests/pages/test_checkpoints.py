@@ -110,24 +110,14 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
         assert "bit for bit" in texts(at.success)
 
 
-@pytest.mark.parametrize(
-    ("slug", "said"),
-    [
-        ("pickle_refused", "core.config.RunConfig"),
-        ("cuda_checkpoint", "CUDA"),
-        ("wrong_architecture", "Missing key(s)"),
-    ],
-)
-def test_what_can_go_wrong_is_tried(engine, slug, said):
+def test_what_can_go_wrong_is_tried(engine):
     at = open_page("pages/6_Checkpoints.py", tab="What can go wrong")
-    at.session_state["file_mistake"] = slug
-    at.run()
     before = len(at.code)
-    at.button(key=f"run_mistake_{slug}").click().run()
+    at.button(key="run_mistake_pickle_refused").click().run()
     wait(engine, engine.jobs("core.lessons.mistakes.runner:run")[-1].id)
     at.run()
     assert not at.exception
     assert len(at.code) > before
-    assert said in texts(at.code)
+    assert "core.config.RunConfig" in texts(at.code)
     assert len(at.error) == 1
     assert "This version returns" in texts(at.success)

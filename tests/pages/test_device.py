@@ -101,19 +101,6 @@ def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     assert all(f"`{each.__name__}`" in texts(at.markdown) for each in CAUSES)
 
 
-def test_a_simulated_accelerator_that_can_not_be_asked_is_a_sentence(
-    monkeypatch, device_page
-):
-    def fail() -> None:
-        raise ExplainedError("The process was killed by SIGSEGV.")
-
-    device_page()
-    monkeypatch.setattr(machine, "simulated_answers", KeptAnswer(fail, 60))
-    at = open_page("pages/1_Device.py")
-    assert not at.exception
-    assert "SIGSEGV" in texts(at.error)
-
-
 def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, engine):
     here = engine.machine()
     gpu = replace(here.devices[0], device="cuda", backend="CUDA")
@@ -126,7 +113,7 @@ def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, 
             assert (why_not in texts(open_page(page).caption)) == told
 
 
-@pytest.mark.parametrize("question", ["facts", "answers"])
+@pytest.mark.parametrize("question", ["facts", "answers", "simulated_answers"])
 def test_a_worker_that_does_not_answer_is_a_sentence(
     monkeypatch, device_page, question
 ):

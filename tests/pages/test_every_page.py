@@ -2,10 +2,8 @@ import time
 
 import pytest
 import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from core import startup
-from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
@@ -124,19 +122,6 @@ def test_a_page_opens_with_what_somebody_measured_here(page, tab, measured_befor
     assert not any(map(missing, at.get("vega_lite_chart")))
 
 
-@pytest.mark.parametrize("page", ["home.py", *PAGES])
-def test_a_page_opens_without_an_exception(page):
-    at = AppTest.from_file(str(ROOT / "home.py"), default_timeout=60).run()
-    if page != "home.py":
-        at.switch_page(page).run()
-    assert not at.exception
-    assert not at.error or page == MISTAKES
-    assert len(at.title) == 1
-    assert ("**Read more**" in texts(at.markdown)) == (
-        page in {each.file for each in LESSONS}
-    )
-
-
 @pytest.mark.parametrize(
     "page", ["pages/3_Train.py", "pages/5_Evaluate.py", "pages/6_Checkpoints.py"]
 )
@@ -151,6 +136,9 @@ def test_what_the_address_says_is_never_markdown(page):
     at = open_page(page, **dict.fromkeys(names, " ".join(HOSTILE)))
     assert not at.error or page == MISTAKES
     assert "evil" not in outside_code(at)
+    assert len(at.title) == 1
+    is_lesson = page in {each.file for each in LESSONS}
+    assert ("**Read more**" in texts(at.markdown)) == is_lesson
 
 
 @pytest.mark.parametrize("page", ["pages/5_Evaluate.py", "pages/6_Checkpoints.py"])

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import uuid
 
 import numpy as np
 import pytest
@@ -27,14 +26,11 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
-def somebody(monkeypatch) -> str:
-    """The visitor of this test, who has no run of an earlier one."""
-    who = uuid.uuid4().hex
-    for module in (server, now, now.runs, now.job_panel, now.progress):
-        monkeypatch.setattr(module, "visitor", lambda: who)
+def newcomer(monkeypatch, somebody) -> str:
+    """A visitor who has answered nothing yet."""
     given: dict = {}
     monkeypatch.setattr(answers, "given", lambda: given)
-    return who
+    return somebody
 
 
 def shown_on_wall(at) -> dict:
@@ -44,7 +40,7 @@ def shown_on_wall(at) -> dict:
     return board
 
 
-def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
+def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
     before = engine.submit(now.runs.RUN, LONG, owner="before")
     wait(engine, before, lambda job: job.progress.started)
     at = open_page("home.py")
@@ -53,7 +49,7 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
     at.radio(key="home_race_guess").set_value(now.SAME).run()
     at.button(key="train_now").click().run()
     assert '"Seconds of training"' in at.get("vega_lite_chart")[0].proto.spec
-    first, second = engine.jobs(now.runs.RUN, somebody)
+    first, second = engine.jobs(now.runs.RUN, newcomer)
     between = engine.submit(now.runs.RUN, LONG, owner="between")
     engine.cancel(before)
     finish(at, engine, first.id)
@@ -82,13 +78,13 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, somebody):
     assert at.title[0].value == "Device"
     at.switch_page("home.py").run()
     at.button(key="train_now").click().run()  # no second race
-    finish(at, engine, engine.jobs(now.runs.RUN, somebody)[-1].id)
-    assert len(engine.jobs(now.runs.RUN, somebody)) == 3
+    finish(at, engine, engine.jobs(now.runs.RUN, newcomer)[-1].id)
+    assert len(engine.jobs(now.runs.RUN, newcomer)) == 3
 
 
-def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, somebody):
+def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, newcomer):
     run = engine.submit(
-        now.runs.RUN, RunConfig(task="sprites", epochs=1), owner=somebody
+        now.runs.RUN, RunConfig(task="sprites", epochs=1), owner=newcomer
     )
     wait(engine, run)
     at = open_page("home.py")
@@ -109,12 +105,12 @@ def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, somebody
     assert answer["problem"]
 
 
-def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
+def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     monkeypatch.setattr(now, "quick", lambda *_: LONG)
     at = open_page("home.py")
     at.button(key="train_now").click().run()
     now.start()
-    first, second = engine.jobs(now.runs.RUN, somebody)
+    first, second = engine.jobs(now.runs.RUN, newcomer)
     wait(engine, first.id, lambda job: job.progress.losses)
     at.run()
     assert "train_now" not in {each.key for each in at.button}
@@ -125,7 +121,7 @@ def test_cancel_ends_the_whole_race(engine, somebody, monkeypatch):
     assert at.button(key="train_now").label == "Train again"
 
 
-def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, somebody):
+def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
     other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
     assert "is training this model in" in texts(open_page("home.py").markdown)
@@ -139,13 +135,13 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, somebod
     engine.cancel(other)
     at.radio(key="first_run_guess").set_value("95 or more").run()
     at.button(key="train_now").click().run()
-    (own,) = engine.jobs(now.runs.RUN, somebody)
+    (own,) = engine.jobs(now.runs.RUN, newcomer)
     finish(at, engine, own.id)
     assert "You guessed: 95 or more." in status(at)
     wait(engine, other)
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("newcomer")
 def test_without_workers_the_wall_is_empty(monkeypatch):
     monkeypatch.setattr(Engine, "machine", lambda _: None)
     at = open_page("home.py")
@@ -156,7 +152,7 @@ def test_without_workers_the_wall_is_empty(monkeypatch):
     assert "Nobody answers" in texts(open_page("home.py").error)
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("newcomer")
 def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
 
     def busy(*_):

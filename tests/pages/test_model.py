@@ -22,8 +22,8 @@ def test_the_model_page_moves_and_measures(engine):
     assert len(at.get("vega_lite_chart")) == 1
 
 
-def test_a_reload_finds_the_move_again(monkeypatch):
-    monkeypatch.setattr("core.ui.job_panel.visitor", lambda: "ada")
+@pytest.mark.usefixtures("somebody")
+def test_a_reload_finds_the_move_again():
     for button in ("move_model", None):
         at = open_page("pages/2_Model.py", tab="Move a model")
         at.selectbox(key="moved_to").set_value("cpu").run()

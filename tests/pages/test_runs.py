@@ -1,6 +1,5 @@
 """The Runs page: a table of all runs, those that are selected compared."""
 
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -21,32 +20,24 @@ PAGE = "pages/10_Runs.py"
 
 
 @pytest.fixture
-def me(monkeypatch) -> str:
-    """A visitor who has no runs yet."""
-    name = uuid.uuid4().hex
-    monkeypatch.setattr(server, "visitor", lambda: name)
-    return name
-
-
-@pytest.fixture
 def store(engine) -> Store:  # noqa: ARG001 - it closes the store after itself
     """What the server of the pages remembers."""
     return server.store()
 
 
 @pytest.fixture
-def train(me, store) -> Iterator[Callable[..., str]]:
+def train(somebody, store) -> Iterator[Callable[..., str]]:
     """Makes finished runs of the visitor, with these settings; returns their ids."""
     made: list[str] = []
 
-    def one(owner: str = me, **settings: object) -> str:
-        made.append(f"{len(made)}{me[:8]}")
+    def one(owner: str = somebody, **settings: object) -> str:
+        made.append(f"{len(made)}{somebody[:8]}")
         finished(store, made[-1], owner, **settings)
         store.writer.flush()
         return made[-1]
 
     yield one
-    for owner in (me, "somebody else", ""):
+    for owner in (somebody, "somebody else", ""):
         store.runs.delete(made, owner)
 
 
@@ -119,7 +110,7 @@ def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
     assert len(listed(at)) == 2  # there is no such run, and no such filter
 
 
-def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, me):
+def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, somebody):
     kept, named = train(batch_size=32), train(batch_size=64)
     at = select(open_page(PAGE), 0)
     at.button(key="rename_run").click().run()
@@ -132,12 +123,12 @@ def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, me):
     at.toggle(key="runs_hidden").set_value(True).run()
     assert listed(at)[0].startswith("hidden · ")
     select(at, 0).button(key="show_runs").click().run()
-    assert not any(each.hidden for each in store.runs.find(me, hidden=True))
+    assert not any(each.hidden for each in store.runs.find(somebody, hidden=True))
     select(at, 0).button(key="delete_runs").click().run()
-    assert [each.id for each in store.runs.find(me)] == [named, kept]
+    assert [each.id for each in store.runs.find(somebody)] == [named, kept]
     at.button(key="delete_for_good").click().run()
     assert not at.exception
-    assert [each.id for each in store.runs.find(me)] == [kept]
+    assert [each.id for each in store.runs.find(somebody)] == [kept]
     assert len(listed(at)) == 1
 
 
@@ -151,7 +142,7 @@ def test_nobody_sees_the_runs_of_others(train):
     assert len(at.get("vega_lite_chart")) == 1
 
 
-@pytest.mark.usefixtures("me")
+@pytest.mark.usefixtures("somebody")
 def test_a_fresh_server_shows_no_curve(monkeypatch):
     monkeypatch.setattr(listing.runs, "stored_runs", lambda *_, **__: [])
     at = open_page(PAGE)
@@ -159,7 +150,7 @@ def test_a_fresh_server_shows_no_curve(monkeypatch):
     assert not at.get("vega_lite_chart")
 
 
-@pytest.mark.usefixtures("me")
+@pytest.mark.usefixtures("somebody")
 def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatch):
 
     def away(*_: object, **__: object) -> None:
@@ -170,23 +161,23 @@ def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatc
     assert "last until the app stops" in texts(at.warning)
 
 
-def test_a_run_that_ended_badly_says_why(store, me):
-    assert queue(store, f"x{me[:8]}", me)
-    store.runs.end(f"x{me[:8]}", "failed", message="There was not enough memory.")
+def test_a_run_that_ended_badly_says_why(store, somebody):
+    assert queue(store, f"x{somebody[:8]}", somebody)
+    store.runs.end(f"x{somebody[:8]}", "failed", message="There was not enough memory.")
     store.writer.flush()
     at = select(open_page(PAGE), 0)
     assert listed(at)[0].startswith("failed · ")
     assert "**Failed.** There was not enough memory." in texts(at.markdown)
-    store.runs.delete([f"x{me[:8]}"], me)
+    store.runs.delete([f"x{somebody[:8]}"], somebody)
 
 
-def test_two_thousand_runs_are_listed_with_a_few_queries(train, me, store):
+def test_two_thousand_runs_are_listed_with_a_few_queries(train, somebody, store):
     with store.database.read() as session:
         run = session.get(RunSummary, train(), options=[undefer("*")])
     rows = [
         replace(
             run,
-            id=f"{me[:8]}{n}",
+            id=f"{somebody[:8]}{n}",
             seq=run.seq + n,
             settings=run.settings | {"batch_size": 15 + n},
             seconds=n / 9,
@@ -207,4 +198,4 @@ def test_two_thousand_runs_are_listed_with_a_few_queries(train, me, store):
     event.remove(store.database.readers, "before_cursor_execute", note)
     assert not at.exception
     assert len(queries) < 30
-    store.runs.delete([each.id for each in store.runs.find(me)], me)
+    store.runs.delete([each.id for each in store.runs.find(somebody)], somebody)

@@ -9,14 +9,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.config import RANGES, RunConfig
 from core.data.fashion_mnist import DatasetStatus
-from core.home import first_run_page as first_run
 from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.jobs.job import Jobs, Outcome, PickedUp
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.train import controls_page as controls
-from core.lessons.train import progress_page as progress
-from core.lessons.train import steer_page as steer
 from core.results import LossPoint, StepProgress
 from core.runs.comparison import UNTIMED
 from core.store import export
@@ -106,13 +103,10 @@ def test_start_trains_to_the_end(engine):
     assert keys == {"download_script", "download_notebook", "download_drawing"}
 
 
-def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(
-    engine, monkeypatch
-):
+@pytest.mark.usefixtures("somebody")
+def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(engine):
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
-    for module in (server, runs):
-        monkeypatch.setattr(module, "visitor", lambda: "one who simulates")
     asked = {"task": "sprites", "epochs": "1", "batch_size": "256", "device": "sim"}
     at = open_page("pages/3_Train.py", **asked, item_each_step="true")
     open_tab(at, True, controls.OPEN)
@@ -145,16 +139,24 @@ def test_an_impossible_setting_starts_nothing(engine):
     before = len(engine.jobs("core.training:run"))
     at = open_page("pages/3_Train.py", task="sprites")
     open_tab(at, True, controls.OPEN)
-    at.number_input(key="batch_size").set_value(0)
-    at.number_input(key="learning_rate").set_value(0.0)
+    wrong = {"epochs": 2.5, "batch_size": 0, "learning_rate": 0.0, "seed": 1e30}
+    for name, value in wrong.items():
+        at.number_input(key=name).set_value(value)
     at.button(key="start_training").click().run()
     told = texts(at.warning)
-    assert "Batch size must be a whole number from 1 to 4096, not `0`." in told
-    assert "Learning rate must be above 0" in told
+    for sentence in (
+        "Epochs must be a whole number from 1 to 200, not `2.5`",
+        "Batch size must be a whole number from 1 to 4096, not `0`.",
+        "Learning rate must be above 0",
+        "Seed must be a whole number from 0 to 4294967295, not `1e+30`",
+    ):
+        assert sentence in told
     assert at.button(key="start_training").disabled
     assert len(engine.jobs("core.training:run")) == before
-    at.number_input(key="batch_size").set_value(64)
-    at.number_input(key="learning_rate").set_value(0.1).run()
+    for name in wrong:
+        at.number_input(key=name).set_value(64)
+    at.run()
+    assert not at.warning
     assert not at.button(key="start_training").disabled
 
 
@@ -269,7 +271,6 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
 @pytest.fixture
 def no_data(monkeypatch):
     has(monkeypatch, DatasetStatus())
-    monkeypatch.setattr(dataset, "visitor", lambda: "somebody")
 
 
 @pytest.mark.usefixtures("no_data")
@@ -285,18 +286,18 @@ def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
 
 
 @pytest.mark.usefixtures("no_data")
-def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
+def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine, somebody):
     # Any job that goes on will do.
     monkeypatch.setattr(dataset, "FETCH", "tests.pages.walk:until_cancelled")
     open_page("pages/3_Train.py").button(key="fetch_data").click().run()
-    (job,) = engine.jobs(dataset.FETCH, "somebody")
+    (job,) = engine.jobs(dataset.FETCH, somebody)
     wait(engine, job.id, lambda now: now.status == "running")
     at = open_page("pages/3_Train.py")  # a new session
-    monkeypatch.setattr(dataset, "visitor", lambda: "somebody else")
-    other = open_page("pages/3_Train.py")
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset, "visitor", lambda: "somebody else")
+        other = open_page("pages/3_Train.py")
     keys = {button.key for button in other.button}
     assert not keys & {"cancel_fetch", "fetch_data"}
-    monkeypatch.setattr(dataset, "visitor", lambda: "somebody")
     at.button(key="cancel_fetch").click().run()
     assert wait(engine, job.id).status == "cancelled"
     at.run()
@@ -304,12 +305,10 @@ def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine):
     assert at.button(key="fetch_data")
 
 
-def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
-    for module in (server, runs, controls):
-        monkeypatch.setattr(module, "visitor", lambda: "somebody")
+def test_a_second_press_shows_the_run_of_the_first(engine, somebody):
     at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
     long = RunConfig.with_recipe(task="regression", epochs=200, batch_size=4)
-    first = engine.submit(runs.RUN, long, owner="somebody")
+    first = engine.submit(runs.RUN, long, owner=somebody)
     at.button(key="start_training").click().run()
     assert at.query_params["run"] == first
     assert "we didn't start a second one" in texts(at.warning)
@@ -317,13 +316,13 @@ def test_a_second_press_shows_the_run_of_the_first(engine, monkeypatch):
     wait(engine, first)
 
 
-def test_settings_stay_where_another_tab_has_started_a_run(engine, monkeypatch):
+def test_settings_stay_where_another_tab_has_started_a_run(
+    engine, monkeypatch, somebody
+):
     monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
-    for module in (server, runs, progress):
-        monkeypatch.setattr(module, "visitor", lambda: "a newcomer")
     mine, untouched = (open_page("pages/3_Train.py", task="sprites") for _ in range(2))
     mine.number_input(key="batch_size").set_value(77).run()
-    run_id = engine.submit(runs.RUN, SHORT, owner="a newcomer")
+    run_id = engine.submit(runs.RUN, SHORT, owner=somebody)
     for at, size in ((mine, 77), (untouched, SHORT.batch_size)):
         at.run()
         assert at.query_params["run"] == run_id
@@ -332,32 +331,11 @@ def test_settings_stay_where_another_tab_has_started_a_run(engine, monkeypatch):
     engine.cancel(run_id)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("epochs", 2.5, "Epochs must be a whole number from 1 to 200, not `2.5`"),
-        ("seed", 1e30, "Seed must be a whole number from 0 to 4294967295, not `1e+30`"),
-    ],
-)
-def test_a_number_that_isnt_whole_starts_nothing(name, value, said):
-    at = open_page("pages/3_Train.py", task="sprites")
-    at.session_state.more_settings = True
-    at.run()
-    at.number_input(key=name).set_value(value).run()
-    assert said in texts(at.warning)
-    assert at.button(key="start_training").disabled
-    at.number_input(key=name).set_value(3).run()
-    assert not at.warning
-    assert not at.button(key="start_training").disabled
-
-
 @pytest.mark.parametrize("page", ["home.py", "pages/3_Train.py"])
 def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
-    engine, monkeypatch, page
+    engine, somebody, page
 ):
-    for module in (server, runs, progress, steer, first_run):
-        monkeypatch.setattr(module, "visitor", lambda: "somebody")
-    run_id = engine.submit(runs.RUN, LONG, owner="somebody")
+    run_id = engine.submit(runs.RUN, LONG, owner=somebody)
     wait(engine, run_id, lambda job: job.progress.latest)
     at = open_page(page)
     if page != "home.py":
@@ -372,7 +350,7 @@ def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
     at.run()
     assert "continues by itself in" in texts(at.markdown)
     # Another tab moves it: the slider here follows.
-    engine.steer(run_id, "somebody", learning_rate=0.0003)
+    engine.steer(run_id, somebody, learning_rate=0.0003)
     at.run()
     assert at.select_slider[0].value == 0.0003
     engine.cancel(run_id)

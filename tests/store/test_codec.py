@@ -20,7 +20,7 @@ KEPT = [
         samples.MEMORY_ON_CPU,
         samples.COPIES_ON_CPU,
     ),
-    samples.VECTORIZED,
+    *(samples.VECTORIZED, samples.TRANSFERS, samples.ACCURACIES, samples.QUEUE),
     samples.machine("CUDA", "CPU"),
     RunConfig(model="cnn", epochs=3, learning_rate=3e-4),
     Fit(step=3, outputs=(-1.5, 0.0, 2.0), noise=None),

@@ -68,12 +68,6 @@ def test_differences_read_well(change: dict, told: list[str]) -> None:
     assert format.differences(rates)[0] == "lr 0.1, 3 epochs"
 
 
-@given(st.integers(0, 2**32 - 1))
-@example(1_234_567)
-def test_seeds_are_told_in_full(seed: int) -> None:
-    assert format.setting(RunConfig(seed=seed), "seed") == f"seed {seed}"
-
-
 def test_every_choice_has_a_name() -> None:
     chosen = {value for choices in configs.CHOICES.values() for value in choices}
     assert chosen <= set(format.NAMES)

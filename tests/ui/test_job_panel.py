@@ -176,6 +176,11 @@ def test_the_wait_is_told_where_it_is_known(use, seconds, said):
     assert said in slots(drawn())[0]
 
 
+def test_who_waits_is_told_that_the_teacher_paused_the_queue(use):
+    use(job("a", "queued", 1, place=1)).paused = True
+    assert "Your teacher paused the queue" in slots(drawn())[0]
+
+
 def test_a_refused_job_is_told_where_it_was_pressed(use):
     engine = use()
     engine.refuses = "You have 4 jobs waiting or running."

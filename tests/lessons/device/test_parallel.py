@@ -21,10 +21,6 @@ def test_the_loop_and_torch_multiply_the_same() -> None:
     assert torch.allclose(torch.tensor(found), parallel.at_once(a, b))
 
 
-def test_a_chain_has_so_many_links() -> None:
-    assert parallel.in_turn(1, 2) == 2**parallel.CHAIN
-
-
 def test_short_vectors_are_timed_like_the_others(monkeypatch) -> None:
     monkeypatch.setenv("MKL_CBWR", "")
     told = []
