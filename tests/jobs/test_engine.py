@@ -1,9 +1,6 @@
 """The engine against a real cluster: turns, limits, cancels, faults, nothing left."""
 
 import os
-import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from core.classroom.room import Room, Teacher
@@ -22,7 +18,6 @@ from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs import worker
 from core.jobs.admission import Estimates, Gate, Limits
-from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
 from core.store.store import Store
@@ -38,7 +33,6 @@ from tests.jobs.follow import (
     train_worker,
     wait,
 )
-from tests.process import that_go_on
 
 QUICK, HOLD = "os:getpid", "tests.jobs.test_engine:hold"
 INSPECT = "core.lessons.checkpoints.round_trip:inspect"
@@ -215,31 +209,6 @@ def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
     with pytest.raises(ExplainedError, match=r"127\.0\.0\.1:9 can't be reached"):
         engine.ask("core.devices:describe", seconds=60)
     engine.close()
-
-
-@pytest.mark.slow
-def test_a_killed_server_leaves_no_process_and_never_imports_torch():
-    """Kill -9 of the process that holds the engine ends all of the cluster with it."""
-    script = """
-import sys, time
-from core.jobs.engine import Engine
-from core.config import RunConfig
-engine = Engine()
-job = engine.submit("core.training:run", RunConfig(task="sprites", epochs=1))
-while not engine.job(job).ended:
-    time.sleep(0.1)
-print("finished", "torch" in sys.modules, flush=True)
-time.sleep(600)
-"""
-    server = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout.readline().strip() == "finished False"
-    family = psutil.Process(server.pid).children(recursive=True)
-    assert len(family) >= 3  # the cluster and its two workers
-    server.send_signal(signal.SIGKILL)
-    server.wait()
-    assert list(that_go_on(family)) == []
 
 
 class Class(Gate):

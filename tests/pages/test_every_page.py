@@ -7,71 +7,34 @@ from core import startup
 from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
-from core.lessons.speed.climb_result import Climb
 from core.ui import runs
-from core.ui.course import LESSONS
+from core.ui.course import LESSONS, of_address
+from core.ui.lab import all_labs
 from tests import samples
 from tests.pages.walk import HOSTILE, PAGES, metrics, open_page, outside_code, texts
 from tests.ui.vega import missing
 
-SETUPS = (samples.RACE.config, (("memory", "cuda"),))
-COMPARE, SPEED = "pages/7_Compare.py", "pages/8_Speed.py"
-SCALE = "pages/9_Scale.py"
-MEASURED: dict[tuple[str, str], tuple[str, tuple]] = {  # by page and tab
-    ("pages/2_Model.py", "What a transfer costs"): (
-        "core.lessons.model.transfers:measure",
-        (samples.TRANSFERS,),
+MEASURED: dict[str, tuple] = {  # by what measures it: the result, and the arguments
+    "model.transfers:measure": (samples.TRANSFERS,),
+    "compare.race:race": (samples.RACE,),
+    "compare.timing_pitfalls:measure": (samples.TIMING,),
+    "compare.device_queue:measure": (samples.QUEUE, "cuda"),
+    "compare.step_profile:measure": (
+        *((samples.PROFILE,), samples.RACE.config, (("memory", "cuda"),)),
     ),
-    (COMPARE, "The race"): ("core.lessons.compare.race:race", (samples.RACE,)),
-    (COMPARE, "The stopwatch"): (
-        "core.lessons.compare.timing_pitfalls:measure",
-        (samples.TIMING,),
+    "compare.crossover:measure": (samples.CROSSOVER, samples.PAIR, 10.0),
+    "speed.climb:climb": (samples.CLIMBED, samples.CLIMBED.climb, ()),
+    "speed.time_to_accuracy:measure": (samples.ACCURACIES, "fashion-mnist", "cuda", 6),
+    "speed.loader:measure": (
+        *(samples.LOADER, "sprites", "cuda", samples.LOADER.plan, 10.0),
     ),
-    (COMPARE, "The queue"): (
-        "core.lessons.compare.device_queue:measure",
-        (samples.QUEUE, "cuda"),
-    ),
-    (COMPARE, "The profile"): (
-        "core.lessons.compare.step_profile:measure",
-        ((samples.PROFILE,), *SETUPS),
-    ),
-    (COMPARE, "The map"): (
-        "core.lessons.compare.crossover:measure",
-        (samples.CROSSOVER, samples.PAIR, 10.0),
-    ),
-    (SPEED, "The ladder"): (
-        "core.lessons.speed.climb:climb",
-        (samples.CLIMBED, Climb("sprites", "ann", "cpu", 3, 60_000), ()),
-    ),
-    (SPEED, "Seconds to 92.5%"): (
-        "core.lessons.speed.time_to_accuracy:measure",
-        (samples.ACCURACIES, "fashion-mnist", "cuda", 6),
-    ),
-    (SPEED, "Loader lab"): (
-        "core.lessons.speed.loader:measure",
-        (samples.LOADER, "sprites", "cuda", samples.LOADER.plan, 10.0),
-    ),
-    (SPEED, "Memory lab"): (
-        "core.lessons.speed.memory:measure",
-        (samples.MEMORY, "cuda"),
-    ),
-    (SPEED, "Vectorize"): (
-        "core.lessons.speed.vectorize:measure",
-        (samples.VECTORIZED, "cuda"),
-    ),
-    (SPEED, "Small copies"): (
-        "core.lessons.speed.copies:measure",
-        (samples.COPIES, "cuda"),
-    ),
-    (SCALE, "Split a batch"): (
-        "core.lessons.scale.gradients:measure",
-        (samples.GRADIENTS, 2, "sprites", "ann", 32),
-    ),
-    (SCALE, "What it costs"): (
-        "core.lessons.scale.cost:measure",
-        (samples.COST, "sprites", "ann", 64),
-    ),
+    "speed.memory:measure": (samples.MEMORY, "cuda"),
+    "speed.vectorize:measure": (samples.VECTORIZED, "cuda"),
+    "speed.copies:measure": (samples.COPIES, "cuda"),
+    "scale.gradients:measure": (samples.GRADIENTS, 2, "sprites", "ann", 32),
+    "scale.cost:measure": (samples.COST, "sprites", "ann", 64),
 }
+TABS = {lab.address: lab.words.get("title") for lab in all_labs()}
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
     *("The first call took", "pairs of heats", "takes the longest", "smallest size"),
@@ -88,9 +51,9 @@ SPOILERS = (  # what is not told before the guess
 )
 
 
-@pytest.mark.parametrize(("page", "tab"), MEASURED)
-def test_a_page_opens_with_what_somebody_measured_here(page, tab, measured_before):
-    address, (value, *arguments) = MEASURED[page, tab]
+@pytest.mark.parametrize("function", MEASURED)
+def test_a_page_opens_with_what_somebody_measured_here(function, measured_before):
+    address, (value, *arguments) = f"core.lessons.{function}", MEASURED[function]
     measured_before[address] = Job(
         address,
         address,
@@ -101,7 +64,7 @@ def test_a_page_opens_with_what_somebody_measured_here(page, tab, measured_befor
         value=value,
         stopped=time.time() - 2 * 3600,
     )
-    at = open_page(page, tab=tab)
+    at = open_page(of_address(address).file, tab=TABS.get(address, "The ladder"))
     assert not at.error
     said = texts(at.markdown)
     assert said.count("Measured 2 hours ago on ") == 1

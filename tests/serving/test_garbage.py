@@ -1,6 +1,3 @@
-import tomllib
-
-from core.jobs.cluster import ROOT
 from tests.process import python
 
 ALLOCATE = """
@@ -34,8 +31,3 @@ print(by_python > 0, frozen, there, first, second, lost())
 def test_full_collections_are_made_only_when_they_are_due():
     printed = python("-c", ALLOCATE).stdout.split()
     assert printed == ["True", "0", "True", "True", "False", "None"]
-
-
-def test_streamlit_makes_no_full_collection_after_each_run():
-    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))
-    assert settings["runner"]["postScriptGC"] is False

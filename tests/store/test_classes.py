@@ -17,26 +17,6 @@ def join(store: Store, joined: Class, visitor: str, count: int = 1) -> Member:
     return member
 
 
-def test_a_class_comes_back_with_its_rules_and_members(store: Store):
-    made = store.classes.create("Physics", 30, RULES)
-    assert store.classes.all() == [made]
-    ada = join(store, made, "ada")
-    join(store, made, "ada")  # a join that comes twice is one
-    join(store, made, "bob", 2)
-    store.classes.change_member(ada, name="Ada", runs=3)
-    store.classes.count_outside(made.id, 4)
-    store.classes.change(made.id, size=31, rules=Rules())
-    (found,) = store.classes.all()
-    assert (found.size, found.joined, found.outside) == (31, 2, 4)
-    assert found.rules == Rules()
-    assert [
-        (member.name, member.runs) for member in store.classes.members(made.id)
-    ] == [
-        ("Ada", 3),
-        ("M bob", 0),
-    ]
-
-
 def test_one_class_is_open_at_a_time(store: Store):
     first, second = (store.classes.create(name, 30, RULES) for name in "ab")
     store.classes.change(first.id, is_open=True)

@@ -1,16 +1,11 @@
-import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
 
-from core.jobs.cluster import ROOT
 from core.store import database
 from core.store.codec import StoreError
 from core.store.database import DEFAULT, address
@@ -98,42 +93,6 @@ def test_sqlite_is_set_as_it_has_to_be(file_url, open_store):
     ):
         session.execute(text("DELETE FROM runs"))
     assert "readonly" in str(caught.value.__cause__)
-
-
-CHILD = """
-import sys
-from core.store.store import Store
-from tests.store.made_up import begin, finished, queue
-store = Store(sys.argv[1])
-finished(store, "finished")
-begin(store, "running")
-for number in range(100_000):
-    assert queue(store, f"{number}")
-    print(number, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_what_was_committed_is_there_after_a_kill(url, open_store):
-    child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, url],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    for line in child.stdout:
-        if int(line) == 30:
-            os.kill(child.pid, signal.SIGKILL)
-            break
-    last = max([30, *map(int, child.stdout.read().split())])
-    child.wait()
-    store = open_store(url)
-    waiting = [run.summary.id for run in store.runs.recover()]
-    assert waiting[: last + 1] == [str(number) for number in range(last + 1)]
-    assert len(waiting) <= last + 2
-    assert store.runs.get("finished").value == RESULT
-    assert store.runs.get("running").summary.status == "interrupted"
 
 
 @pytest.mark.slow

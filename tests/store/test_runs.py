@@ -20,45 +20,6 @@ from tests.store.made_up import (
 )
 
 
-def test_a_finished_run_is_after_a_restart_as_it_was(url, open_store):
-    store = open_store(url)
-    finished(store, "a")
-    store.close()
-    store = open_store(url)
-    assert store.runs.recover() == []
-    kept = store.runs.get("a")
-    assert kept.value == RESULT
-    assert kept.arguments == (CONFIG,)
-    progress = kept.progress
-    assert (progress.started, progress.history, progress.losses) == (
-        STARTED,
-        HISTORY,
-        LOSSES,
-    )
-    assert store.runs.checkpoint("a") == RESULT.checkpoint
-    run = kept.summary
-    assert run.config == CONFIG
-    assert (run.status, run.accuracy, run.seconds) == ("finished", 0.8, 10.5)
-    assert run.submitted <= run.started <= run.ended
-
-
-def test_what_waits_is_queued_again_in_its_order(url, open_store):
-    store = open_store(url)
-    pair = ("a race", CONFIG, 3, b"bytes")
-    waiting = [("c", "train", 2), ("a", "lab", 1), ("b", "train", 3)]
-    for run_id, lane, turn in waiting:
-        more = dict(address="core.x:y", lane=lane, round=turn)
-        assert queue(store, run_id, "me", *pair, **more)
-    queue(store, "gone", "")
-    store.runs.end("gone", "cancelled")
-    store.close()
-    found = open_store(url).runs.recover()
-    runs = [run.summary for run in found]
-    assert [(run.id, run.lane, run.round) for run in runs] == waiting
-    assert {(run.visitor, run.address) for run in runs} == {("me", "core.x:y")}
-    assert {run.arguments for run in found} == {pair}
-
-
 def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_store):
     store = open_store(url)
     begin(store, "a")
