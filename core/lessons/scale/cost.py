@@ -92,8 +92,8 @@ def take_turns(
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks. Otherwise, threads of
-        # one way that are still spinning would always slow down the same way.
+        # Each repeat has a new order, the same on all ranks. Otherwise, a way's
+        # threads that are still spinning would always slow down the same way.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way

@@ -70,8 +70,8 @@ def join(
     """Set what torchrun sets in a rank's process, then call the function.
 
     The ranks meet through a file instead of at MASTER_ADDR and MASTER_PORT, so
-    no other machine can reach them. OMP_NUM_THREADS is left out, since our child
-    processes have one thread anyway.
+    no other machine can reach them. OMP_NUM_THREADS is left out, since our
+    child processes have one thread anyway.
     """
     os.environ |= {
         "RANK": str(rank),  # among all ranks
