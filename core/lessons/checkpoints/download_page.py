@@ -91,7 +91,7 @@ def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
     rest = size - sum(tensor.bytes for tensor in tensors)
     rows.append(("Names, types, and positions", "of all tensors", rest, None))
     frame = pd.DataFrame(rows, columns=["name", "shape", "bytes", "layer"])
-    numbers, _ = pd.factorize(frame["layer"])  # -1 for None
+    numbers, _ = pd.factorize(frame["layer"])  # a number per layer, -1 for None
     end = frame["bytes"].cumsum()
     return frame.assign(layer=numbers, start=end - frame["bytes"], end=end)
 

@@ -188,7 +188,7 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
             if operation.name != "GLOBAL":
                 continue
             name = str(argument).replace(" ", ".")
-            # torch works for minutes on its message about a name of 100,000 letters.
+            # With a name of 100,000 letters, torch needs minutes for its error message.
             if len(name) > MAX_NAME or ON_A_DEVICE.fullmatch(name):
                 raise _refusal(
                     f"The file asks for {quoted(name)}, which no state_dict contains"

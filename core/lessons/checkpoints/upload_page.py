@@ -1,4 +1,4 @@
-"""The upload of a checkpoint: the lab worker opens it, the page shows it.
+"""The upload of a checkpoint: a worker opens the file, the page shows what is in it.
 
 The web server passes the bytes on without reading them.
 """

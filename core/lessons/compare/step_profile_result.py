@@ -35,7 +35,7 @@ class StepProfile:
     timeline: tuple[Span, ...] = ()  # of a typical step; empty without an accelerator
 
     def __post_init__(self) -> None:
-        if self.parts.keys() != set(PARTS):  # a damaged record
+        if self.parts.keys() != set(PARTS):  # the record is damaged
             raise ValueError(f"a step consists of {', '.join(PARTS)}")
 
     def rows(self) -> list[Row]:

@@ -36,7 +36,7 @@ def now() -> list[DeviceLoad]:
 
 
 def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
-    """An NVIDIA GPU, or an AMD GPU in a build for ROCm."""
+    """The details of an NVIDIA GPU or, in a build for ROCm, of an AMD GPU."""
     properties = torch.cuda.get_device_properties(here.device)
     here = replace(here, multiprocessors=properties.multi_processor_count)
     if torch.version.hip:

@@ -1,4 +1,4 @@
-"""Common ways to ask torch for a device."""
+"""Common ways to ask torch for a device, and torch's answers on this machine."""
 
 from contextlib import redirect_stdout
 from io import StringIO
@@ -58,7 +58,7 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """`answers` with the simulated accelerator, which the process then keeps.
+    """Like `answers`, with the simulated accelerator, which stays in this process.
 
     Raises ExplainedError if there is no simulated accelerator.
     """

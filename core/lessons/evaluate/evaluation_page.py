@@ -77,7 +77,8 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
         with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed, "The confusion matrix and the table by class are")
-        wall.draw(shown.config.task, shown, "this", beside=True)  # a first hint
+        # As a first hint, draw the model's answers to some test images.
+        wall.draw(shown.config.task, shown, "this", beside=True)
     return guessed
 
 

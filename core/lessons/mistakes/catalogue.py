@@ -34,7 +34,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: `broken_<slug>` makes it, `fixed_<slug>` does not (core.halves)."""
+    """One mistake, which the function broken_<slug> makes, and fixed_<slug> does not.
+
+    core.halves defines both halves, from the lines of one function.
+    """
 
     module: str  # the module's name in core.lessons.mistakes.examples
     slug: str

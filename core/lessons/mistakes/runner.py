@@ -36,7 +36,7 @@ from core.lessons.mistakes.examples import fixtures
 from core.sim import memory
 from core.watch import UNWATCHED, Watch
 
-SECONDS = 20.0  # for one half; the slowest takes 2 on an idle core
+SECONDS = 20.0  # time limit of one half; the slowest half takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # a terminal's codes for bold and colors
 # The folders of the app and of the libraries, whose paths are left out of tracebacks.
 ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])

@@ -54,7 +54,7 @@ class Way:
         )
 
     def seconds(self, steps: int, silent: bool = False) -> float:
-        """Seconds of a step on this rank; `silent` skips the exchange."""
+        """Seconds of a step on this rank; if `silent`, without the exchange."""
         exchange: AbstractContextManager = nullcontext()
         if silent:
             exchange = self.model.no_sync()
@@ -93,7 +93,7 @@ def take_turns(
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
         # Each repeat has a new order, the same on all ranks. Otherwise, a way's
-        # threads that are still spinning would always slow down the same way.
+        # spinning threads would slow down the same other way in each repeat.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way

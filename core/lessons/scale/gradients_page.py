@@ -35,7 +35,7 @@ class GradientsLab(Lab):
         return "Starting the ranks"
 
     def gather(self, job: Job) -> tuple[Gradients, str] | None:
-        """The result and the name of its model."""
+        """The result and the name of the model, or None while there is no result."""
         return None if job.value is None else (job.value, job.arguments[2])
 
     def chart(self, result: tuple[Gradients, str]) -> None:

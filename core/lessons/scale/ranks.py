@@ -31,7 +31,7 @@ SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
 LAST_WORDS_SECONDS = 2.0  # after a rank failed: for the others to say why they stopped
 PLACE = "RANKS_MEET_AT"  # our environment variable for the file where the ranks meet
-SOURCE = re.compile(r"\[/\S+\] ")  # where in torch's own code an error was raised
+SOURCE = re.compile(r"\[/\S+\] ")  # in a message, the place in torch's own code
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 

@@ -189,7 +189,7 @@ class Kept:
     num_workers: int = 0
     batch_size: int = 64
     learning_rate: float = 1e-3
-    half: bool = False  # 16-bit autocast
+    half: bool = False  # whether to use 16-bit autocast
     channels_last: bool = False
     compiled: bool = False
 
@@ -316,8 +316,9 @@ class Climbed:
     counts: tuple[Counts, ...] = ()  # empty without the simulated accelerator
 
     def __post_init__(self) -> None:
+        # Only a damaged record fails here.
         if self.direct and self.direct.rung not in measured(self.results):
-            raise ValueError("the best rung was not measured")  # a damaged record
+            raise ValueError("the best rung was not measured")
 
     @property
     def best(self) -> Result | None:

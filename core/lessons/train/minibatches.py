@@ -71,7 +71,7 @@ def compare_sizes() -> list[tuple[OneEpoch, int | None]]:
     dataset = datasets.load("sprites")
     data = dataset.train
     order = torch.randperm(len(data))
-    train(models.ANN(), slices(data.images, data.labels, LARGE))  # warms up
+    train(models.ANN(), slices(data.images, data.labels, LARGE))  # a warm-up
     return [
         (one_epoch(data, dataset.test, order, size), step_bytes(data, size))
         for size in (BATCH_SIZE, LARGE, len(data))

@@ -488,7 +488,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
         return
     config = drawn[-1].config
     epochs = max(run.config.epochs for run in drawn)
-    references = config.task == "fashion-mnist"  # published results exist only for it
+    references = config.task == "fashion-mnist"  # only this task has published results
     samples, trained = "points", "all"
     quality = ("R²", "r2", "chart_r2", False)
     if config.has_images:
@@ -530,7 +530,7 @@ def _traffic(run: Run) -> None:
             "Waits by the host": _mean(traffic.per_step("waits")),
         }
         figures.metrics(values)
-        # A list, since a table of such lines is wider than a phone.
+        # A list, since a table with lines of code is wider than a phone.
         st.markdown("\n".join(_crossing(each, traffic.steps) for each in crossings))
         waits = any(each.waits for each in crossings if each.to_device)
         way = "waits" if waits else "goes_on"

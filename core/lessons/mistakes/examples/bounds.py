@@ -1,4 +1,4 @@
-"""Loud: too much for the memory, and a label outside a loss's range of classes."""
+"""Loud mistakes: too much for the memory, and a label that is no class of the loss."""
 
 import torch
 from torch import nn

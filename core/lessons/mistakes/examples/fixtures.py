@@ -1,4 +1,4 @@
-"""What the mistakes share: images, models, files, a loss, a device's queue."""
+"""What the mistakes' functions share: images, models, files, a loss, and a queue."""
 
 import io
 import os
@@ -18,9 +18,9 @@ from core.loops import train_epoch
 from core.models import ANN, as_floats
 from core.state_dict import pack
 
-TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # images
-STEPS = 126  # two epochs of TRAIN in batches of 32
-shares: list[torch.Tensor] = []  # correct in each batch of the latest `hits`
+TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # numbers of images
+STEPS = 126  # in two epochs of TRAIN images, with batches of 32
+shares: list[torch.Tensor] = []  # the correct share of each batch of the latest `hits`
 held: list[float] = []  # MB of the device's memory at each call of `memory`
 
 
@@ -64,7 +64,7 @@ def trained_ann(device):
 
 
 def trained_with_norm(device):
-    """784-128-10 with batch norm and dropout, trained and still in training mode."""
+    """A trained model with batch norm and dropout, still in training mode."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Flatten(),
@@ -82,7 +82,7 @@ def trained_with_norm(device):
 
 @torch.inference_mode()
 def hits(model, batches):
-    """Which images of each batch the model gets right in its current mode: bools."""
+    """For each batch, bools (N,): which images the model gets right in its mode."""
     found = [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
     shares[:] = [right.float().mean() for right in found]
     return found
@@ -95,7 +95,7 @@ def accuracy(model, device):
 
 
 def groups(device):
-    """Test images in batches of 50, one class after the other, as folders list them."""
+    """Test images in batches of 50, sorted by class, as folders list them."""
     inputs, targets = images(TEST, seed=1)
     order = targets.argsort()
     return batches_of(50, (inputs[order], targets[order]), device)
@@ -107,7 +107,7 @@ def ragged(device):
 
 
 def updated_by(optimizer):
-    """The number of parameters that the optimizer updates."""
+    """The number of weights that the optimizer updates."""
     groups = optimizer.param_groups
     return sum(weights.numel() for group in groups for weights in group["params"])
 
@@ -115,7 +115,8 @@ def updated_by(optimizer):
 def memory(device, kind="allocated"):
     """MB that tensors use on the device, or that torch has "reserved" for them."""
     backend = torch.get_device_module(device)
-    on_mps = getattr(backend, "current_allocated_memory", int)  # int() is 0
+    # MPS has another name for memory_allocated. On the CPU, int() returns 0.
+    on_mps = getattr(backend, "current_allocated_memory", int)
     held.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
     return held[-1]
 
@@ -127,12 +128,12 @@ def empty_cache(device):
 
 
 def points(device):
-    """Points of the noisy curve: x (500, 1) and y (500, 1)."""
+    """Points of core.data.curve, with noise: x (500, 1) and y (500, 1)."""
     return torch.tensor(curve.draw(500, seed=0), device=device).split(1, dim=1)
 
 
 def train(batches, device):
-    """The last loss after training on these batches in this order."""
+    """Train on these batches in this order; return the last loss."""
     model, optimizer = new_model(device)
     *_, loss = train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, device)
     return loss.item()
@@ -154,24 +155,24 @@ def workers(start, data, collate, count=1):
 
 
 def limit_shared_memory(size):
-    """Limit the bytes of a batch that a worker hands over, as a container does."""
+    """Limit the bytes of a worker's batch in shared memory, as a container does."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def on_two_ranks(train):
-    """Return train(0), while train(1) runs in another process."""
+    """Return train(0) of rank 0, while rank 1 runs train(1) in another process."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     with tempfile.NamedTemporaryFile() as meeting:
         place = f"file://{meeting.name}"
-        seconds = timedelta(seconds=2)  # the default is 10 or 30 minutes
+        seconds = timedelta(seconds=2)  # torch waits 10 or 30 minutes by default
 
         def join(rank):
             how = {"timeout": seconds, "rank": rank, "world_size": 2}
             distributed.init_process_group("gloo", place, **how)
             value = train(rank)
-            time.sleep(60 * rank)  # rank 1 stays busy until its process is ended
+            time.sleep(60 * rank)  # rank 1 stays alive until its process is killed
             return value
 
         fork = multiprocessing.get_context("fork")
@@ -180,14 +181,14 @@ def on_two_ranks(train):
 
 
 def saved(content):
-    """The content as a file that torch.save has written, ready to be read."""
+    """The content as an open file that torch.save has written."""
     return io.BytesIO(pack(content))
 
 
 def saved_on_cuda(model):
-    """A file as torch.save writes it for a model on a GPU, but made without a GPU.
+    """A file as torch.save writes it for a model on a GPU, but made without one.
 
-    Only the tag on each storage, which says where the storage was, is different.
+    The file says "cuda:0" about each storage, although it was on another device.
     """
     torch.serialization.register_package(
         0, lambda storage: "cuda:0", lambda storage, tag: None
@@ -207,9 +208,9 @@ class ScaledLoss(nn.CrossEntropyLoss):
 
 
 class DeviceQueue:
-    """Work for the device: `put_work` returns at once, and `synchronize` waits.
+    """A device with work: `put_work` returns at once, and `synchronize` waits.
 
-    A CPU has no queue, so a thread takes its place.
+    A CPU has no queue, so a thread stands in for the device.
     """
 
     def __init__(self, device):

@@ -1,4 +1,4 @@
-"""Loud: files that torch.load refuses, and weights that are another model's."""
+"""Loud mistakes: files that torch.load refuses, and the weights of another model."""
 
 from dataclasses import asdict
 

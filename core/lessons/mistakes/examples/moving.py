@@ -1,8 +1,10 @@
-"""Loud: two tensors on two devices, and devices that are not what the code expects.
+"""Loud mistakes: two tensors on two devices, or a device that the code didn't expect.
 
-Here and in the modules beside this one, both halves of a mistake are read side by side,
-each on half a screen, so lines have at most 42 characters and no annotations. Names and
-reasons are in mistakes.toml, and runner runs the mistakes.
+Here and in the other modules of this folder, a function has both halves of a mistake.
+Lines with "# broken" are only in the broken half, and lines with "# fixed" are only in
+the fixed half (core.halves). The page shows both side by side, so lines have at most 42
+characters and no annotations. Names and reasons are in mistakes.toml, and runner runs
+the mistakes.
 """
 
 import torch

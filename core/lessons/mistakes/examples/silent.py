@@ -1,4 +1,4 @@
-"""Silent: the broken half raises nothing, and returns a wrong figure."""
+"""Silent mistakes: the broken half raises no error, and returns a wrong figure."""
 
 import os
 import time

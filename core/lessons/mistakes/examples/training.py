@@ -1,4 +1,4 @@
-"""Loud: errors of a training step on any device, and of an optimizer's state."""
+"""Loud mistakes in a training step on any device, and in loading an optimizer."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Loud, except for the random numbers: mistakes that need several processes."""
+"""Mistakes that need several processes, all loud except `same_random_numbers`."""
 
 import numpy as np
 import torch
