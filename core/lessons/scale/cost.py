@@ -92,8 +92,8 @@ def take_turns(
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks. Otherwise, a way's
-        # spinning threads would slow down the same other way in each repeat.
+        # Each repeat has a new order, the same on all ranks. Otherwise, threads
+        # still spinning for one way would slow down the same next way each time.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way
