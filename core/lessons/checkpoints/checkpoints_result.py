@@ -29,7 +29,7 @@ class Opened:
     unexpected: tuple[str, ...]  # names that the file has and the architecture lacks
     misshapen: tuple[tuple[str, str, str], ...]  # name, file's shape, model's shape
     renamed: tuple[tuple[str, str], ...]  # name in the file, name in the model
-    checkpoint: bytes | None = field(repr=False)  # with our names; None if it misfits
+    checkpoint: bytes | None = field(repr=False)  # uses our names; None if it misfits
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class RoundTrip:
     dtype: str  # number format in the file
     bytes: int  # size of the file
     values: int  # number of logits that were compared
-    greatest_difference: float  # between a logit before saving and after loading
+    greatest_difference: float  # the most that saving and loading changed a logit
     differing_values: int
     differing_predictions: int
     images: int
-    environment: Environment  # of the device that the model was loaded on
+    environment: Environment  # describes the device that the model was loaded on
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Resumed:
 
     bytes: int  # size of the checkpoint that was saved halfway
     contents: tuple[str, ...]  # the checkpoint's keys
-    steps: int  # in the whole training
+    steps: int  # number of steps of the whole training
     epochs: int
     at_step: int  # the step at which the run was interrupted
     greatest_loss_difference: float  # "resumed" from "through", over all steps

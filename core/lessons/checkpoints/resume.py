@@ -37,7 +37,7 @@ def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
     interrupted = Training(config, split)
     first_half = train("resumed", interrupted, half, 1, watch)
     file = state_dict.pack(interrupted.state_dict())
-    del interrupted  # so that only the file is left of the first half
+    del interrupted  # only the file is left of the first half
     at_step = len(first_half)
 
     resumed = Training(config, split)

@@ -29,18 +29,18 @@ from core.lessons.checkpoints.round_trip import describe, read
 
 MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in a file; our models have 6 and 26
-MAX_TENSOR_BYTES = 100_000_000  # of all tensors of a file together, by their shapes
+MAX_TENSOR_BYTES = 100_000_000  # the sum over a file's tensors, by their shapes
 MAX_NAME = 200  # characters of a tensor's name
 MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and many make torch slow
-MAX_INDEX_BYTES = 500_000  # for names and shapes; those of our models take 2,000
-MEMORY_BYTES = 400_000_000  # for the process that opens a file
-SECONDS = 5.0  # for that process
+MAX_INDEX_BYTES = 500_000  # names and shapes in a file; our models' take 2,000
+MEMORY_BYTES = 400_000_000  # memory limit of the process that opens a file
+SECONDS = 5.0  # time limit of that process
 LISTED = 20  # names in one list of a message
 DRAWINGS = 20  # images on which an uploaded model is tried
 
 # The keys under which many files have a state_dict, beside other entries.
 WRAPPERS = ("model_state_dict", "state_dict", "model", "net", "module")
-PREFIXES = {  # of all names in a file, and what adds them
+PREFIXES = {  # prefixes that all names in a file may have, and what adds them
     "_orig_mod.": "torch.compile",
     "module.": "DataParallel",
     "model.": "a wrapper class",

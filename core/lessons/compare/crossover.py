@@ -23,7 +23,7 @@ from core.measure import timing
 from core.measure.environment import Environment, now
 from core.watch import UNWATCHED, Watch
 
-INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
+INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 REPEATS = 5
 READING_SECONDS = 0.004  # about the length of a reading, long enough for the clock
 

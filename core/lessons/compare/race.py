@@ -31,7 +31,7 @@ from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
-WARM_UP_SECONDS = 2.0  # of training in a warm-up, unless FEWEST_STEPS take longer
+WARM_UP_SECONDS = 2.0  # limit for a warm-up's training, except for FEWEST_STEPS
 RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 

@@ -24,7 +24,7 @@ class TrialProgress:
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # made so far in this trial
-    steps: int  # in the whole trial
+    steps: int  # number of steps of the whole trial
     losses: tuple[LossPoint, ...]  # new since the last report
 
 
@@ -37,7 +37,7 @@ class Trial:
     train_samples: int
     evaluate_seconds: float
     evaluate_samples: int
-    joules: float | None  # of the whole GPU, by NVML; None if NVML doesn't count them
+    joules: float | None  # the whole GPU's energy, by NVML; None if NVML can't tell
     losses: tuple[LossPoint, ...]
 
     @property

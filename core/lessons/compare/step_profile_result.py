@@ -31,8 +31,8 @@ class StepProfile:
     config: RunConfig
     environment: Environment
     date: str
-    trace: bytes | None = None  # in Chrome's format, gzipped; None if it was left out
-    timeline: tuple[Span, ...] = ()  # of a typical step; empty without an accelerator
+    trace: bytes | None = None  # Chrome's format, gzipped; None if it was left out
+    timeline: tuple[Span, ...] = ()  # a typical step; empty without an accelerator
 
     def __post_init__(self) -> None:
         if self.parts.keys() != set(PARTS):  # the record is damaged

@@ -55,7 +55,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
     driver = values.get("Nvidia driver version", "")
     major = int(re.match(r"\d*", driver)[0] or 0)  # type: ignore[index]
     by_driver = next((cuda for first, cuda in DRIVERS if major >= first), "")
-    shown = re.search(r"CUDA Version: *([\d.]+)", text)  # as nvidia-smi prints it
+    shown = re.search(r"CUDA Version: *([\d.]+)", text)  # a line of nvidia-smi
     bus = "\n".join(BUS.findall(text))
     error = ERROR.search(text)
     facts = Facts(

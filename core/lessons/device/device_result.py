@@ -29,20 +29,20 @@ class VisibleDevice:
 class Facts:
     """Facts about a machine. A fact that is unknown or absent is empty."""
 
-    system: str = "Linux"  # as platform.system: "Linux", "Darwin", "Windows"
-    machine: str = "x86_64"  # as platform.machine
+    system: str = "Linux"  # platform.system(): "Linux", "Darwin", "Windows"
+    machine: str = "x86_64"  # platform.machine()
     torch: str = ""  # torch's version
     cuda: str = ""  # the CUDA version that torch was built with
     hip: str = ""  # the HIP version that torch was built with, for ROCm
     xpu: str = ""  # the version of Intel's toolkit that torch was built with
     mps: bool = False  # whether torch was built with MPS
-    architectures: tuple[str, ...] = ()  # for which this build of torch has GPU code
+    architectures: tuple[str, ...] = ()  # this build of torch has GPU code for them
     # PyTorch's wheels: the CUDA version, and the architectures that the wheel runs on.
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
     accelerator: str = ""  # type of the device that torch says it can use: "cuda"
     seen: tuple[VisibleDevice, ...] = ()  # the devices of that type
     complaint: str = ""  # torch's error if it was built for an accelerator it can't use
-    vendors: tuple[str, ...] = ()  # makers of the machine's GPUs: "NVIDIA", "AMD", ...
+    vendors: tuple[str, ...] = ()  # makers of all GPUs in the machine: "NVIDIA", ...
     nvidia_gpus: tuple[str, ...] = ()  # names of the GPUs that the NVIDIA driver lists
     nvidia_driver: str = ""  # the driver's version
     driver_cuda: str = ""  # newest CUDA version that this driver runs
@@ -93,7 +93,7 @@ class Diagnosis:
     verdict: str  # one sentence: the device that torch trains on, and why
     why: str
     way_out: str
-    command: str = ""  # to be pasted into a terminal; "" where none helps
+    command: str = ""  # a shell command that helps; "" if there is none
     cause: str = ""  # the name of the cause's function in `diagnosis`
 
 

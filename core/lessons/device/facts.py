@@ -107,7 +107,7 @@ def architecture(device: torch.device) -> str:
         return ""
     if torch.version.hip:
         named = torch.cuda.get_device_properties(device).gcnArchName
-        return named.partition(":")[0]  # without features, as in "gfx90a:xnack-"
+        return named.partition(":")[0]  # leaves out features: "gfx90a:xnack-"
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"
 

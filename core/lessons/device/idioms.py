@@ -35,7 +35,7 @@ def unchecked() -> str:
 def checked() -> str:
     try:
         return str(torch.accelerator.current_accelerator(check_available=True))
-    except TypeError:  # before torch 2.7
+    except TypeError:  # torch before 2.7 has no check_available
         return ""
 
 

@@ -14,7 +14,7 @@ SHORT_VECTORS = "One core, short vectors"  # vectors of four numbers
 class Multiplied:
     work: str  # AT_ONCE or IN_TURN
     way: str
-    seconds: tuple[float, ...]  # of one multiplication, in each repeat
+    seconds: tuple[float, ...]  # time of one multiplication, one for each repeat
     device: str
 
 

@@ -28,9 +28,9 @@ MOST_PIXELS = 50_000_000  # a phone's camera has fewer
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
 SECONDS = 10.0  # limit for that process; MOST_PIXELS as PNG take 2 to 6 on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
-CONTRAST = 0.12  # pixels closer to the background (0 black, 1 white) are background
+CONTRAST = 0.12  # gray values (0 to 1) closer to the background's are background
 
-LEAST_SHARE = 1e-3  # of pixels that have to differ from the background; fewer are noise
+LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from core.measure.environment import Environment
 
-# Where a mistake's halves run, the broken version and the fixed one.
-OTHER = "other"  # on the accelerator, or else on the simulated accelerator
-TIMED = "timed"  # on the accelerator, or else on the CPU, since times are compared
-HOST = "host"  # on the CPU, even if there is an accelerator
-NO_GPU = "no gpu"  # on the CPU, with any GPU hidden from the process
+# The device for a mistake's halves, the broken version and the fixed one.
+OTHER = "other"  # the accelerator, or else the simulated accelerator
+TIMED = "timed"  # the accelerator, or else the CPU, since times are compared
+HOST = "host"  # the CPU, even if there is an accelerator
+NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Figure:
     """The number that shows what a silent mistake gets wrong."""
 
     label: str
-    format: str  # for str.format, with the unit
+    format: str  # a template for str.format, with the unit
     # The number is how often the host waits to read a value from the device; if False,
     # it is the value that the half returns.
     counts_waits: bool = False

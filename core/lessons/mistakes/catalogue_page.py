@@ -44,7 +44,7 @@ SIGNS = {BROKEN: "-", FIXED: "+"}  # marks for lines that only this half has
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
 SOON_SECONDS = 1.0  # most mistakes have ended by then, if nobody else is waiting
-RETRY_SECONDS = 30.0  # after a failure, until all loud mistakes are run again
+RETRY_SECONDS = 30.0  # wait before running all loud mistakes again, if that failed
 CURVES = {  # titles of both axes, by Figure.curve
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits so far"),

@@ -78,7 +78,7 @@ def inspect_batch(
         allocated = memory.allocated
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
         model, device = training.model, training.device
-        optimizer = torch.optim.AdamW(model.parameters())  # with the defaults
+        optimizer = torch.optim.AdamW(model.parameters())  # default settings
         training.optimizer = optimizer
         feed = list(training.feed)
         deque(training.train_epoch(feed[: number - 1]), maxlen=0)

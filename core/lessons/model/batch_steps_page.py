@@ -43,8 +43,8 @@ def draw(task: str, model: str, device: str) -> None:
 
 @st.fragment
 def stepper(task: str, model: str, device: str) -> None:
-    number = st.session_state.setdefault("batch_number", 1)  # of the batch, from 1
-    place = st.session_state.setdefault("batch_place", 0)  # of the step, from 0
+    number = st.session_state.setdefault("batch_number", 1)  # the batch, from 1
+    place = st.session_state.setdefault("batch_place", 0)  # the step, from 0
     with explained("The step could not be run"):
         stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]

@@ -84,7 +84,7 @@ class Held:
 
 @dataclass(frozen=True)
 class BatchStage:
-    held: tuple[Held, ...]  # after the step: model, batch, loss, gradients, optimizer
+    held: tuple[Held, ...]  # what the memories hold after the step
     tensors: tuple[TensorSummary, ...]  # created by the step
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
     moved: dict[str, float]  # norm of each parameter's change since before the batch

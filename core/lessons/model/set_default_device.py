@@ -20,7 +20,7 @@ from core.measure import timing
 
 CALLS, ROUNDS = 500, 20  # calls that are timed together, and how often they are timed
 array = np.ones(3, dtype=np.float32)
-existing = torch.ones(3)  # on the CPU, made before a default device is set
+existing = torch.ones(3)  # a CPU tensor, made before a default device is set
 saved = io.BytesIO()
 torch.save(existing, saved)
 expressions: dict[str, Callable[[], Any]] = {

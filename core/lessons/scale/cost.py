@@ -25,7 +25,7 @@ from core.watch import UNWATCHED, Watch
 
 REPEATS, WARMUP = 9, 1
 REPEAT_SECONDS = 0.1  # about the time of a repeat's steps on one rank
-MOST_STEPS = 50  # in a repeat
+MOST_STEPS = 50  # limit for one repeat
 
 
 class Way:
@@ -92,8 +92,8 @@ def take_turns(
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks. Otherwise, threads
-        # still spinning for one way would slow down the same next way each time.
+        # Each repeat has a new order, the same on all ranks. So a way whose
+        # threads still spin doesn't slow down the same way in each repeat.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way

@@ -29,9 +29,9 @@ from core.watch import UNWATCHED, Watch
 
 SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
-LAST_WORDS_SECONDS = 2.0  # after a rank failed: for the others to say why they stopped
+LAST_WORDS_SECONDS = 2.0  # the others' time to say why they stopped, after one failed
 PLACE = "RANKS_MEET_AT"  # our environment variable for the file where the ranks meet
-SOURCE = re.compile(r"\[/\S+\] ")  # in a message, the place in torch's own code
+SOURCE = re.compile(r"\[/\S+\] ")  # names a place in torch's code, in a message
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 
@@ -125,7 +125,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
     """The children's values, by rank; raises ExplainedError if a child fails."""
     outcomes: dict[int, Outcome] = {}
     dead: dict[int, str] = {}  # by rank, how its process ended
-    deadline: float | None = None  # for the other ranks, after one has failed
+    deadline: float | None = None  # the other ranks' time limit, after one has failed
     waiting = {child.pipe: rank for rank, child in enumerate(children)}
     while waiting and (deadline is None or time.monotonic() < deadline):
         watch.check()

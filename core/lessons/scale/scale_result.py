@@ -25,7 +25,7 @@ class RankEnd:
     losses: tuple[RankLoss, ...]
     images: int  # training images that the rank has seen, over all epochs
     weights: str  # a hash of the rank's weights after training
-    seconds: float  # of training
+    seconds: float  # training time
     correct: int | None  # right answers on the test images; None except for rank 0
 
 
@@ -48,7 +48,7 @@ class ParallelRun:
 class Share:
     """One rank's gradients: of its share of a batch, averaged, and of the batch."""
 
-    own: tuple[float, ...]  # of the last layer's bias (classes,), from the rank's share
+    own: tuple[float, ...]  # the last layer's bias (classes,), from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
     alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model
@@ -84,7 +84,7 @@ class Repeat:
 class Step:
     ranks: int
     threads: int  # CPU threads per rank
-    seconds: tuple[float, ...]  # of a step on the slowest rank, one for each repeat
+    seconds: tuple[float, ...]  # a step's time on the slowest rank, one for each repeat
     silent: tuple[float, ...] = ()  # the same without exchanging gradients
 
     @property
@@ -127,6 +127,6 @@ class Cost:
 
 @dataclass(frozen=True)
 class Orders:
-    images: int  # in the dataset
+    images: int  # size of the dataset
     told: tuple[tuple[tuple[int, ...], ...], ...]  # with set_epoch: by epoch, by rank
     forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # the same without set_epoch

@@ -39,7 +39,7 @@ from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 from core.words import Words
 
-SEED = 1  # of the initial weights; with 0, the CNN is unusual (docs/experiments.md)
+SEED = 1  # sets the initial weights; with 0, the CNN is unusual (docs/experiments.md)
 REPORT_SECONDS = 0.2
 
 words = Words(__file__)

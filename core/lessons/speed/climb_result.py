@@ -38,7 +38,7 @@ words = Words(__file__)
 class Rung:
     """One small change to the loop of an earlier rung."""
 
-    name: str  # as its function in core.lessons.speed.rungs is called
+    name: str  # also the name of its function in core.lessons.speed.rungs
     title: str
     change: str  # a text: the change, and why it may help
     # Why the rung can't be measured, by names of backends or models: "CPU XPU", "ann".
@@ -125,11 +125,11 @@ class Result:
     rung: str
     base: str  # the rung that this one changes, the last one kept; "" if there is none
     seconds: tuple[float, ...] = ()  # one per timed epoch; empty if it wasn't measured
-    base_seconds: tuple[float, ...] = ()  # of an epoch of the base after each of these
+    base_seconds: tuple[float, ...] = ()  # one per epoch of the base, in between
     samples: int = 0  # per epoch
     steps: int = 0  # per epoch
-    start_seconds: float = 0.0  # for set-up and first step: starts workers, compiles
-    peak_bytes: int | None = None  # of memory in the first steps; None if not counted
+    start_seconds: float = 0.0  # set-up and first step: starts workers, compiles
+    peak_bytes: int | None = None  # peak memory in the first steps; None if not counted
     correct: int = 0  # right answers on the test images, after all epochs
     total: int = 0  # test images
     kept: bool = False  # whether later rungs include this change
@@ -297,8 +297,8 @@ class Direct:
     """The direct comparison after the climb: textbook loop, best rung and limit."""
 
     rung: str  # the best rung
-    seconds: tuple[float, ...] = ()  # of the best rung's epochs; empty if it failed
-    # Of the textbook loop's epochs, one before each of the best rung's; empty if the
+    seconds: tuple[float, ...] = ()  # one per epoch of the rung; empty if it failed
+    # One per epoch of the textbook loop, before each of the best rung's; empty if the
     # textbook loop is the best rung or was not measured.
     textbook_seconds: tuple[float, ...] = ()
     limits: tuple[Roofline, ...] = ()  # one after each of the best rung's epochs

@@ -8,10 +8,10 @@ from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, apart, paired
 
-BATCH_SIZES = (64, 256, 16, 1024)  # in this order, since time may run out
+BATCH_SIZES = (64, 256, 16, 1024)  # measured in this order, since time may run out
 TEXTBOOK_BATCH = 64
 FOR_A_GPU = 4  # workers per GPU, by the usual advice
-MOST_WORKERS = 32  # at once, since each worker is a process
+MOST_WORKERS = 32  # the limit for all workers at once; each is a process
 PINNING = ("CUDA", "ROCm", "XPU")  # backends that copy faster from pinned memory
 
 
@@ -47,8 +47,8 @@ class LoaderCell:
     batch_size: int
     workers: int
     pinned: bool
-    start_seconds: float  # from iter(loader) to the first batch
-    samples: int  # in each reading
+    start_seconds: float  # time from iter(loader) to the first batch
+    samples: int  # number in each reading
     seconds: tuple[float, ...]  # one for each reading, without the start
 
     @property

@@ -35,9 +35,9 @@ from core.sim import simulation
 from core.watch import UNWATCHED, Watch
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
-PARTS = 4  # into which a batch is split for gradient accumulation
+PARTS = 4  # gradient accumulation splits a batch into so many
 REPEATS = 5
-INPUTS, CLASSES = 784, 10  # as Fashion-MNIST has them
+INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 # Width and batch size. On one CPU core, a step takes a fifth of a second.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
 CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes of simulated memory
@@ -171,7 +171,7 @@ def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
 class CardStep(NamedTuple):
     """Bytes of the simulated card that a training step has taken."""
 
-    peak: int  # at the step's peak, with model and optimizer
+    peak: int  # the step's peak, with model and optimizer
     activations: int  # the step's own share of the peak: activations and gradients
     message: str  # the error of the operation that ran out of memory, or ""
 

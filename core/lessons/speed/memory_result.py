@@ -42,7 +42,7 @@ class Card:
 class MemoryLab:
     costs: tuple[MemoryCost, ...]
     batch_size: int
-    parts: int  # into which a batch is split for gradient accumulation
+    parts: int  # gradient accumulation splits a batch into so many
     width: int
     layers: int
     environment: Environment

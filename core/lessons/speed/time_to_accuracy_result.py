@@ -16,7 +16,7 @@ WAYS = ("textbook", "schedule", "half", "smoothing", "whiten", "mirror")
 class Tested:
     way: str  # one of WAYS
     epoch: int
-    seconds: float  # of training so far and of this test, without earlier tests
+    seconds: float  # training so far plus this test, without earlier tests
     accuracy: float  # share of the test images that the model gets right
 
 

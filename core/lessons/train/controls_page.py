@@ -191,7 +191,7 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
     if class_rules.hides(key):
         return
     options = class_rules.among(key, options)
-    if st.session_state[key] not in options:  # as "cuda" in an address, without a GPU
+    if st.session_state[key] not in options:  # an address may ask for a missing device
         options = (*options, st.session_state[key])
     common = _common(key) | {"width": "stretch"}
     controls.choice(label, options=options, **common, **more)

@@ -199,8 +199,8 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 
 def draw_status(current: Run) -> None:
-    # On a phone, page.css keeps run_status on the screen, so until NEWS_SECONDS after
-    # the run's end.
+    # On a phone, page.css keeps run_status on the screen until NEWS_SECONDS after the
+    # run's end.
     ago = time.time() - (current.job.stopped or time.time())
     with st.container(key="run_status" if ago < NEWS_SECONDS else "run_ended"):
         job_panel.slot(*status(current))

@@ -8,7 +8,7 @@ class OneEpoch:
     batch_size: int
     steps: int
     samples_per_second: float
-    accuracy: float  # on the test set, after the epoch
+    accuracy: float  # test accuracy after the epoch
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from core.models import ANN, as_floats
 from core.state_dict import pack
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # numbers of images
-STEPS = 126  # in two epochs of TRAIN images, with batches of 32
+STEPS = 126  # two epochs of TRAIN images, with batches of 32
 shares: list[torch.Tensor] = []  # the correct share of each batch of the latest `hits`
 held: list[float] = []  # MB of the device's memory at each call of `memory`
 
