@@ -262,7 +262,7 @@ def pieces(
 def section(
     name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Make these calls of a lesson's function: results, rows, and jobs for pages."""
+    """Call a lesson's function with each of `calls`: results, rows, jobs for pages."""
     results: list[Any] = []
     jobs: list[Job] = []
     for call in calls:

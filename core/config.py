@@ -109,8 +109,8 @@ class RunConfig:
     feed: str = "memory"  # how batches reach the model, see core.data.batches
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
-    learning_rate: float = 1e-3  # AdamW's; with one-cycle, the peak
-    weight_decay: float = 0.0  # AdamW's; at 0, AdamW is the same as Adam
+    learning_rate: float = 1e-3  # with the schedule one-cycle, this is the peak
+    weight_decay: float = 0.0  # at 0, AdamW is the same as Adam
     schedule: str = "constant"  # how the learning rate changes over the whole run
     augment: bool = False  # flip half of the training images, another half each epoch
     seed: int = 0  # sets the weights, the order of the samples, and the flips

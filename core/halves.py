@@ -21,8 +21,8 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
     """The lines of one half, each with True if only this half has it."""
     lines: list[tuple[str, bool]] = []
-    # How deep the latest left-out line was indented, if it opened a block: the block
-    # moves out. 1000 stands for no such line.
+    # The indentation of a left-out line that opens a block: deeper lines move out until
+    # the block ends. 1000 means that there is no such block.
     outside = 1000
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
         indentation, mark = len(line) - len(line.lstrip()), MARK.search(line)

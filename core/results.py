@@ -121,7 +121,7 @@ class Progress:
     history: tuple[Epoch, ...] = ()
     latest: StepProgress | None = None
     fit: Fit | None = None  # the newest; only for the task regression
-    changes: tuple[Change, ...] = ()  # those of the learning rate by hand
+    changes: tuple[Change, ...] = ()  # changes of the learning rate by hand
     pause: Pause | None = None  # the newest; None if the run has never paused
 
     @property
@@ -179,7 +179,7 @@ class RunResult:
     checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save
     fit: Fit | None = None  # only for the task regression
     traffic: Traffic | None = None  # only on the simulated accelerator
-    changes: tuple[Change, ...] = ()  # those of the learning rate by hand
+    changes: tuple[Change, ...] = ()  # changes of the learning rate by hand
 
     @property
     def timed_seconds(self) -> float | None:

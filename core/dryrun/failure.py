@@ -230,10 +230,10 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether the line only moves a tensor, and uses it in no larger expression."""
+    """Whether a line calls `.to()` or `.cuda()` outside of any larger expression."""
     try:
         nodes = list(ast.walk(ast.parse(line.code)))
-    except SyntaxError:  # a statement of several lines
+    except SyntaxError:  # the line is only a part of its statement
         return True
     values = [n.value for n in nodes if isinstance(n, ast.Expr | ast.Assign)]
     values += [n.elt for n in nodes if isinstance(n, ast.ListComp | ast.GeneratorExp)]

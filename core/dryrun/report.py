@@ -146,7 +146,7 @@ class Report:
     values: list[Value] = field(default_factory=list)  # empty without Request.names
 
     def plain(self) -> dict[str, Any]:
-        """The report for JSON: each line with its code."""
+        """The report as JSON data, in which each line comes with its code."""
         plain: dict[str, Any] = _plain(self)
         return plain
 

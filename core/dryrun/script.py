@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
-SHARE_WITHOUT_STEPS = 1 / 20  # a loop without optimizer steps may take this share
+# A loop without optimizer steps may take this share of the time limit.
+SHARE_WITHOUT_STEPS = 1 / 20
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 

@@ -27,7 +27,7 @@ from core.dryrun.report import Copy, Growth, Memory, Wait
 from core.dryrun.script import Line
 from core.sim import ledger, memory
 
-CAUSES = {  # a torch function, and how a script writes its call
+CAUSES = {  # the name of a torch function, and how a script writes its call
     "__bool__": "if",
     "__repr__": "print",
     "__format__": "print",
@@ -43,7 +43,8 @@ PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes; the content of larger copies isn't compared
 MOST_NODES = 20_000  # more nodes of a graph aren't counted
-FEW_NUMBERS = 4 * memory.GRANULE  # bytes a step: a few losses that a script collects
+# By so many bytes a step, memory may grow: scripts collect losses and other numbers.
+FEW_NUMBERS = 4 * memory.GRANULE
 
 
 class Use(NamedTuple):
@@ -274,7 +275,7 @@ class Steps:
         return None
 
     def memory(self, limit: int | None) -> Memory:
-        """The peak, what held it, and whether it is within a limit, in bytes."""
+        """The peak of memory, its parts, and whether it fits into `limit` bytes."""
         parts = self.peak.parts() if self.made else {}
         fits = None if limit is None else self.peak.size <= limit
         passes, largest = self._peak_of_passes, None

@@ -289,7 +289,7 @@ class Engine:
         """The newest description of this machine; None while the workers start."""
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
-                self._machine_due = math.inf  # one question at a time
+                self._machine_due = math.inf  # not before this question is answered
                 in_background(self._look)
         return self._machine
 

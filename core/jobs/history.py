@@ -44,7 +44,7 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # For each job: when its progress was last written, and how many losses were.
+        # When each job's progress was last written, and how many of its losses are.
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the next one
         self._late: OrderedDict[str, _Late] = OrderedDict()

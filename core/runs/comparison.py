@@ -189,7 +189,7 @@ def differing(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
-    """Names of runs with the fewest settings that tell them apart."""
+    """The runs' names, each followed by the few settings that tell the runs apart."""
 
     def parts(fields: Sequence[str]) -> int:
         said = (tuple(listing.setting(run, field) for field in fields) for run in runs)

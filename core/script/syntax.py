@@ -148,7 +148,7 @@ class Script:
 
     @cached_property
     def models(self) -> set[str]:
-        """The names on which somebody calls a method of models."""
+        """The variables on which the script calls a method that models have."""
         return {owner(call) for call in self.all(*ASKS_MODEL) if not call.args} - {""}
 
     def around(self, node: ast.AST) -> Loop | None:

@@ -129,7 +129,7 @@ class RunSummary(Row, kw_only=True):
     address: Mapped[str]  # the function that a worker calls
     lane: Mapped[str]
     round: Mapped[int]  # place in the fair order, see core.jobs.queue
-    status: Mapped[str]  # "queued", "running", or as it ended
+    status: Mapped[str]  # "queued", "running", or one of core.jobs.job.ENDED
     message: Mapped[Prose] = mapped_column(default="")  # why it failed
     submitted: Mapped[float]
     started: Mapped[float | None] = mapped_column(default=None)
