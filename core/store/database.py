@@ -53,7 +53,7 @@ def address(given: str | None = None) -> sa.URL:
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
         url = sa.make_url(given)
-        if url.drivername in ("postgres", "postgresql"):  # as hosting services write
+        if url.drivername in ("postgres", "postgresql"):  # as hosting services write it
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
@@ -153,7 +153,7 @@ class Database:
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # `erase` needs this
-        connection.execute("PRAGMA journal_mode = WAL")  # readers never wait
+        connection.execute("PRAGMA journal_mode = WAL")  # readers don't wait for writes
         connection.close()
 
     def connect(self) -> sa.Connection:

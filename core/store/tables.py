@@ -151,7 +151,7 @@ class RunSummary(Row, kw_only=True):
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
     value: Mapped[str | None] = large()  # the function's return value
-    fit: Mapped[str | None] = large()  # the newest core.results.Fit, until `value` is
+    fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
 
     def __getattr__(self, name: str) -> Any:
         """A setting. Runs that are older than a setting have its default."""
