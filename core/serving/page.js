@@ -25,7 +25,7 @@ addEventListener("click", ({ target }) => {
   if (innerWidth < 768 && target.closest(".stSidebar a"))
     document.querySelector("[data-testid=stSidebarCollapseButton] button").click();
 });
-// Streamlit keeps how far the last page was scrolled, if the next page is as long at once.
+// Without this, a page would begin where the last one was scrolled to, if it is just as long.
 const push = history.pushState;
 history.pushState = function (...to) {
   const before = location.pathname;
