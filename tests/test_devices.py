@@ -1,6 +1,5 @@
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,15 +35,6 @@ def test_description_is_plain_data() -> None:
     for each in described.devices:
         assert each.device_name
         assert 0 < each.free_bytes <= each.total_bytes
-
-
-def test_environment_says_how_many_threads() -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        assert devices.environment(CPU).threads == 3
-    finally:
-        torch.set_num_threads(before)
 
 
 def threads_left(**environment: str) -> list[dict[str, Any]]:
@@ -105,13 +95,3 @@ def test_a_full_device_is_still_usable(
     assert devices.usable(devices.resolve("auto"))
     monkeypatch.setattr(devices, "synchronize", fail)
     assert devices.usable(devices.resolve("auto")) == usable
-
-
-def test_threads_are_given_back_after_an_error():
-    before = torch.get_num_threads()
-    within = []
-    with suppress(ZeroDivisionError), devices.cpu_threads(before + 1):
-        within.append(torch.get_num_threads())
-        _ = 1 / 0
-    assert within == [before + 1]
-    assert torch.get_num_threads() == before

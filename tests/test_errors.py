@@ -38,20 +38,14 @@ def test_device_memory_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("division by zero"), RuntimeError("shapes differ")]
+    "error", [ZeroDivisionError("division by zero"), RuntimeError("no\nlong story")]
 )
 def test_other_errors_are_a_line(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = errors.explain(error)
-    assert said == f"`{type(error).__name__}: {error}`"
+    assert said == f"`{type(error).__name__}: {str(error).splitlines()[0]}`"
     assert caplog.records[0].exc_info is not None
-
-
-def test_long_errors_are_a_line_too() -> None:
-    said = errors.explain(RuntimeError("CUDA error: launch failed\nCompile with\n..."))
-    assert "CUDA error: launch failed" in said
-    assert "\n" not in said
 
 
 @pytest.mark.parametrize(

@@ -167,17 +167,6 @@ def test_closed_port_is_explained(
         fashion_mnist.download()
 
 
-def test_what_was_whole_stays(mirror: Mirror, published: Files) -> None:
-
-    def answer(archive: bytes) -> bytes:
-        return ok(archive) if len(mirror.asked) < 3 else b""
-
-    mirror.answer = answer
-    with pytest.raises(ExplainedError):
-        fashion_mnist.download()
-    assert here() == {name: published[name] for name in NAMES[:2]}
-
-
 def test_a_download_is_cancelled_in_the_middle(
     mirror: Mirror, published: Files
 ) -> None:

@@ -31,14 +31,6 @@ def test_a_visit_is_written_once_an_hour(store, monkeypatch):
         assert store.visitors.get("me").seen == now + seen
 
 
-def test_a_run_and_a_visit_add_a_missing_visitor(store):
-    finished(store, "a", "somebody")
-    assert store.visitors.get("somebody").code
-    store.visitors.touch("somebody else")
-    store.writer.flush()
-    assert store.visitors.get("somebody else").code
-
-
 def test_the_newest_answer_to_each_question_is_stored(store):
     store.answers.keep("me", "race", 0)
     store.answers.keep("me", "race", [1, "CPU"])

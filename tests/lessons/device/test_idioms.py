@@ -36,16 +36,6 @@ def test_the_idioms_miss_what_the_page_says(
     assert answers["printed"].startswith("Training on GPU: RTX" if cuda else "Training")
 
 
-def test_the_idioms_answer_with_devices() -> None:
-    answers = sandbox.call("core.lessons.device.idioms:answers")
-    assert answers.pop("unchecked")
-    assert answers.pop("printed").startswith("Training on")
-    if checked := answers.pop("checked"):  # since torch 2.7
-        assert (checked == "None") == (devices.accelerator() is None)
-    assert set(answers.values()) <= set(devices.available())
-    assert answers["any_accelerator"] == devices.available()[0]
-
-
 def test_only_torch_accelerator_finds_the_simulated_one() -> None:
     if devices.accelerator() is not None:
         with pytest.raises(ExplainedError, match="beside a real one"):
