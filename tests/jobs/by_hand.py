@@ -44,11 +44,6 @@ class Elsewhere:
             stdout=subprocess.DEVNULL,
         )
 
-    def add(self, part: str, like: str, more: str) -> None:
-        """Start another of a kind, with more said."""
-        self._commands[part] = f"{self._commands[like]} {more}"
-        self.start(part)
-
     def leave(self, part: str) -> None:
         """The command itself, as systemd stops it; nobody waits for what it started."""
         self._processes[part].terminate()

@@ -19,10 +19,9 @@ from distributed.core import connect
 
 from core.jobs import dask_connection
 from core.jobs.cluster import ROOT, security
-from core.jobs.dask_connection import HOST_AWAY, NO_HOST, SHARED
+from core.jobs.dask_connection import SHARED
 from core.jobs.engine import Engine
 from tests.jobs.by_hand import Elsewhere, commands
-from tests.jobs.follow import LONG as LONG_RUN
 from tests.jobs.follow import RUN, Counted, finish, lanes, status, wait
 from tests.jobs.follow import SHORT as SHORT_RUN
 
@@ -148,28 +147,6 @@ def test_a_run_whose_app_is_gone_ends(app, elsewhere):
     begun(gone, gone.submit(COUNT, LONG))
     gone.close()
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
-
-
-def test_a_run_for_one_machine_is_made_there(app, elsewhere, monkeypatch):
-    elsewhere.add("other", "workers", "--lanes train --name other")
-    wait(lambda: "other" in [host.name for host in app.hosts()])
-    there = replace(LONG_RUN, host="other")
-    first = begun(app, app.submit(RUN, there))
-    second = app.submit(RUN, replace(SHORT_RUN, host="other"))
-    third = finish(app, app.submit(RUN, SHORT_RUN))
-    assert (third.status, status(app, second)) == ("finished", "queued")
-    assert (app.job(second).place, app.wait(second)) == (1, None)
-    app.cancel(first)
-    assert finish(app, second).status == "finished"
-    workers = [app.job(each).worker for each in (first, second)]
-    assert workers == ["other-train-0", "other-train-0"] != [third.worker] * 2
-    elsewhere.leave("other")
-    wait(lambda: "other" not in [host.name for host in app.hosts()])
-    late = app.submit(RUN, there)
-    assert app.job(late).message == HOST_AWAY.format("`other`")
-    monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", 0.1)
-    job = finish(app, late)
-    assert (job.status, job.message) == ("failed", NO_HOST.format("`other`"))
 
 
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
