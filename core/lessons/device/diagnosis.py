@@ -98,8 +98,8 @@ def mps_not_built(facts: Facts) -> Answer:
 def macos_too_old(facts: Facts) -> Answer:
     """MPS doesn't run on this old version of macOS.
 
-    macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), 13 before
-    (pull request 141182).
+    MPS needs macOS 14 since torch 2.9 (pytorch/pytorch pull request 162921), and
+    needed macOS 13 before (pull request 141182).
     """
     least = 14 if version(facts.torch) >= (2, 9) else 13
     if facts.system != "Darwin" or not () < version(facts.macos) < (least,):

@@ -67,7 +67,7 @@ def in_turn(value: Any, factor: Any) -> Any:
 def with_short_vectors(side: int) -> list[float]:
     """Seconds of each product on one core, with vectors of four numbers (SSE2).
 
-    Run this in a separate process, since MKL reads the variable only once.
+    Run this in a separate process, since MKL reads MKL_CBWR only once.
     """
     os.environ["MKL_CBWR"] = "COMPATIBLE"
     a = torch.rand(side, side)

@@ -24,8 +24,8 @@ class Figure:
 
     label: str
     format: str  # a template for str.format, with the unit
-    # The number is how often the host waits to read a value from the device; if False,
-    # it is the value that the half returns.
+    # If True, the number is how often the host waits for a value from the device. If
+    # False, the half returns the number.
     counts_waits: bool = False
     # What a curve shows, step by step: the "loss", the "waits" so far, the "share" of
     # the batch that is right, or the "memory"; "" for no curve.

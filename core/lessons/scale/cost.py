@@ -25,7 +25,7 @@ from core.watch import UNWATCHED, Watch
 
 REPEATS, WARMUP = 9, 1
 REPEAT_SECONDS = 0.1  # about the time of a repeat's steps on one rank
-MOST_STEPS = 50  # limit for one repeat
+MOST_STEPS = 50  # the limit for one repeat
 
 
 class Way:

@@ -38,7 +38,7 @@ class ShareOrder(batches.EpochOrder):
         self.sampler = sampler
 
     def draw(self) -> tuple[Tensor, None]:
-        """Indices int64 (size,); no image is flipped."""
+        """Image indices int64 (size,), and None, since no image is flipped."""
         return torch.tensor(list(self.sampler)), None
 
 

@@ -31,7 +31,7 @@ SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
 LAST_WORDS_SECONDS = 2.0  # the others' time to say why they stopped, after one failed
 PLACE = "RANKS_MEET_AT"  # our environment variable for the file where the ranks meet
-SOURCE = re.compile(r"\[/\S+\] ")  # names a place in torch's code, in a message
+SOURCE = re.compile(r"\[/\S+\] ")  # matches the place in torch's code in an error
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 

@@ -52,8 +52,8 @@ class Share:
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
     alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model
-    difference: float  # greatest over the model, of averaged from alone
-    by_ddp: float  # greatest over the model, of averaged by hand from averaged by DDP
+    difference: float  # the greatest between `averaged` and `alone`, over all gradients
+    by_ddp: float  # the greatest between the averages by hand and by DDP
     all: str  # a hash of the whole model's averaged gradients
 
 

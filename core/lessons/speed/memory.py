@@ -35,7 +35,7 @@ from core.sim import simulation
 from core.watch import UNWATCHED, Watch
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
-PARTS = 4  # gradient accumulation splits a batch into so many
+PARTS = 4  # small batches per batch, for gradient accumulation
 REPEATS = 5
 INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 # Width and batch size. On one CPU core, a step takes a fifth of a second.

@@ -42,7 +42,7 @@ class Card:
 class MemoryLab:
     costs: tuple[MemoryCost, ...]
     batch_size: int
-    parts: int  # gradient accumulation splits a batch into so many
+    parts: int  # small batches per batch, for gradient accumulation
     width: int
     layers: int
     environment: Environment

@@ -87,7 +87,7 @@ def follow_run(run_id: str) -> None:
         if current is None or current.job.ended != ended:
             st.rerun()
         if is_kept == bool(store().problem):
-            st.rerun()  # every page begins with the store's problem
+            st.rerun()  # draws or removes the store's problem at the top of the page
         return current
 
     @st.fragment
