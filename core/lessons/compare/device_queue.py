@@ -1,4 +1,4 @@
-"""Several products on a device with a queue: when the host goes on, and the device.
+"""Record when the host and a device with a queue work on several matrix products.
 
 The simulated accelerator usually has no queue. This lab alone gives it one.
 """
@@ -39,7 +39,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
 
 
 def multiply(matrix: Tensor, fetch: Fetch | None) -> Timeline:
-    """Multiply several times; `fetch` a number of each product, or none."""
+    """Multiply CALLS times; `fetch` reads a number of each product, if given."""
     device = matrix.device
     began = torch.Event(device, enable_timing=True)
     done = [torch.Event(device, enable_timing=True) for _ in range(CALLS)]

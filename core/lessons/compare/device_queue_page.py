@@ -1,4 +1,4 @@
-"""What a host and a device with a queue do meanwhile, as the Compare page shows it."""
+"""What a host and a device with a queue do, and when, as the Compare page shows it."""
 
 import pandas as pd
 import streamlit as st

@@ -1,4 +1,4 @@
-"""When the host and a device with a queue did what: plain data, without torch."""
+"""What the host and a device with a queue did, and when: plain data, without torch."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Span(NamedTuple):
 
 
 class Call(NamedTuple):
-    """When a call of `a @ a` got how far, in seconds since the first call."""
+    """The times of one call of `a @ a`, in seconds since the first call."""
 
     called: float
     queued: float  # the product is in the queue
@@ -33,7 +33,7 @@ class Timeline:
 
     @property
     def stopped(self) -> float:
-        """Seconds that a clock shows if it doesn't wait."""
+        """Seconds that a clock shows if it doesn't wait for the device."""
         return self.calls[-1].returned
 
     @property
