@@ -131,13 +131,6 @@ def test_bad_input_is_a_line(
     assert named in err
 
 
-def test_overflow_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main([*SPRITES, "--lr", "1e25"]) == 1
-    _, err = capsys.readouterr()
-    assert "learning rate of 0.001 or less" in err.splitlines()[-1]
-    assert "Traceback" not in err
-
-
 @pytest.mark.parametrize("model", FAST)
 def test_fast_on_the_command_line(model: str) -> None:
     fast = RunConfig.with_recipe(fast=True, model=model)

@@ -295,13 +295,6 @@ def test_overflow_is_explained(rate: float) -> None:
     training.run(replace(ONCE, learning_rate=float(advised[1])))
 
 
-def test_missing_device_is_explained(missing_device: str) -> None:
-    told: list[object] = []
-    with pytest.raises(ExplainedError, match=missing_device):
-        training.run(replace(CONFIG, device=missing_device), Watch(told.append))
-    assert not told
-
-
 @pytest.mark.real_data
 def test_fashion_mnist_is_learned() -> None:
     config = RunConfig.with_recipe(task="fashion-mnist", model="ann", device="cpu")

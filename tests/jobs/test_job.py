@@ -1,8 +1,5 @@
 """Jobs and what they report, without a cluster."""
 
-import pickle
-import tracemalloc
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -154,33 +151,3 @@ def test_what_is_filed_is_told_once():
     jobs.receive("a", "too late")
     jobs.file_events()
     assert told == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]
-
-
-def run_of_a_minute(jobs: Jobs, owner: str) -> None:
-    """A run with a checkpoint of half a megabyte and 600 reports."""
-    job_id = f"{owner}{next(IDS)}"
-    jobs.add(Job(job_id, RUN, (), "train", owner))
-    for number in range(600):
-        jobs.receive(job_id, pickle.loads(pickle.dumps(step(number))))
-    result = RunResult(RunConfig(), PROCESSOR, 1, (), (), 1, 2, 3.0, bytes(450_000))
-    jobs.end(job_id, Outcome("finished", result))
-
-
-@pytest.fixture
-def traced() -> Iterator[None]:
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
-@pytest.mark.usefixtures("traced")
-def test_finished_runs_cost_the_server_next_to_nothing():
-    """A run's result stays in memory; its events and its checkpoint do not."""
-    jobs = Jobs(lambda *_: None)
-    run_of_a_minute(jobs, "warm up")
-    before = tracemalloc.get_traced_memory()[0]
-    for number in range(20):
-        run_of_a_minute(jobs, f"person {number}")
-    grown = tracemalloc.get_traced_memory()[0] - before
-    assert len(jobs.ids(RUN)) == 21
-    assert grown / 20 < 10_000  # it was 450 kB of checkpoint and 200 kB of events

@@ -7,7 +7,6 @@ import torch
 
 from core import models
 from core.devices import other_than_cpu
-from core.errors import ExplainedError
 from core.lessons.model import model_to
 from core.lessons.model.model_result import Forgotten
 from core.ui.source import source
@@ -89,11 +88,6 @@ def test_each_repeat_of_the_timing_moves_a_model(monkeypatch):
     timed = model_to.time_move("ann", "cpu")
     assert len(timed.seconds) == model_to.REPEATS
     assert len(built) == model_to.REPEATS + 1
-
-
-def test_a_device_that_is_not_there_is_a_sentence():
-    with pytest.raises(ExplainedError, match="no tpu device"):
-        model_to.move("ann", "tpu")
 
 
 @pytest.mark.gpu
