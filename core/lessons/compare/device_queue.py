@@ -39,7 +39,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
 
 
 def multiply(matrix: Tensor, fetch: Fetch | None) -> Timeline:
-    """Multiply CALLS times; `fetch` reads a number of each product, if given."""
+    """Multiply CALLS times; `fetch`, if given, reads one number of each."""
     device = matrix.device
     began = torch.Event(device, enable_timing=True)
     done = [torch.Event(device, enable_timing=True) for _ in range(CALLS)]
