@@ -40,7 +40,7 @@ def somebody(monkeypatch) -> str:
     """The visitor of all pages of a test, who has no run of an earlier one."""
     who, ask = uuid.uuid4().hex, server.visitor
     for module in list(sys.modules.values()):
-        if vars(module).get("visitor") is ask:
+        if getattr(module, "__dict__", {}).get("visitor") is ask:
             monkeypatch.setattr(module, "visitor", lambda: who)
     return who
 
