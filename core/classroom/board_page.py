@@ -29,6 +29,12 @@ MOST_WAITING = 4  # jobs listed; the rest are only counted
 
 def draw() -> None:
     def board(standings: Standings) -> None:
+        if standings.opened.is_open and not (standings.best or standings.hidden):
+            # Before the first run, the quest's words mean nothing to the members.
+            link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
+            _queue(standings)
+            guesses.draw(standings.guesses)
+            return
         with st.container(key="board"):
             left, right = st.columns([6, 4], gap="medium")
         with left:
@@ -157,7 +163,7 @@ def _quest(standings: Standings, me: str) -> None:
         )
     st.markdown(standings.luck or words("board.no_luck"))
     if standings.opened.is_open:
-        # Lessons begin with a run on Home; a phone hides the sidebar with Home's link.
+        # Lessons begin with a run on Home.
         has_run = any(run.visitor == me for run in standings.best)
         link(page("Train") if has_run else HOME, "Train a model")
 

@@ -80,7 +80,7 @@ def _ask_in(opened: Class | None) -> None:
             st.text_input(
                 "The code that your teacher gave you",
                 key="class_code",
-                placeholder="lusab-babad",
+                placeholder="Such as: lusab-babad",
                 max_chars=40,
             )
         st.markdown(words("joining.what"))

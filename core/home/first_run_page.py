@@ -172,7 +172,8 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
         text += f". {guess.worth(guessed, right)}"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
-    steer_page.draw(shown)
+    if room().open is None:  # a class begins with a guess, which steering would spoil
+        steer_page.draw(shown)
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")
     _losses(shown, entered)

@@ -72,7 +72,7 @@ class Parallel(Lab):
     def finding(self, result: Multiplications) -> Finding:
         at_once = result.readings(AT_ONCE)
         over = apart(at_once["Python loop"], at_once["One core"])
-        sentence = over.sentence("the Python loop", "one core")
+        sentence = over.sentence("the Python loop", "torch on one core")
         return Finding(sentence, spanned(TIMES, (10, 1000), *over.interval))
 
     def lines(self, result: Multiplications) -> list[str]:

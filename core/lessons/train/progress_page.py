@@ -293,9 +293,7 @@ def status(current: Run) -> tuple[str, float]:
 def in_short(current: Run) -> tuple[str, float]:
     """`status` in one short line."""
     text, share = status(current)
-    for detail in (" (", " · step"):
-        text = text.partition(detail)[0]
-    return text, share
+    return text.partition(" · step")[0], share
 
 
 def _figures(current: Run) -> None:
