@@ -11,6 +11,7 @@ from core.lessons.compare.crossover_result import Cell
 from core.lessons.compare.your_gpu_page import (
     COMPONENT,
     RESULT,
+    RUN,
     SHARED,
     SOURCE,
     YourGpu,
@@ -167,21 +168,29 @@ def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
 def test_a_gpu_is_measured_once_the_browser_has_one():
     at = open_page("pages/7_Compare.py", tab="Your GPU")
     assert at.button(key="your_gpu").disabled
-    earlier = {"round": "earlier 7", "works": [["product", 64]]}
-    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}, "round": earlier}
-    at.run()
+    asked = {"name": "nvidia ampere", "round": 0, "works": [["product", 64]]}
+
+    def report(more):
+        at.session_state[COMPONENT] = {"report": asked | more}
+        at.run()
+
+    report({"id": "an earlier run"})
     at.button(key="your_gpu").click().run()
-    go = at.session_state["your_gpu_go"]
-    assert at.session_state["your_gpu_rounds"] == []  # that was about another run
-    asked = earlier | {"round": f"{go['id']} 0"}
-    at.session_state[COMPONENT] = {"gpu": {"name": "nvidia ampere"}, "round": asked}
-    at.run()
-    at.run()  # a round is answered once
-    assert len(at.session_state["your_gpu_rounds"]) == 1
+    go, _ = at.session_state[RUN]
     assert go["work"]["losses"]
-    result = {"id": go["id"], "name": "x", "works": "lies"}
-    at.session_state[COMPONENT] = {"gpu": {"name": "x"}, "result": result}
-    at.run()
+    assert not go["answer"]  # that was about another run
+    report({"id": go["id"]})
+    assert not go["answer"]  # the browser compares the GPU with its own thread
+    go["against"] = "torch"
+    report({})
+    report({"id": go["id"]})
+    answer = go["answer"]
+    assert len(answer["seconds"]) == 1
+    report({})
+    report({"id": go["id"]})
+    assert go["answer"] is answer  # a round is answered once
+    assert "work" not in go  # nor is it sent again
+    report({"id": go["id"], "result": {"name": "x", "works": "lies"}})
     assert not at.exception
     assert "can't be read" in texts(at.warning)
     assert not at.button(key="your_gpu").disabled

@@ -1,34 +1,24 @@
 // Computes on the visitor's own GPU, checks each result against PyTorch's, and times what
-// is right. Python sends words, the answers, and `go` when a run is to begin.
+// is right. Python sends the words and, for each run, `go` with the work and its answers.
 const READING = 0.04 // seconds of a reading: browsers round their clocks
+const QUEUED = 0.25 // seconds of work that the stopwatch waits for, or doesn't
 const LONGEST = 1, LONGEST_HERE = 0.25 // seconds of a call on the GPU, in this thread
-const HANGS = 60_000 // milliseconds after which an answer is no longer waited for
+const HANGS = 60_000 // milliseconds after which the GPU's answer is no longer waited for
 const ROUNDS = 7, BUSY_SECONDS = 15
 const CLOSE = 1e-4, SAME_CLASSES = 0.999, SAME_LOSS = 1e-3
-const BATCH = 64, BATCHES = 20, STEPS = 100
-const GROWTH = { product: 8, forward: 10, step: 1 } // of the work, from size to size
+const GROWTH = 8 // times as long as a call, one of the next size takes at least
 
-const LAYERS = [] // of the ANN, whose parameters follow each other
-for (const [inputs, outputs] of [[784, 128], [128, 64], [64, 10]]) {
-  const weight = LAYERS.length ? LAYERS.at(-1).bias + LAYERS.at(-1).outputs : 0
-  LAYERS.push({ inputs, outputs, weight, bias: weight + inputs * outputs })
-}
-const PARAMETERS = LAYERS[2].bias + 10
+const BATCH = 64 // images of a training step
+const LAYERS = [ // of the ANN, and where their parameters begin among all of them
+  { inputs: 784, outputs: 128, weight: 0, bias: 100_352 },
+  { inputs: 128, outputs: 64, weight: 100_480, bias: 108_672 },
+  { inputs: 64, outputs: 10, weight: 108_736, bias: 109_376 },
+]
 
 // The numbers that core/lessons/compare/your_gpu.py draws.
-function random(count, seed) {
-  return Float32Array.from({ length: count }, (_, i) => {
-    let bits = (i + Math.imul(seed, 0x9e3779b9)) >>> 0
-    bits = Math.imul(bits ^ (bits >>> 16), 0x7feb352d) >>> 0
-    bits = Math.imul(bits ^ (bits >>> 15), 0x846ca68b) >>> 0
-    return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32 - 0.5
-  })
-}
-
-function newWeights() {
-  return LAYERS.flatMap(({ inputs, outputs }, layer) =>
-    [inputs * outputs, outputs].flatMap((count, part) =>
-      [...random(count, 10 + 2 * layer + part)].map((x) => (x * 2) / Math.sqrt(inputs))))
+function random(count, factor) {
+  return Float32Array.from({ length: count }, (_, i) =>
+    (Math.imul(Math.imul(i, i), factor) >>> 0) / 2 ** 32 - 0.5)
 }
 
 async function bytes(text) {
@@ -45,6 +35,13 @@ function agree(found, right) {
   return right.every((x, i) => Math.abs(found[i] - x) <= CLOSE * largest)
 }
 
+function classes(logits) {
+  return Array.from({ length: logits.length / 10 }, (_, i) => {
+    const own = logits.subarray(i * 10, i * 10 + 10)
+    return own.indexOf(Math.max(...own))
+  })
+}
+
 // a @ b of m×k and k×n in this thread: what the GPU is compared with.
 function multiplyHere(a, b, m, n, k) {
   const c = new Float32Array(m * n)
@@ -57,90 +54,91 @@ function multiplyHere(a, b, m, n, k) {
   return c
 }
 
-function forwardHere(x, batch, weights, turned) {
-  LAYERS.forEach(({ inputs, outputs, bias }, layer) => {
-    x = multiplyHere(x, turned[layer], batch, outputs, inputs)
-    x.forEach((sum, i) => {
-      x[i] = sum + weights[bias + (i % outputs)]
-      if (outputs > 10) x[i] = Math.max(x[i], 0)
-    })
-  })
+function forwardHere(x, batch, parameters) {
+  for (const { inputs, outputs, weight, bias } of LAYERS) {
+    x = multiplyHere(x, parameters.subarray(weight, bias), batch, outputs, inputs)
+    x = x.map((sum, i) => sum + parameters[bias + (i % outputs)])
+    if (outputs > 10) x = x.map((sum) => Math.max(sum, 0))
+  }
   return x
 }
 
-async function timeHere(call, count = 1) {
+// Seconds of one of `count` calls. `done` waits for the work that they have queued.
+async function time(call, count = 1, done = () => {}) {
+  await done()
   const start = performance.now()
   for (let i = 0; i < count; i++) await call()
+  await done()
   return Math.max((performance.now() - start) / 1000 / count, 1e-9)
 }
+
+let hides = 0 // how often the tab went to the background
+document.addEventListener("visibilitychange", () => { hides += document.hidden })
 
 class Problem extends Error {} // its message is a key of the words
 
 class Gpu {
-  constructor(device, limit) {
-    Object.assign(this, { device, limit, queue: device.queue })
-    this.broken = new Promise((_, reject) => {
-      device.lost.then(() => reject(new Problem("lost")))
-      device.onuncapturederror = ({ error: cause }) =>
-        reject(new Problem(cause instanceof GPUOutOfMemoryError ? "memory" : "failed", { cause }))
-      this.stop = () => reject(new Problem("left"))
+  constructor(device) {
+    Object.assign(this, { device, queue: device.queue })
+    this.stopped = new Promise((_, reject) => {
+      this.stop = (key, cause) => {
+        reject(new Problem(key, { cause }))
+        device.destroy()
+      }
     })
-    this.broken.catch(() => {})
+    this.stopped.catch(() => {}) // who waits for the GPU hears of it
+    device.lost.then(() => this.stop("lost"))
+    device.onuncapturederror = ({ error }) =>
+      this.stop(error instanceof GPUOutOfMemoryError ? "memory" : "failed", error)
   }
 
-  // Waits, unless the device is lost, hangs, or the page is left.
-  async wait(promise, milliseconds = HANGS) {
-    let timer
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Problem("hangs")), milliseconds)
-    })
-    return Promise.race([promise, this.broken, late]).finally(() => clearTimeout(timer))
+  // Waits for the promise, or fails when the device is lost or the page is left.
+  unlessStopped(promise) {
+    return Promise.race([promise, this.stopped])
+  }
+
+  // The same for what the GPU has to do, which may hang.
+  async reply(promise) {
+    const timer = setTimeout(() => this.stop("hangs"), HANGS)
+    return this.unlessStopped(promise).finally(() => clearTimeout(timer))
   }
 
   async compile(code) {
     this.device.pushErrorScope("validation") // else an error of the code is one of the device
     const module = this.device.createShaderModule({ code })
-    const { messages } = await this.wait(module.getCompilationInfo())
-    await this.device.popErrorScope()
-    const cause = messages.find(({ type }) => type === "error")
+    const cause = await this.reply(this.device.popErrorScope())
     if (cause) throw new Problem("shader", { cause })
-    this.first = { multiply: 0, cross_entropy: 5, adam: 10 } // numbers of their bindings
     this.pipelines = {}
-    for (const entryPoint of Object.keys(this.first)) {
+    for (const entryPoint of ["multiply", "cross_entropy", "adam"]) {
       const compute = { module, entryPoint }
-      this.pipelines[entryPoint] = await this.wait(
+      this.pipelines[entryPoint] = await this.reply(
         this.device.createComputePipelineAsync({ layout: "auto", compute }))
     }
   }
 
-  buffer(size, usage) {
-    return this.device.createBuffer({ size, usage: usage | GPUBufferUsage.COPY_DST })
-  }
-
   // Numbers on the GPU: these, or so many zeros.
-  numbers(values) {
+  numbers(values, usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC) {
     const size = values.byteLength ?? 4 * values
-    const buffer = this.buffer(size, GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC)
+    const buffer = this.device.createBuffer({ size, usage: usage | GPUBufferUsage.COPY_DST })
     if (values.byteLength) this.queue.writeBuffer(buffer, 0, values)
     return { buffer, size }
   }
 
-  part({ buffer }, first, count) {
-    return { buffer, offset: 4 * first, size: 4 * count }
+  slice({ buffer }, begin, end) {
+    return { buffer, offset: 4 * begin, size: 4 * (end - begin) }
   }
 
   op(name, resources, groups) {
-    const entries = resources.map((resource, i) => ({ binding: this.first[name] + i, resource }))
+    const entries = resources.map((resource, binding) => ({ binding, resource }))
     const pipeline = this.pipelines[name], layout = pipeline.getBindGroupLayout(0)
     return { pipeline, group: this.device.createBindGroup({ layout, entries }), groups }
   }
 
   // c = a @ b for m×k and k×n; the strides say how each is stored.
-  multiply(a, b, c, [m, n, k], aStrides = [k, 1], bStrides = [n, 1], more = 0, extra = a) {
-    const shape = new Uint32Array([m, n, k, more, ...aStrides, ...bStrides])
-    const buffer = this.buffer(shape.byteLength, GPUBufferUsage.UNIFORM)
-    this.queue.writeBuffer(buffer, 0, shape)
-    return this.op("multiply", [{ buffer }, a, b, extra, c], [Math.ceil(n / 16), Math.ceil(m / 16)])
+  multiply(a, b, c, [m, n, k], { more = 0, extra = a, aStrides = [k, 1], bStrides = [n, 1] } = {}) {
+    const numbers = Uint32Array.of(m, n, k, more, ...aStrides, ...bStrides)
+    const shape = this.numbers(numbers, GPUBufferUsage.UNIFORM)
+    return this.op("multiply", [shape, a, b, extra, c], [Math.ceil(n / 16), Math.ceil(m / 16)])
   }
 
   submit(ops) {
@@ -155,111 +153,103 @@ class Gpu {
   }
 
   done() {
-    return this.wait(this.queue.onSubmittedWorkDone())
+    return this.reply(this.queue.onSubmittedWorkDone())
   }
 
-  // Seconds of one of `count` calls.
-  async time(call, count = 1) {
-    await this.done()
-    const start = performance.now()
-    for (let i = 0; i < count; i++) call()
-    await this.done()
-    return Math.max((performance.now() - start) / 1000 / count, 1e-9)
+  time(call, count) {
+    return time(call, count, () => this.done())
   }
 
   async fetch({ buffer, size }) {
-    const copy = this.buffer(size, GPUBufferUsage.MAP_READ)
+    const { buffer: copy } = this.numbers(size / 4, GPUBufferUsage.MAP_READ)
     const encoder = this.device.createCommandEncoder()
     encoder.copyBufferToBuffer(buffer, 0, copy, 0, size)
     this.queue.submit([encoder.finish()])
-    await this.wait(copy.mapAsync(GPUMapMode.READ))
+    await this.reply(copy.mapAsync(GPUMapMode.READ))
     const values = new Float32Array(copy.getMappedRange().slice(0))
     copy.destroy()
     return values
   }
 
   // The operations of a forward pass, and what goes into and comes out of the layers.
-  forward(images, batch, weights) {
+  forward(images, batch, parameters) {
     const made = [images]
     const ops = LAYERS.map(({ inputs, outputs, weight, bias }) => {
       made.push(this.numbers(batch * outputs))
       return this.multiply(
-        made.at(-2), this.part(weights, weight, inputs * outputs), made.at(-1),
-        [batch, outputs, inputs], [inputs, 1], [1, inputs],
-        outputs > 10 ? 2 : 1, this.part(weights, bias, outputs))
+        made.at(-2), this.slice(parameters, weight, bias), made.at(-1), [batch, outputs, inputs],
+        { more: outputs > 10 ? 2 : 1, extra: this.slice(parameters, bias, bias + outputs) })
     })
     return { ops, made, logits: made.at(-1) }
   }
 
   // The operations of a training step: forward, backward, Adam.
-  step(images, labels, { now, weights, slopes, mean, square, losses, one }) {
-    const { ops, made, logits } = this.forward(images, BATCH, weights)
+  step(images, labels, { now, parameters, slopes, mean, square, losses, one }) {
+    const { ops, made, logits } = this.forward(images, BATCH, parameters)
     let slope = this.numbers(BATCH * 10)
     ops.push(this.op("cross_entropy", [now, logits, labels, slope, losses], [1]))
     for (const layer of [2, 1, 0]) {
       const { inputs, outputs, weight, bias } = LAYERS[layer], x = made[layer]
-      const ofWeight = this.part(slopes, weight, inputs * outputs)
-      const ofBias = this.part(slopes, bias, outputs), ofX = this.numbers(BATCH * inputs)
-      ops.push(this.multiply(slope, x, ofWeight, [outputs, inputs, BATCH], [1, outputs]))
-      ops.push(this.multiply(one, slope, ofBias, [1, outputs, BATCH], [0, 0]))
+      const ofWeight = this.slice(slopes, weight, bias), ofX = this.numbers(BATCH * inputs)
+      const ofBias = this.slice(slopes, bias, bias + outputs)
+      ops.push(this.multiply(x, slope, ofWeight, [inputs, outputs, BATCH], { aStrides: [1, inputs] }))
+      ops.push(this.multiply(one, slope, ofBias, [1, outputs, BATCH], { aStrides: [0, 0] }))
       if (layer) {
         ops.push(this.multiply(
-          slope, this.part(weights, weight, inputs * outputs), ofX,
-          [BATCH, inputs, outputs], undefined, undefined, 3, x))
+          slope, this.slice(parameters, weight, bias), ofX, [BATCH, inputs, outputs],
+          { bStrides: [1, outputs], more: 3, extra: x }))
       }
       slope = ofX
     }
-    const groups = [Math.ceil(PARAMETERS / 64)]
-    return [...ops, this.op("adam", [now, slopes, weights, mean, square], groups)]
+    const groups = [Math.ceil(parameters.size / 4 / 64)]
+    return [...ops, this.op("adam", [now, slopes, parameters, mean, square], groups)]
   }
 
-  // A new model: a function that makes the step of a number, and the losses.
-  training(images, labels, rate) {
-    const now = { buffer: this.buffer(16, GPUBufferUsage.UNIFORM) }
-    const [slopes, mean, square] = [0, 0, 0].map(() => this.numbers(PARAMETERS))
-    const weights = this.numbers(Float32Array.from(newWeights()))
-    const losses = this.numbers(STEPS), one = this.numbers(Float32Array.of(1))
-    const x = this.numbers(images), y = this.numbers(labels)
-    const batches = Array.from({ length: BATCHES }, (_, i) => this.step(
-      this.part(x, i * BATCH * 784, BATCH * 784), this.part(y, i * BATCH, BATCH),
-      { now, weights, slopes, mean, square, losses, one }))
+  // A model that learns: a function that makes the step of a number, and the losses.
+  training(images, labels, start, rate, steps) {
+    const now = this.numbers(3, GPUBufferUsage.UNIFORM)
+    const [slopes, mean, square] = [0, 0, 0].map(() => this.numbers(start.length))
+    const parameters = this.numbers(start), one = this.numbers(Float32Array.of(1))
+    const losses = this.numbers(steps), x = this.numbers(images), y = this.numbers(labels)
+    const batches = Array.from({ length: labels.length / BATCH }, (_, i) => this.step(
+      this.slice(x, i * BATCH * 784, (i + 1) * BATCH * 784),
+      this.slice(y, i * BATCH, (i + 1) * BATCH),
+      { now, parameters, slopes, mean, square, losses, one }))
     const step = (number) => {
-      const state = new DataView(new ArrayBuffer(16))
-      state.setFloat32(0, rate / (1 - 0.9 ** (number + 1)), true)
-      state.setFloat32(4, Math.sqrt(1 - 0.999 ** (number + 1)), true)
-      state.setUint32(8, number % STEPS, true)
-      this.queue.writeBuffer(now.buffer, 0, state)
-      this.submit(batches[number % BATCHES])
+      const corrected = rate / (1 - 0.9 ** (number + 1))
+      const root = Math.sqrt(1 - 0.999 ** (number + 1))
+      this.queue.writeBuffer(now.buffer, 0, Float32Array.of(corrected, root, number % steps))
+      this.submit(batches[number % batches.length])
     }
     return { step, losses }
   }
 }
 
 class Run {
-  constructor(page, { go, work, data }, gpu) {
-    Object.assign(this, { page, go, work, data, gpu, works: [], leftOut: [], next: {} })
+  constructor(page, go, gpu) {
+    Object.assign(this, { page, go, work: go.work, gpu, works: [], leftOut: [], next: {} })
   }
 
   // Work is kept to be timed if it is right: `call` queues it, `here` is for this thread.
-  async add(kind, size, most, make) {
+  async add(kind, size, make) {
     this.page.say("checking", { kind, size })
-    const why = most > this.gpu.limit ? "large" : this.next[kind] > LONGEST ? "slow" : ""
-    if (why) return this.leftOut.push([kind, size, why])
+    if (this.next[kind] > LONGEST) return this.leftOut.push([kind, size, "slow"])
     const work = { kind, size, gpu: [], cpu: [], ...make() }
     work.call()
-    this.next[kind] = GROWTH[kind] * (await this.gpu.time(work.call)) // after a warm-up
+    this.next[kind] = GROWTH * (await this.gpu.time(work.call)) // after a warm-up
     const isRight = await work.isRight()
     isRight ? this.works.push(work) : this.leftOut.push([kind, size, "wrong"])
   }
 
-  product(n) {
-    return this.add("product", n, 4 * n * n, () => {
-      const a = random(n * n, 1), b = random(n * n, 2), c = this.gpu.numbers(n * n)
+  product({ n, ...right }) {
+    return this.add("product", n, () => {
+      const [a, b] = this.work.factors.map((factor) => random(n * n, factor))
+      const c = this.gpu.numbers(n * n)
       const ops = [this.gpu.multiply(this.gpu.numbers(a), this.gpu.numbers(b), c, [n, n, n])]
       const isRight = async () => {
-        const found = await this.gpu.fetch(c), right = this.work.products[n]
+        const found = await this.gpu.fetch(c)
         const rows = [0, n / 2 + 1, n - 1].flatMap((i) => [...found.subarray(i * n, i * n + n)])
-        const sums = multiplyHere(found, random(n, 3).map(Math.sign), n, 1, n)
+        const sums = multiplyHere(found, b.subarray(0, n), n, 1, n)
         return agree(rows, await floats(right.rows)) && agree(sums, await floats(right.sums))
       }
       return { call: () => this.gpu.submit(ops), here: () => multiplyHere(a, b, n, n, n), isRight }
@@ -267,17 +257,10 @@ class Run {
   }
 
   async forward() {
-    const images = await pixels(this.work.images), weights = await floats(this.work.weights)
-    const right = await floats(this.work.logits), there = this.gpu.numbers(weights)
-    const turned = LAYERS.map(({ inputs, outputs, weight }) =>
-      Float32Array.from({ length: inputs * outputs }, (_, i) =>
-        weights[weight + (i % outputs) * inputs + Math.floor(i / outputs)]))
-    const classes = (logits) => Array.from({ length: logits.length / 10 }, (_, i) => {
-      const own = logits.subarray(i * 10, i * 10 + 10)
-      return own.indexOf(Math.max(...own))
-    })
-    for (const size of this.data.batches.filter((size) => size <= right.length / 10)) {
-      await this.add("forward", size, 4 * 784 * size, () => {
+    const images = await pixels(this.work.images), right = await floats(this.work.logits)
+    const parameters = await floats(this.work.parameters), there = this.gpu.numbers(parameters)
+    for (const size of this.work.batches) {
+      await this.add("forward", size, () => {
         const own = images.subarray(0, size * 784), x = this.gpu.numbers(own)
         const { ops, logits } = this.gpu.forward(x, size, there)
         const isRight = async () => {
@@ -286,44 +269,44 @@ class Run {
           const same = classes(wanted).filter((name, i) => name === best[i]).length
           return agree(found, wanted) && same >= SAME_CLASSES * size
         }
-        const here = () => forwardHere(own, size, weights, turned)
+        const here = () => forwardHere(own, size, parameters)
         return { call: () => this.gpu.submit(ops), here, isRight, x, own, logits }
       })
     }
   }
 
   async train() {
-    const images = await pixels(this.work.training)
+    const images = await pixels(this.work.training), right = this.work.losses
     const labels = Uint32Array.from(await bytes(this.work.labels))
-    const { step, losses } = this.gpu.training(images, labels, this.work.rate)
+    const start = await floats(this.work.start), steps = right.length
+    const { step, losses } = this.gpu.training(images, labels, start, this.work.rate, steps)
     let number = 0
-    while (number < STEPS) {
+    while (number < steps) {
       this.page.say("training", { step: number })
       for (let i = 0; i < 5; i++) step(number++)
       await this.gpu.done()
     }
-    const found = [...(await this.gpu.fetch(losses))], right = this.work.losses.at(-1)
-    const isRight = () => Math.abs(found.at(-1) - right) <= SAME_LOSS
-    await this.add("step", BATCH, 0, () => ({ call: () => step(number++), isRight }))
+    const found = [...(await this.gpu.fetch(losses))]
+    const isRight = () => Math.abs(found.at(-1) - right.at(-1)) <= SAME_LOSS
+    await this.add("step", BATCH, () => ({ call: () => step(number++), isRight }))
     return isRight() ? found : []
   }
 
   // A measurement; again if the tab was in the background meanwhile.
   async inFront(measure) {
     for (;;) {
-      let changed
-      const seen = new Promise((resolve) => { changed = resolve })
-      document.addEventListener("visibilitychange", changed, { once: true })
-      if (document.hidden) this.page.say("background")
-      else {
-        let hidden = false
-        seen.then(() => { hidden = true })
-        const seconds = await measure()
-        document.removeEventListener("visibilitychange", changed)
-        if (!hidden) return seconds
-      }
-      if (document.hidden) await this.gpu.wait(seen, 2 ** 31 - 1)
+      while (document.hidden) await this.pause()
+      const before = hides, found = await measure()
+      if (hides === before) return found
     }
+  }
+
+  async pause() {
+    const said = this.page.text.textContent
+    this.page.say("background")
+    await this.gpu.unlessStopped(new Promise((resolve) =>
+      document.addEventListener("visibilitychange", resolve, { once: true })))
+    this.page.text.textContent = said
   }
 
   // Times one side with as many calls as a reading needs.
@@ -337,34 +320,39 @@ class Run {
   }
 
   async rounds() {
+    const withTorch = this.go.against === "torch"
     const next = {} // seconds that a call will take in this thread
     for (const work of this.works) {
       work.onGpu = await this.timer((count) => this.gpu.time(work.call, count))
-      if (this.go.against === "torch" || !work.here || next[work.kind] > LONGEST_HERE) continue
-      work.onCpu = await this.timer((count) => timeHere(work.here, count))
-      next[work.kind] = GROWTH[work.kind] * (await timeHere(work.here))
+      if (withTorch || !work.here || next[work.kind] > LONGEST_HERE) continue
+      work.onCpu = await this.timer((count) => time(work.here, count))
+      next[work.kind] = GROWTH * (await work.onCpu())
     }
     for (let round = 0; round <= ROUNDS; round++) {
       this.page.say(round ? "round" : "warm_up", { round, rounds: ROUNDS })
       for (const work of this.works) {
-        const seconds = await work.onGpu(), other = await work.onCpu?.()
-        if (round) work.gpu.push(seconds)
-        if (round && other) work.cpu.push(other)
+        work.gpu.push(await work.onGpu())
+        if (work.onCpu) work.cpu.push(await work.onCpu())
       }
-      const works = this.works.map(({ kind, size }) => [kind, size])
-      if (this.go.against === "torch") await this.gpu.wait(this.page.ask(round, works))
+      if (withTorch) {
+        const seconds = await this.page.ask(round, this.works)
+        seconds.forEach((each, i) => this.works[i].cpu.push(each))
+      }
     }
+    return this.works.map(({ kind, size, gpu, cpu }) => (
+      { kind, size, gpu: gpu.slice(1), cpu: cpu.slice(1) })) // without the warm-up
   }
 
   async lessons(product, forward) {
-    const found = { clocked: product.size, unwaited: [], waited: [], there: [], back: [], paces: [] }
+    const found = { unwaited: [], waited: [], there: [], back: [], paces: [] }
+    const count = Math.ceil(QUEUED / (await product.onGpu()))
     const write = () => this.gpu.queue.writeBuffer(forward.x.buffer, 0, forward.own)
     for (let i = 0; i < ROUNDS; i++) {
       await this.gpu.done()
-      found.unwaited.push(await this.inFront(() => timeHere(product.call)))
-      found.waited.push(await this.inFront(() => this.gpu.time(product.call)))
+      found.unwaited.push(await this.inFront(() => time(product.call, count)))
+      found.waited.push(await this.inFront(() => this.gpu.time(product.call, count)))
       found.there.push(await this.inFront(() => this.gpu.time(write)))
-      found.back.push(await this.inFront(() => timeHere(() => this.gpu.fetch(forward.logits))))
+      found.back.push(await this.inFront(() => time(() => this.gpu.fetch(forward.logits))))
     }
     for (let second = 0; this.go.busy && second < BUSY_SECONDS; second++) {
       this.page.say("busy", { left: BUSY_SECONDS - second })
@@ -373,19 +361,17 @@ class Run {
       while (performance.now() < began + 1000) paces.push(await product.onGpu())
       found.paces.push(paces.length / paces.reduce((sum, seconds) => sum + seconds))
     }
-    return found
+    return { clocked: product.size, ...found }
   }
 
   async all() {
-    if (this.gpu.limit < 4 * 784 * BATCH * BATCHES) throw new Problem("small")
-    await this.gpu.compile(this.data.wgsl)
-    for (const size of this.data.sizes) await this.product(size)
+    await this.gpu.compile(this.go.wgsl)
+    for (const answer of this.work.products) await this.product(answer)
     await this.forward()
     const last = (kind) => this.works.filter((work) => work.kind === kind).at(-1)
     if (!last("product") || !last("forward")) throw new Problem("wrong")
     const losses = await this.train()
-    await this.rounds()
-    const works = this.works.map(({ kind, size, gpu, cpu }) => ({ kind, size, gpu, cpu }))
+    const works = await this.rounds()
     const lessons = await this.lessons(last("product"), last("forward"))
     return { works, left_out: this.leftOut, losses, ...lessons }
   }
@@ -397,11 +383,14 @@ class Page {
     this.text.textContent = this.data.words[key].replace(/\{(\w+)\}/g, fill)
   }
 
+  // Tells Python which GPU answers, and what is new in the run.
+  tell(news = {}) {
+    this.set("report", { ...this.about, id: this.going, ...news })
+  }
+
   fail(error) {
     const key = error instanceof Problem ? error.message : "failed"
-    if (key === "left") return
     this.say(key, { detail: String((error.cause ?? error).message).slice(0, 200) })
-    this.set("problem", { id: this.going ?? "" })
   }
 
   async adapter(powerPreference = "high-performance") {
@@ -419,60 +408,62 @@ class Page {
       info.description || `${info.vendor} ${info.architecture} ${info.device}`.trim())
     const isSoftware = adapter.info.isFallbackAdapter || adapter.isFallbackAdapter ||
       /swiftshader|llvmpipe|basic render/i.test(name)
-    const isPhone = navigator.userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
+    const isPhone = matchMedia("(pointer: coarse)").matches
     this.about = { name, kind: isSoftware ? "software" : isPhone ? "phone or tablet" : "computer" }
-    this.set("gpu", this.about)
+    this.tell()
     this.say(isSoftware ? "software" : second === name ? "found" : "two", { name, second })
   }
 
+  // What Python says now. A run that Python no longer knows ends.
   take(data, text, set) {
-    Object.assign(this, { data, text, set, work: data.work ?? this.work })
-    if (this.asked && data.cpu?.round === this.asked) this.answered(data.cpu)
+    Object.assign(this, { data, text, set })
     this.looked ??= this.look().catch((error) => this.fail(error))
-    if (data.go && data.go.id !== this.going) this.start(data.go)
+    if (data.go?.id === this.going) this.hear?.(data.go?.answer)
+    else {
+      this.leave()
+      if (data.go) this.start(data.go)
+    }
   }
 
-  // Has Python do a round on its side.
+  // Has Python do a round on its side; resolves to its seconds for each work.
   async ask(round, works) {
-    this.asked = `${this.going} ${round}`
-    const answer = new Promise((resolve) => { this.answered = resolve })
-    this.set("round", { round: this.asked, works })
-    const { problem } = await answer
+    this.tell({ round, works: works.map(({ kind, size }) => [kind, size]) })
+    const { problem, seconds } = await this.gpu.unlessStopped(new Promise((resolve) => {
+      this.hear = (answer) => { if (answer?.round === round) resolve(answer) }
+    }))
     if (problem) throw new Problem("cpu", { cause: { message: problem } })
+    return seconds
   }
 
   async start(go) {
     this.going = go.id
-    this.set("have", go.id)
+    let gpu
     try {
-      await this.looked
       const adapter = await this.adapter()
-      const { maxBufferSize, maxStorageBufferBindingSize } = adapter.limits
-      const limit = Math.min(maxBufferSize, maxStorageBufferBindingSize)
-      this.gpu = new Gpu(await adapter.requestDevice(), limit)
-      if (this.gone) this.gpu.stop()
-      const result = await new Run(this, { ...this, go }, this.gpu).all()
+      gpu = this.gpu = new Gpu(await adapter.requestDevice())
+      if (this.going !== go.id) return // the page was left meanwhile
+      const result = await new Run(this, go, gpu).all()
       this.say("done")
-      this.set("result", { id: go.id, ...this.about, ...result })
+      this.tell({ result: { ...this.about, ...result } })
     } catch (error) {
+      if (this.going !== go.id) return
       this.fail(error)
+      this.tell({ problem: true })
     } finally {
-      this.gpu?.device.destroy()
+      gpu?.stop("left")
     }
   }
 
   leave() {
-    this.gone = true
-    this.gpu?.stop()
-    this.gpu?.device.destroy()
+    this.going = undefined
+    this.gpu?.stop("left")
   }
 }
 
-const pages = new WeakMap()
-
 export default function ({ data, parentElement, setStateValue }) {
-  if (!pages.has(parentElement)) pages.set(parentElement, new Page())
-  const page = pages.get(parentElement)
-  page.take(data, parentElement.querySelector("p"), setStateValue)
-  return () => page.leave()
+  const text = parentElement.querySelector("p")
+  text.page ??= new Page()
+  text.page.take(data, text, setStateValue)
+  // Streamlit also calls this when newer data comes before the function has returned.
+  return () => { if (!text.isConnected) text.page.leave() }
 }

@@ -1,13 +1,14 @@
 """The work that a browser's GPU does, done by torch for its answers and times.
 
-The browser draws the same matrices from the same formula, so only images, weights and
-answers are sent to it.
+The browser draws the same matrices from the same formula, so only images, parameters
+and answers are sent to it.
 """
 
 import base64
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -16,32 +17,33 @@ from torch import Tensor, nn
 from core import devices, models, state_dict
 from core.data import datasets
 from core.lessons.compare.candidates import spare
-from core.lessons.compare.your_gpu_result import BATCH_SIZE, LEARNING_RATE, SIZES, STEPS
+from core.lessons.compare.your_gpu_result import BATCH_SIZE, BATCH_SIZES, SIZES, STEPS
+from core.loops import train_epoch
 from core.measure import timing
 from core.measure.environment import Environment
 
-BATCHES = 20  # the training images come from these, again and again
+CPU = torch.device("cpu")
+BATCHES, LEARNING_RATE = 20, 1e-3  # the same batches come again and again
+FACTORS = (0x9E3779B1, 0x85EBCA77)  # of the numbers in the two matrices of a product
 READING_SECONDS = 0.04  # as long as the browser's
 
 
-def random(rows: int, columns: int, seed: int) -> Tensor:
-    """float32 (rows, columns) from -0.5 to 0.5, as your_gpu.js draws them."""
-    bits = (torch.arange(rows * columns) + seed * 0x9E3779B9) & 0xFFFFFFFF
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        bits = ((bits ^ (bits >> shift)) * factor) & 0xFFFFFFFF
-    numbers = (bits ^ (bits >> 16)).double() / 2**32 - 0.5
-    return numbers.float().view(rows, columns)
+def random(n: int, factor: int) -> Tensor:
+    """float32 (n, n) from -0.5 to 0.5, as your_gpu.js draws them."""
+    i = torch.arange(n * n)
+    bits = (i * i * factor) & 0xFFFFFFFF
+    return (bits.double() / 2**32 - 0.5).float().view(n, n)
 
 
 @cache
-def products() -> dict[str, dict[str, str]]:
-    """Three rows of each size's product, and sums of all rows with random signs."""
-    answers = {}
+def products() -> list[dict[str, Any]]:
+    """Three rows of each size's product, and sums of all rows with random weights."""
+    answers = []
     for n in SIZES:
-        product = random(n, n, seed=1) @ random(n, n, seed=2)
-        rows = product[[0, n // 2 + 1, n - 1]]
-        sums = product @ random(n, 1, seed=3).sign()
-        answers[str(n)] = {"rows": packed(rows), "sums": packed(sums)}
+        a, b = (random(n, factor) for factor in FACTORS)
+        product = a @ b
+        rows, sums = product[[0, n // 2 + 1, n - 1]], product @ b[0]
+        answers.append({"n": n, "rows": packed(rows), "sums": packed(sums)})
     return answers
 
 
@@ -50,55 +52,43 @@ def packed(tensor: Tensor) -> str:
     return base64.b64encode(zlib.compress(tensor.numpy().tobytes())).decode()
 
 
-def new_model() -> nn.Module:
-    """An ANN with weights from the formula, in the range of nn.Linear's."""
-    model = models.ANN()
+def parameters(model: nn.Module) -> str:
+    """A layer's weights (inputs, outputs), then its bias, then the next layer's."""
     with torch.no_grad():
-        for seed, parameter in enumerate(model.parameters(), start=10):
-            if parameter.ndim == 2:  # a bias is like the weights before it
-                inputs = parameter.shape[1]
-            values = random(1, parameter.numel(), seed) * (2 / inputs**0.5)
-            parameter.copy_(values.view_as(parameter))
-    return model
+        return packed(torch.cat([each.t().flatten() for each in model.parameters()]))
 
 
-def training_step(model: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """The step that the browser's GPU makes too; it returns the loss."""
+def steps(
+    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]
+) -> Iterator[Tensor]:
+    """The training steps that the browser's GPU makes too; yields the losses."""
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    criterion = nn.CrossEntropyLoss()
-
-    def step(images: Tensor, labels: Tensor) -> Tensor:
-        optimizer.zero_grad()
-        loss = criterion(model(images), labels)
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
-
-    return step
+    return train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, CPU)
 
 
 def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
     """The data for the browser; without a checkpoint, the model is a new one."""
     dataset = datasets.load(task)
-    training = dataset.train.first(BATCHES * BATCH_SIZE)
-    model = new_model()
-    step, losses = training_step(model), []
-    batches = [each.split(BATCH_SIZE) for each in (training.images, training.labels)]
-    for number in range(STEPS):
-        images, labels = (each[number % BATCHES] for each in batches)
-        losses.append(step(images, labels).item())
+    few = dataset.train.first(BATCHES * BATCH_SIZE)
+    images, labels = few.images.split(BATCH_SIZE), few.labels.split(BATCH_SIZE)
+    batches = list(zip(images, labels, strict=True)) * (STEPS // BATCHES)
+    model: nn.Module = models.ANN()
+    start = parameters(model)
+    losses = [loss.item() for loss in steps(model, batches)]
     if checkpoint:
-        model = state_dict.load(checkpoint, "ann", torch.device("cpu"))
+        model = state_dict.load(checkpoint, "ann", CPU)
     with torch.inference_mode():
         logits = model(dataset.test.images)
-        weights = torch.cat([each.flatten() for each in model.parameters()])
     return {
+        "factors": FACTORS,
         "products": products(),
+        "batches": [size for size in BATCH_SIZES if size <= len(dataset.test)],
         "images": packed(dataset.test.images),
-        "weights": packed(weights),
+        "parameters": parameters(model),
         "logits": packed(logits),
-        "training": packed(training.images),
-        "labels": packed(training.labels.byte()),
+        "training": packed(few.images),
+        "labels": packed(few.labels.byte()),
+        "start": start,
         "losses": losses,
         "rate": LEARNING_RATE,
     }
@@ -108,23 +98,23 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
 def work(kind: str, size: int) -> Callable[[], object]:
     """The same work that the browser's GPU does, ready to be timed."""
     if kind == "product":
-        a, b = random(size, size, seed=1), random(size, size, seed=2)
+        a, b = (random(size, factor) for factor in FACTORS)
         return lambda: a @ b
-    model, images = new_model(), torch.rand(size, 1, 28, 28)
+    model, images = models.ANN(), torch.rand(size, 1, 28, 28)
     if kind == "forward":
         return torch.inference_mode()(lambda: model(images))
-    step, labels = training_step(model), torch.randint(10, (size,))
-    return lambda: step(images, labels)
+    training = steps(model, repeat((images, torch.randint(10, (size,)))))
+    return lambda: next(training)
 
 
 def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]:
     """Seconds of each (kind, size) in one round on this machine's CPU."""
-    cpu, seconds = torch.device("cpu"), []
+    seconds = []
     with devices.cpu_threads(spare(devices.usable_cores())):
         for kind, size in works:
             call = work(kind, size)
-            (once,) = timing.measure(call, cpu, repeats=1).seconds
+            (once,) = timing.measure(call, CPU, repeats=1).seconds
             count = max(1, round(READING_SECONDS / once))
-            calls = timing.measure(call, cpu, repeats=count, warmup=0)
+            calls = timing.measure(call, CPU, repeats=count, warmup=0)
             seconds.append(sum(calls.seconds) / count)
-        return seconds, devices.environment(cpu)
+        return seconds, devices.environment(CPU)

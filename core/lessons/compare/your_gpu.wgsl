@@ -20,14 +20,10 @@ fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
   for (var start = 0u; start < shape.k; start += 16u) {
     let i = start + here.x;
     let j = start + here.y;
-    left[here.y][here.x] = 0.0;
-    right[here.y][here.x] = 0.0;
-    if (at.y < shape.m && i < shape.k) {
-      left[here.y][here.x] = a[at.y * shape.a.x + i * shape.a.y];
-    }
-    if (at.x < shape.n && j < shape.k) {
-      right[here.y][here.x] = b[j * shape.b.x + at.x * shape.b.y];
-    }
+    left[here.y][here.x] = select(
+      0.0, a[at.y * shape.a.x + i * shape.a.y], at.y < shape.m && i < shape.k);
+    right[here.y][here.x] = select(
+      0.0, b[j * shape.b.x + at.x * shape.b.y], at.x < shape.n && j < shape.k);
     workgroupBarrier();
     for (var each = 0u; each < 16u; each++) {
       sum += left[here.y][each] * right[each][here.x];
@@ -42,16 +38,17 @@ fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
   c[place] = sum;
 }
 
+// What the other two kernels know of a training step.
 struct Step {
   rate: f32,  // the learning rate, with Adam's correction for the first steps
   root: f32,  // the root of Adam's correction for the mean square
-  number: u32,
+  number: f32,
 }
-@group(0) @binding(5) var<uniform> step_: Step;
-@group(0) @binding(6) var<storage, read> logits: array<f32>;
-@group(0) @binding(7) var<storage, read> labels: array<u32>;
-@group(0) @binding(8) var<storage, read_write> gradient: array<f32>;
-@group(0) @binding(9) var<storage, read_write> losses: array<f32>;
+@group(0) @binding(0) var<uniform> now: Step;
+@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> labels: array<u32>;
+@group(0) @binding(3) var<storage, read_write> gradient: array<f32>;
+@group(0) @binding(4) var<storage, read_write> losses: array<f32>;
 var<workgroup> parts: array<f32, 64>;
 
 // The cross-entropy of a batch of 64 images, and its gradient. Each thread
@@ -73,20 +70,19 @@ fn cross_entropy(@builtin(local_invocation_index) image: u32) {
   if (image > 0u) { return; }
   var loss = 0.0;
   for (var i = 0u; i < 64u; i++) { loss += parts[i] / 64.0; }
-  losses[step_.number] = loss;
+  losses[u32(now.number)] = loss;
 }
 
-@group(0) @binding(10) var<uniform> now: Step;
-@group(0) @binding(11) var<storage, read> slope: array<f32>;
-@group(0) @binding(12) var<storage, read_write> weight: array<f32>;
-@group(0) @binding(13) var<storage, read_write> mean: array<f32>;
-@group(0) @binding(14) var<storage, read_write> square: array<f32>;
+@group(0) @binding(1) var<storage, read> slopes: array<f32>;
+@group(0) @binding(2) var<storage, read_write> weights: array<f32>;
+@group(0) @binding(3) var<storage, read_write> mean: array<f32>;
+@group(0) @binding(4) var<storage, read_write> square: array<f32>;
 
 @compute @workgroup_size(64)
 fn adam(@builtin(global_invocation_id) at: vec3<u32>) {
   let i = at.x;
-  if (i >= arrayLength(&weight)) { return; }
-  mean[i] = 0.9 * mean[i] + 0.1 * slope[i];
-  square[i] = 0.999 * square[i] + 0.001 * slope[i] * slope[i];
-  weight[i] -= now.rate * mean[i] / (sqrt(square[i]) / now.root + 1e-8);
+  if (i >= arrayLength(&weights)) { return; }
+  mean[i] = 0.9 * mean[i] + 0.1 * slopes[i];
+  square[i] = 0.999 * square[i] + 0.001 * slopes[i] * slopes[i];
+  weights[i] -= now.rate * mean[i] / (sqrt(square[i]) / now.root + 1e-8);
 }

@@ -3,9 +3,9 @@
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import altair as alt
@@ -15,11 +15,11 @@ import streamlit as st
 from core.errors import ExplainedError, quoted
 from core.jobs.job import Job, Stored
 from core.lessons.compare.your_gpu_result import (
-    BATCH_SIZES,
     KINDS,
     NAMES,
     SIZES,
     WORKS,
+    YOURS,
     BrowserGpu,
     Work,
     literal,
@@ -27,17 +27,17 @@ from core.lessons.compare.your_gpu_result import (
 )
 from core.measure.environment import Machine
 from core.serving.visitor_code import is_direct
-from core.ui import answers, charts, controls, dataset, format, runs
+from core.ui import answers, charts, controls, dataset, figures, format, runs, server
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
-from core.ui.server import ask, engine, explained, room, store, visitor
 from core.words import capitalized
 
 # Kept answers; Device shows the name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
-COMPONENT, YOURS, NEVER = "your_gpu_component", "Your GPU", "At no size"
-ROUND_SECONDS = 60.0  # for an answer of the workers
+COMPONENT, RUN, NEVER = "your_gpu_component", "your_gpu_run", "At no size"
+TORCH = "core.lessons.compare.your_gpu"  # what the workers do
+ROUND_SECONDS = 60.0  # for their answer
 SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
 SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
 _component = st.components.v2.component(
@@ -45,21 +45,13 @@ _component = st.components.v2.component(
 )
 
 
-def show_shader() -> None:
-    st.code(SHADER, language="rust", line_numbers=True)
-
-
-def ignore() -> None:
-    """Do nothing, since the page is redrawn after any message of the component."""
-
-
 class YourGpu(Lab):
     key, order, file = "your_gpu", 6, "your-gpu"
-    address = "core.lessons.compare.your_gpu:prepare"
+    address = f"{TORCH}:prepare"
     finding_above = True
     code = (
-        ("For the GPU, in WGSL", show_shader),
-        ("For the CPU, in PyTorch", "core.lessons.compare.your_gpu:work"),
+        ("For the GPU, in WGSL", partial(st.code, SHADER, "rust", line_numbers=True)),
+        ("For the CPU, in PyTorch", f"{TORCH}:work", "core.loops:train_epoch"),
     )
 
     def asks(self, *_: Any) -> Guess:
@@ -69,12 +61,15 @@ class YourGpu(Lab):
     @st.fragment
     def draw(self, machine: Machine) -> None:
         state = st.session_state
-        said = state.get(COMPONENT, {})
-        if "gpu" not in said:  # the tab was closed meanwhile, which has ended a run
-            state.pop("your_gpu_go", None)
-        elif (name := literal(said["gpu"]["name"])) != answers.given().get(NAME):
-            answers.keep(NAME, name)
-        shown = self._take(said) or answers.given().get(RESULT)
+        said = state.get(COMPONENT, {}).get("report")
+        if not said:  # the tab was closed meanwhile, which has ended a run
+            state.pop(RUN, None)
+        else:
+            if (name := literal(said["name"])) != answers.given().get(NAME):
+                answers.keep(NAME, name)
+            with server.noticed():
+                self._hear(said)
+        shown = answers.given().get(RESULT)
         st.subheader(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, shown is not None)
@@ -89,11 +84,14 @@ class YourGpu(Lab):
             icon=":material/timer:",
             on_click=self._start,
             args=(machine, "torch" if same else "browser", busy),
-            disabled="gpu" not in said or "your_gpu_go" in state,
+            disabled=not said or RUN in state,
         )
-        if refusal := state.pop("your_gpu_refused", ""):
-            st.warning(refusal, icon=":material/block:")
-        self._mount(said)
+        server.tell_notice()
+        go, _ = state.get(RUN, (None, None))
+        # The time makes each message new: the browser may have forgotten an old one.
+        data = {"words": self.words["status"], "go": go, "now": time.time()}
+        # The page is redrawn after each report, so nothing else is to be done.
+        _component(key=COMPONENT, data=data, on_report_change=lambda: None)
         if shown is not None:
             job = Job("", self.address, (), "train", status="finished", value=shown)
             self.show(job, guessed)
@@ -101,77 +99,39 @@ class YourGpu(Lab):
         self._draw_code(shown is not None)
 
     def _start(self, machine: Machine, against: str, busy: bool) -> None:
-        state, mine = st.session_state, newest_ann()
+        own = (run for run in runs.finished() if run.visitor == server.visitor())
+        mine = next((run for run in own if run.model == "ann"), None)
         task = mine.task if mine else dataset.default_task(machine)
         checkpoint = Stored(mine.id) if mine else None
-        try:
-            if against == "torch" and engine().going_on():
+        with server.noticed():
+            if against == "torch" and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
-            work = ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
-        except ExplainedError as error:
-            state.your_gpu_refused = str(error)
+            work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
+            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
+            go |= {"work": work, "wgsl": SHADER, "answer": {}}
+            known = {"own_weights": mine is not None, "expected": work["losses"]}
+            st.session_state[RUN] = go, known | {"against": against}
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        """Answer what the browser says of the run that is going on, or keep it."""
+        state = st.session_state
+        go, known = state.get(RUN, ({}, {}))
+        if not go or said.get("id") != go["id"]:
             return
-        go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
-        state.your_gpu_go = go | {"work": work, "own": mine is not None}
-        state.your_gpu_rounds, state.your_gpu_answer = [], {}
-
-    def _mount(self, said: dict[str, Any]) -> None:
-        """Draw the component, and send it the data it asked for."""
-        go = st.session_state.get("your_gpu_go")
-        work = go["work"] if go and said.get("have") != go["id"] else None
-        data = {"words": self.words["status"], "wgsl": SHADER, "work": work}
-        # The time makes each message new: the browser may have forgotten an old one.
-        data |= {"sizes": SIZES, "batches": BATCH_SIZES, "now": time.time()}
-        if go:
-            data["go"] = {name: go[name] for name in ("id", "against", "busy")}
-            data["cpu"] = self._round(said.get("round"), go["id"])
-        _component(
-            key=COMPONENT,
-            data=data,
-            on_gpu_change=ignore,
-            on_problem_change=ignore,
-            on_have_change=ignore,
-            on_round_change=ignore,
-            on_result_change=ignore,
-        )
-
-    def _round(self, asked: Any, run: str) -> dict[str, str]:
-        """Repeat on this machine's CPU what the GPU has just done, once per round."""
-        state = st.session_state
-        is_new = asked and asked["round"] != state.your_gpu_answer.get("round")
-        if is_new and asked["round"].startswith(run):
-            works = [(k, n) for k, n in asked["works"] if n in WORKS.get(k, ())]
-            answer = {"round": asked["round"], "problem": ""}
+        go.pop("work", None)  # has arrived
+        if "problem" in said:
+            del state[RUN]
+        elif "result" in said:
+            del state[RUN]
+            answers.keep(RESULT, read(said["result"], **known))
+        elif go["against"] == "torch" and said["round"] != go["answer"].get("round"):
+            works = [(k, n) for k, n in said["works"] if n in WORKS.get(k, ())]
+            go["answer"] = {"round": said["round"]}
             try:
-                round_ = "core.lessons.compare.your_gpu:measure"
-                times, environment = ask(round_, works, seconds=ROUND_SECONDS)
-                state.your_gpu_rounds.append((works, times))
-                state.your_gpu_environment = environment
+                answer = server.ask(f"{TORCH}:measure", works, seconds=ROUND_SECONDS)
+                go["answer"]["seconds"], known["environment"] = answer
             except ExplainedError as error:
-                answer["problem"] = str(error)
-            state.your_gpu_answer = answer
-        return state.your_gpu_answer
-
-    def _take(self, said: dict[str, Any]) -> BrowserGpu | None:
-        """The figures of a run that has just ended, or None; kept with the answers."""
-        state = st.session_state
-        go, result = state.get("your_gpu_go"), said.get("result") or {}
-        if go and (said.get("problem") or {}).get("id") == go["id"]:
-            del state.your_gpu_go
-        if not go or result.get("id") != go["id"]:
-            return None
-        del state.your_gpu_go
-        known = {"against": go["against"], "own_weights": go["own"]}
-        known["expected"] = go["work"]["losses"]
-        try:
-            found = read(result, state.your_gpu_rounds, **known)
-        except ValueError as error:
-            state.your_gpu_refused = str(error)
-            return None
-        if go["against"] == "torch":
-            found = replace(found, environment=state.your_gpu_environment)
-        answers.keep(RESULT, found)
-        return found
+                go["answer"]["problem"] = str(error)
 
     def finding(self, gpu: BrowserGpu) -> Finding:
         if gpu.kind == "software":
@@ -181,7 +141,9 @@ class YourGpu(Lab):
             return Finding(self.words["alone"])
         first, text = gpu.crossover, versus(gpu, compared[-1])
         if first is None:
-            return Finding(f"Your GPU doesn't win at the largest size. {text}", NEVER)
+            wins = any(work.speedup.winner == 1 for work in compared)
+            right = None if wins else NEVER
+            return Finding(f"Your GPU doesn't win at the largest size. {text}", right)
         right = f"At {first:,} and above"
         return Finding(f"**Your GPU wins {right.lower()}.** {text}", right)
 
@@ -189,16 +151,12 @@ class YourGpu(Lab):
         draw_times(gpu, "product", "Rows of the square matrices")
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
-        compared = gpu.compared(*WORKS)
-        tied = [work for work in compared if work.speedup.winner is None]
+        tied = (work for work in gpu.works if work.cpu and work.speedup.winner is None)
+        noted = [*((work.kind, work.size, "tied") for work in tied), *gpu.left_out]
         found = [self.words["checked"]]
-        if tied:
-            names = ", ".join(label(work.kind, work.size) for work in tied)
-            found.append(f"Too close to call: {names}.")
-        for why, text in self.words["left_out"].items():
-            missing = [label(kind, size) for kind, size, w in gpu.left_out if w == why]
-            if missing:
-                found.append(f"{', '.join(missing)}: {text}")
+        for why, text in self.words["notes"].items():
+            if names := [label(kind, size) for kind, size, w in noted if w == why]:
+                found.append(f"{capitalized(', '.join(names))}: {text}")
         return found
 
     def below(self, gpu: BrowserGpu) -> None:
@@ -210,9 +168,11 @@ class YourGpu(Lab):
             draw_times(gpu, "forward", "Images in a batch")
         with right:
             draw_training(gpu)
-        for name, fields in lessons(gpu).items():
-            lesson = self.words["lessons"][name]
-            text = f"**{lesson['title']}** {lesson['text'].format(**fields)}"
+        found = lesson_figures(gpu)
+        for name, lesson in self.words["lessons"].items():
+            if name == "heat" and not gpu.paces:
+                continue
+            text = f"**{lesson['title']}** {lesson['text'].format(**found)}"
             st.markdown(text, width=PROSE)
             script, python = st.columns(SIDES)
             script.code(lesson["js"], language="javascript")
@@ -222,12 +182,6 @@ class YourGpu(Lab):
         n = max((len(work.gpu) for work in gpu.works), default=0)
         name, other = quoted(gpu.name), opponent(gpu)
         return self.words["caption"].format(n=n, name=name, other=other)
-
-
-def newest_ann() -> Any:
-    """The visitor's newest finished run of the ANN, or None."""
-    mine = (run for run in runs.finished() if run.visitor == visitor())
-    return next((run for run in mine if run.model == "ann"), None)
 
 
 def label(kind: str, size: int) -> str:
@@ -249,33 +203,20 @@ def versus(gpu: BrowserGpu, work: Work) -> str:
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
     """Times over sizes, both logarithmic, with the middle half of the rounds."""
-    rows = []
-    for work in gpu.of(kind):
-        for name, seconds in ((YOURS, work.gpu), (NAMES[gpu.against], work.cpu)):
-            if seconds:
-                middle = median(seconds), *format.middle_half(seconds)
-                time = format.precise(middle[0])
-                rows.append((work.size, name, *(1e6 * each for each in middle), time))
-    if not rows:
-        return
-    columns = ["size", "who", "microseconds", "low", "high", "time"]
-    frame = pd.DataFrame(rows, columns=columns)
+    found = [reading for reading in gpu.readings if reading.work == kind]
+    frame = figures.readings(found, "size", "who", microseconds=1e6)
     x = alt.X("size:Q").title(title).scale(type="log", nice=False, padding=12)
     y = alt.Y("microseconds:Q").title("Time, logarithmic").scale(type="log")
+    colors = charts.palette()
+    hues = [colors.accelerator, colors.cpu]
     chart = alt.Chart(frame).encode(
         x=x.axis(charts.ticks(sorted(set(frame["size"])), format=",d")),
         y=y.axis(charts.microseconds()),
-        color=hues(gpu),
+        color=charts.hues("who", [YOURS, NAMES[gpu.against]], hues, **LINES),
         tooltip=["who", "size", *charts.middle_half("µs")],
     )
     lines = charts.lines(chart, points=60, band=True).properties(height=MIDDLE)
     st.altair_chart(lines, alt=f"Time by {title.lower()}")
-
-
-def hues(gpu: BrowserGpu) -> alt.Color:
-    colors = charts.palette()
-    names = [YOURS, NAMES[gpu.against]]
-    return charts.hues("who", names, [colors.accelerator, colors.cpu], **LINES)
 
 
 def draw_training(gpu: BrowserGpu) -> None:
@@ -299,45 +240,38 @@ def draw_training(gpu: BrowserGpu) -> None:
         st.markdown(f"{text} {versus(gpu, work) if work.cpu else ''}")
 
 
-def lessons(gpu: BrowserGpu) -> dict[str, dict[str, str]]:
-    """The figures of each measured lesson, by the lesson's name in the words."""
+def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
+    """The figures in the words of the lessons."""
     forward = gpu.of("forward")
-    if not (forward and gpu.unwaited and gpu.waited and gpu.there and gpu.back):
-        return {}
-    last = forward[-1]
-    rates = [format.rounded(each.size / median(each.gpu)) for each in forward]
-    time = {
-        name: format.precise(median(getattr(gpu, name)))
-        for name in ("unwaited", "waited", "there", "back")
+    rates = [work.size / median(work.gpu) for work in forward]
+    # A coarse clock may show 0 for each call, but not for all of them.
+    seconds = {"unwaited": fmean(gpu.unwaited), "computing": median(forward[-1].gpu)}
+    seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
+    return {name: format.precise(each) for name, each in seconds.items()} | {
+        "size": f"{gpu.clocked:,}",
+        "images": format.counted(forward[-1].size, "image"),
+        "slow": format.rounded(rates[0]),
+        "fast": format.rounded(rates[-1]),
+        "seconds": str(len(gpu.paces)),
+        "share": f"{gpu.paces[-1] / max(gpu.paces):.0%}" if gpu.paces else "",
     }
-    time["computing"] = format.precise(median(last.gpu))
-    said = {
-        "crossover": {},
-        "stopwatch": time | {"size": f"{gpu.clocked:,}"},
-        "moving": time | {"images": format.counted(last.size, "image")},
-        "batch": {"slow": rates[0], "fast": rates[-1], "size": f"{last.size:,}"},
-    }
-    if gpu.paces:
-        share = f"{gpu.paces[-1] / max(gpu.paces):.0%}"
-        said["heat"] = {"seconds": str(len(gpu.paces)), "share": share}
-    return said
 
 
 def share(words: Any, gpu: BrowserGpu | None) -> None:
     """A button that adds the figures to those of the class."""
-    opened = room().open
-    if opened is None or not room().may_see(visitor()):
+    opened = server.room().open
+    if opened is None or not server.room().may_see(server.visitor()):
         return
     st.markdown(f"**{words['class_heading']}**")
     if answers.given().get(SHARED):
         st.button(words["unshare"], on_click=answers.keep, args=(SHARED, None))
-    elif gpu and gpu.of("product") and room().member(visitor()):
+    elif gpu and server.room().member(server.visitor()):
         st.markdown(words["what_is_shared"], width=PROSE)
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
         mine |= {"against": gpu.against, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
-    with explained("The list of the class's GPUs can't be read"):
-        kept = store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
+    with server.explained("The list of the class's GPUs can't be read"):
+        kept = server.store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
         draw_class(words, filter(None, kept))
 
 

@@ -3,24 +3,31 @@
 A browser can claim anything, so none of it is kept among the measurements.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.measure.environment import Environment, now
 from core.measure.rows import Row, row
-from core.measure.speedup import FEWEST_REPEATS, Speedup, paired
+from core.measure.speedup import Speedup, paired
 
 SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
-STEPS, BATCH_SIZE, LEARNING_RATE = 100, 64, 1e-3  # how it trains
+STEPS, BATCH_SIZE = 100, 64  # of training
 WORKS = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
-SAME_LOSS = 1e-3
-LONGEST_NAME, LONGEST_SECONDS, MOST_READINGS, MOST_FLOPS = 60, 600, 100, 1e15
+ROUNDS = 7  # without the warm-up
+LONGEST_NAME, LONGEST_SECONDS, MOST_PACES, MOST_FLOPS = 60, 600, 100, 1e15
 KINDS = ("computer", "phone or tablet", "software")
+YOURS = "Your GPU"
 NAMES = {"torch": "PyTorch, CPU", "browser": "Browser, one thread"}
+
+
+class Reading(NamedTuple):
+    who: str  # YOURS or one of NAMES' values
+    work: str  # one of WORKS
+    size: int
+    seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -40,12 +47,12 @@ class Work:
 
 @dataclass(frozen=True)
 class BrowserGpu:
-    """What the browser claims. Raises ValueError for impossible figures."""
+    """What the browser claims."""
 
     name: str
     kind: str  # one of KINDS
     works: tuple[Work, ...]
-    left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong", "slow" or "large"
+    left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong" or "slow"
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
     clocked: int  # size of the product that was timed in two ways:
     unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
@@ -59,31 +66,32 @@ class BrowserGpu:
     date: str
     environment: Environment | None = None  # the CPU's; None: the browser's own thread
 
-    def __post_init__(self) -> None:
-        readings = [seconds for work in self.works for seconds in (work.gpu, work.cpu)]
+    @property
+    def is_possible(self) -> bool:
+        """Whether a GPU could reach these figures in a run as the browser makes it."""
+        readings = [each.seconds for each in self.readings]
         readings += [self.unwaited, self.waited, self.there, self.back]
-        names = [(work.kind, work.size) for work in self.works]
-        if not (
+        names = {(work.kind, work.size) for work in self.works}
+        return (
             self.kind in KINDS
-            and len(self.name) <= LONGEST_NAME
-            and len(set(names)) == len(names)
+            and len(names) == len(self.works)
             and len(self.left_out) <= sum(map(len, WORKS.values()))
             and all(size in WORKS.get(kind, ()) for kind, size in names)
-            and all(len(seconds) <= MOST_READINGS for seconds in readings)
+            and {"product", "forward"} <= {kind for kind, _ in names}
+            and all(len(seconds) == ROUNDS for seconds in readings)
             and all(0 < each <= LONGEST_SECONDS for each in chain(*readings))
             and len(self.losses) in (0, STEPS)
             and all(0 <= each < 1e6 for each in self.losses)
-            and len(self.paces) <= MOST_READINGS
+            and len(self.paces) <= MOST_PACES
             and all(0 < each < 1e9 for each in self.paces)
             and self.speed < MOST_FLOPS
-        ):
-            raise ValueError("The browser sent figures that no GPU could reach.")
+        )
 
-    def of(self, *kinds: str) -> list[Work]:
-        return [work for work in self.works if work.kind in kinds]
+    def of(self, kind: str) -> list[Work]:
+        return [work for work in self.works if work.kind == kind]
 
-    def compared(self, *kinds: str) -> list[Work]:
-        return [work for work in self.of(*kinds) if work.cpu]
+    def compared(self, kind: str) -> list[Work]:
+        return [work for work in self.of(kind) if work.cpu]
 
     @property
     def crossover(self) -> int | None:
@@ -99,21 +107,29 @@ class BrowserGpu:
     def speed(self) -> float:
         """The highest number of floating-point operations a second in a product."""
         speeds = (2 * work.size**3 / median(work.gpu) for work in self.of("product"))
-        return max(speeds, default=0.0)
+        return max(speeds)
+
+    @property
+    def readings(self) -> list[Reading]:
+        """What was timed, without what would have taken too long."""
+        sides = YOURS, NAMES[self.against]
+        return [
+            Reading(who, work.kind, work.size, seconds)
+            for work in self.works
+            for who, seconds in zip(sides, (work.gpu, work.cpu), strict=True)
+            if seconds
+        ]
 
     def rows(self) -> list[Row]:
         """A row for each piece of work and who did it."""
         name = f"{self.name} (according to the browser)"
-        here = Environment("webgpu", name, "WebGPU", 1, "", "", "")
-        found = []
-        for work in self.works:
-            about = {"work": work.kind, "size": work.size}
-            found.append(row("browser's GPU", work.gpu, here, self.date, **about))
-            if work.cpu:
-                where = self.environment or replace(here, device_name="CPU")
-                what = NAMES[self.against]
-                found.append(row(what, work.cpu, where, self.date, **about))
-        return found
+        gpu = Environment("webgpu", name, "WebGPU", 1, "", "", "")
+        cpu = self.environment or replace(gpu, device_name="CPU")
+        rows = []
+        for who, work, size, seconds in self.readings:
+            what, where = ("browser's GPU", gpu) if who == YOURS else (who, cpu)
+            rows.append(row(what, seconds, where, self.date, work=work, size=size))
+        return rows
 
 
 def literal(name: Any) -> str:
@@ -123,15 +139,9 @@ def literal(name: Any) -> str:
 
 
 def read(
-    said: dict[str, Any],
-    rounds: Sequence[tuple[Sequence[tuple[str, int]], Sequence[float]]],
-    **known: Any,
+    said: dict[str, Any], environment: Environment | None = None, **known: Any
 ) -> BrowserGpu:
-    """Combine the browser's message with what is `known` here. Raises ValueError.
-
-    `rounds` has the CPU's works and seconds, the warm-up first; it is empty if the
-    browser timed its own thread.
-    """
+    """Combine the browser's message with what is `known` here. Raises ValueError."""
     from cattrs import Converter
 
     try:
@@ -139,14 +149,6 @@ def read(
         gpu = Converter(detailed_validation=False).structure(said | known, BrowserGpu)
     except Exception as error:  # whatever a class says to fields that it has not
         raise ValueError(f"The browser's figures can't be read: {error}") from error
-    timed = [dict(zip(works, seconds, strict=True)) for works, seconds in rounds[1:]]
-    works = []
-    for work in gpu.works:
-        name = work.kind, work.size
-        cpu = tuple(each[name] for each in timed if name in each) if timed else work.cpu
-        n = min(len(work.gpu), len(cpu) or len(work.gpu))
-        if n >= FEWEST_REPEATS:
-            works.append(Work(*name, work.gpu[:n], cpu[:n]))
-    if gpu.losses and abs(gpu.losses[-1] - gpu.expected[-1]) > SAME_LOSS:
-        raise ValueError("The browser's losses disagree with PyTorch's.")
-    return replace(gpu, works=tuple(works))
+    if not gpu.is_possible:
+        raise ValueError("The browser sent figures that no GPU could reach.")
+    return replace(gpu, environment=environment)
