@@ -36,8 +36,8 @@ from core.words import capitalized
 # Kept answers; Device shows the name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN, NEVER = "your_gpu_component", "your_gpu_run", "At no size"
-TORCH = "core.lessons.compare.your_gpu"  # what the workers do
-ROUND_SECONDS = 60.0  # for their answer
+MEASURE = "core.lessons.compare.your_gpu:measure"
+ROUND_SECONDS = 60.0  # for an answer of the workers
 SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
 SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
 _component = st.components.v2.component(
@@ -47,11 +47,15 @@ _component = st.components.v2.component(
 
 class YourGpu(Lab):
     key, order, file = "your_gpu", 6, "your-gpu"
-    address = f"{TORCH}:prepare"
+    address = "core.lessons.compare.your_gpu:prepare"
     finding_above = True
     code = (
         ("For the GPU, in WGSL", partial(st.code, SHADER, "rust", line_numbers=True)),
-        ("For the CPU, in PyTorch", f"{TORCH}:work", "core.loops:train_epoch"),
+        (
+            "For the CPU, in PyTorch",
+            "core.lessons.compare.your_gpu:work",
+            "core.loops:train_epoch",
+        ),
     )
 
     def asks(self, *_: Any) -> Guess:
@@ -128,7 +132,7 @@ class YourGpu(Lab):
             works = [(k, n) for k, n in said["works"] if n in WORKS.get(k, ())]
             go["answer"] = {"round": said["round"]}
             try:
-                answer = server.ask(f"{TORCH}:measure", works, seconds=ROUND_SECONDS)
+                answer = server.ask(MEASURE, works, seconds=ROUND_SECONDS)
                 go["answer"]["seconds"], known["environment"] = answer
             except ExplainedError as error:
                 go["answer"]["problem"] = str(error)
