@@ -18,7 +18,7 @@ GPU = [
     "--use-vulkan=swiftshader",
     "--disable-vulkan-surface",
 ]
-LEARNS = re.compile(r"on your GPU: its loss falls from 2\.3\d to 0\.\d\d\.")
+LEARNS = re.compile(r"on your GPU: its loss falls from 2\.\d\d to 0\.\d\d\.")
 VERY_SLOW = 4 * SLOW  # a hundred training steps take it a minute
 CODE = "GPUDevice.prototype.createShaderModule"
 SHADER = f"""

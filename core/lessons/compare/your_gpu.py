@@ -6,9 +6,8 @@ and answers are sent to it.
 
 import base64
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import repeat
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from core import devices, models, state_dict
 from core.data import datasets
 from core.lessons.compare.candidates import spare
 from core.lessons.compare.your_gpu_result import BATCH_SIZE, BATCH_SIZES, SIZES, STEPS
-from core.loops import train_epoch
+from core.loops import Batches, train_epoch
 from core.measure import timing
 from core.measure.environment import Environment
 
@@ -58,12 +57,11 @@ def parameters(model: nn.Module) -> str:
         return packed(torch.cat([each.t().flatten() for each in model.parameters()]))
 
 
-def steps(
-    model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]
-) -> Iterator[Tensor]:
-    """The training steps that the browser's GPU makes too; yields the losses."""
+def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:
+    """Makes the steps that the browser's GPU makes too, and yields their losses."""
+    criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
-    return train_epoch(model, batches, nn.CrossEntropyLoss(), optimizer, CPU)
+    return lambda batches: train_epoch(model, batches, criterion, optimizer, CPU)
 
 
 def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
@@ -74,7 +72,7 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
     batches = list(zip(images, labels, strict=True)) * (STEPS // BATCHES)
     model: nn.Module = models.ANN()
     start = parameters(model)
-    losses = [loss.item() for loss in steps(model, batches)]
+    losses = [loss.item() for loss in training(model)(batches)]
     if checkpoint:
         model = state_dict.load(checkpoint, "ann", CPU)
     with torch.inference_mode():
@@ -103,8 +101,8 @@ def work(kind: str, size: int) -> Callable[[], object]:
     model, images = models.ANN(), torch.rand(size, 1, 28, 28)
     if kind == "forward":
         return torch.inference_mode()(lambda: model(images))
-    training = steps(model, repeat((images, torch.randint(10, (size,)))))
-    return lambda: next(training)
+    train, batch = training(model), (images, torch.randint(10, (size,)))
+    return lambda: next(train([batch]))
 
 
 def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]:
