@@ -86,7 +86,7 @@ class Gpu {
         device.destroy()
       }
     })
-    this.stopped.catch(() => {}) // who waits for the GPU hears of it
+    this.stopped.catch(() => {}) // whoever waits for the GPU hears of the problem
     device.lost.then(() => this.stop("lost"))
     device.onuncapturederror = ({ error }) =>
       this.stop(error instanceof GPUOutOfMemoryError ? "memory" : "failed", error)
@@ -192,7 +192,8 @@ class Gpu {
       const { inputs, outputs, weight, bias } = LAYERS[layer], x = made[layer]
       const ofWeight = this.slice(slopes, weight, bias), ofX = this.numbers(BATCH * inputs)
       const ofBias = this.slice(slopes, bias, bias + outputs)
-      ops.push(this.multiply(x, slope, ofWeight, [inputs, outputs, BATCH], { aStrides: [1, inputs] }))
+      ops.push(this.multiply(
+        x, slope, ofWeight, [inputs, outputs, BATCH], { aStrides: [1, inputs] }))
       ops.push(this.multiply(one, slope, ofBias, [1, outputs, BATCH], { aStrides: [0, 0] }))
       if (layer) {
         ops.push(this.multiply(
