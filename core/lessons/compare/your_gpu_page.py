@@ -130,12 +130,12 @@ class YourGpu(Lab):
             answers.keep(RESULT, read(said["result"], **known))
         elif go["against"] == "torch" and said["round"] != go["answer"].get("round"):
             works = [(k, n) for k, n in said["works"] if n in WORKS.get(k, ())]
-            go["answer"] = {"round": said["round"]}
             try:
                 answer = server.ask(MEASURE, works, seconds=ROUND_SECONDS)
-                go["answer"]["seconds"], known["environment"] = answer
+                seconds, known["environment"] = answer
+                go["answer"] = {"round": said["round"], "seconds": seconds}
             except ExplainedError as error:
-                go["answer"]["problem"] = str(error)
+                go["answer"] = {"round": said["round"], "problem": str(error)}
 
     def finding(self, gpu: BrowserGpu) -> Finding:
         if gpu.kind == "software":
