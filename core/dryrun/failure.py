@@ -28,6 +28,7 @@ OF_DEVICES = re.compile(
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
 ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # such as model.head = ...
+SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -52,7 +53,13 @@ def text(error: BaseException) -> str:
 
 def is_of_devices(error: BaseException) -> bool:
     is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
-    return is_torch and bool(OF_DEVICES.search(text(error)))
+    return is_torch and bool(OF_DEVICES.search(text(error)) or mixes_sparse(error))
+
+
+def mixes_sparse(error: BaseException) -> bool:
+    """Whether a sparse tensor on the CPU met a tensor on the device."""
+    places = {tensor.is_cpu for tensor in getattr(error, ARGUMENTS, [])}
+    return bool(SPARSE.search(text(error))) and len(places) == 2
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
@@ -71,6 +78,8 @@ def what_is_missing(error: BaseException) -> str:
     said = text(error).rstrip(".")
     if isinstance(error, cuda.CannotSimulateError):
         return f"A dry run can't simulate {said}."
+    if SPARSE.search(said) and not mixes_sparse(error):
+        return "A dry run can't simulate sparse tensors on the GPU."
     needs = f"The script needs something that a dry run doesn't have: {said}."
     return needs if NOT_BUILT_IN.search(said) else ""
 
@@ -81,6 +90,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         line = Line(error.filename, error.lineno)
     message = text(error)
+    if mixes_sparse(error):
+        message = "a sparse tensor on cpu met a tensor on cuda:0"
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
     culprit, why = line, ""
@@ -101,12 +112,17 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif hosts and len(hosts) < len(tensors) and line:
         culprit, why = line_to_change(hosts[0], line, frames, origins)
         stack = traceback.walk_tb(error.__traceback__)
-        files = (f.f_code.co_filename.replace("\\", "/") for f, _ in stack)
-        if any("torch/optim" in file for file in files):
-            why = (
-                "the optimizer made this tensor on the CPU: move the model before you "
-                "build the optimizer"
-            )
+        for frame, _ in stack:
+            file = frame.f_code.co_filename.replace("\\", "/")
+            if frame.f_code.co_name == "update_bn":
+                culprit, why = line, "add device=, so that update_bn moves its batches"
+            elif "torch/optim" in file:
+                optimizer = frame.f_locals.get("self")
+                culprit = origins.loaded_states.get(id(optimizer), culprit)
+                why = (
+                    "the optimizer has this tensor on the CPU: move the model before "
+                    "you build the optimizer or load its state"
+                )
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
         why = "the generator is on another device"
@@ -174,6 +190,12 @@ def line_to_change(
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
+        original = origin.source.tensor()
+        if isinstance(original, nn.Parameter) and not original.is_cpu:
+            return origin.line, (
+                "this line used a parameter before the model was moved: move the model "
+                "first"
+            )
         if origin.line != line and not origin.is_same:
             origin = factory(origin)
             break
@@ -183,14 +205,36 @@ def line_to_change(
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
+    is_single = origin.copies or origin.makers or origin.line.code.startswith("for ")
+    mover = None if is_single else origins.movers.get(origin.line)
+    if mover and is_near(mover, frames):
+        return mover, (
+            f"line {origin.line.number} makes several tensors, and this line doesn't "
+            "move all of them"
+        )
     return place(origin, frames)
 
 
-def factory(origin: Origin) -> Origin:
-    """Where a model's method made the tensor from which it computed this one.
+def is_near(earlier: Line, frames: Frames) -> bool:
+    """Whether a line stands before the failing one, in one of the calls that run."""
+    return any(
+        line.file == earlier.file
+        and frame.f_code.co_firstlineno <= earlier.number < line.number
+        for line, frame in frames
+    )
 
-    If the method made no such tensor itself, returns the given origin.
+
+def factory(origin: Origin) -> Origin:
+    """Where a model made the tensor from which this one was computed.
+
+    A model makes tensors in its constructor, or in the method that computes this one.
+    If neither made such a tensor, returns the given origin.
     """
+    made: Origin | None = origin
+    while made and not made.makers:
+        made = made.source
+    if made and not isinstance(made.tensor(), nn.Parameter):
+        return made
     first = origin
     while first.source and not first.line.code.startswith("for "):
         if first.method is None or first.method is not first.source.method:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
+from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader
 
@@ -56,6 +57,10 @@ class Origins:
         self.script, self.starts_processes = script, starts_processes
         self._of: dict[int, Origin] = {}
         self.loaders: list[tuple[Any, Line | None]] = []  # loaders and their samplers
+        # Lines that loaded the state of an optimizer, by the optimizer's id.
+        self.loaded_states: dict[int, Line] = {}
+        # Where tensors were moved to the device last, by the line that made them.
+        self.movers: dict[Line, Line] = {}
         # Copies of leaves that require gradients, by the lines that moved these leaves.
         self.moved_leaves: dict[Line, Any] = {}
 
@@ -96,6 +101,15 @@ class Origins:
             self.loaders += [(each, self.here()) for each in (loader, loader.sampler)]
 
         loader_class.__init__ = noted_loader
+        optimizer_class: Any = Optimizer
+        load = optimizer_class.load_state_dict
+
+        def noted_load(optimizer: Any, state: Any) -> None:
+            if line := self.here():
+                self.loaded_states[id(optimizer)] = line
+            load(optimizer, state)
+
+        optimizer_class.load_state_dict = noted_load
         swap: Any = torch.utils.swap_tensors
 
         def swapped(one: Tensor, other: Tensor) -> None:
@@ -157,6 +171,7 @@ class Origins:
         ):
             source.copies.append((origin.line, origin.tensor))
             source.copies = source.copies[-4:]
+            self.movers[source.line] = origin.line
         self._of[id(tensor)] = origin
 
     def _place(self, frame: FrameType | None) -> tuple[Line, list, list] | None:

@@ -46,6 +46,9 @@ class Remarks:
         # the keys are the optimizers' ids.
         self._optimizers: dict[int, Line | None] = {}
         self._idle: Counter[int] = Counter()
+        self._held: dict[int, set[int]] = {}  # the ids of each optimizer's parameters
+        self._twins: Counter[int] = Counter()  # steps with the parameters of another
+        self._latest: int | None = None  # the optimizer that made the latest step
 
     def install(self) -> None:
         """Watch models, optimizers and calls of torch.save."""
@@ -114,16 +117,23 @@ class Remarks:
 
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
+        this, latest = id(optimizer), self._latest
         held = [p for group in optimizer.param_groups for p in group["params"]]
-        self._idle[id(optimizer)] += 1
+        self._idle[this] += 1
         if any(parameter.grad is not None for parameter in held):
-            del self._idle[id(optimizer)]
+            del self._idle[this]
+        self._held[this], self._latest = set(map(id, held)), this
+        if latest not in (None, this) and self._held[this] == self._held[latest]:
+            self._twins[this] += 1
 
     def remarks(self) -> list[Remark]:
         """All remarks, in the order of their lines."""
         for optimizer, steps in self._idle.items():
             if steps > 1:
                 self._note(self._optimizers.get(optimizer), "idle_optimizer")
+        if self._twins.total() > 2:  # two optimizers take turns
+            made = [line for each in self._twins if (line := self._optimizers[each])]
+            self._note(max(made, default=None), "same_parameters")
         for line, use in self._uses.items():
             # A call for training is followed by a step; a last evaluation isn't.
             if self._steps and use.after == self._steps and not use.returns:

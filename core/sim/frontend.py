@@ -2,8 +2,8 @@
 
 # ruff: noqa: ARG005 - there is one device, whichever a caller names
 
+import ctypes
 import os
-import threading
 import time
 import types
 from typing import Any
@@ -40,8 +40,6 @@ def install() -> None:
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
     torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
-    hooks: Any = graph.saved_tensors_hooks
-    hooks.__init__ = keeping_errors(hooks.__init__)
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
 
@@ -69,42 +67,23 @@ def keeping_parameters(apply: Any) -> Any:
     return applied
 
 
-# A backward pass runs in a thread of its own. If a hook that unpacks a saved tensor
-# fails there, such as the recomputation of a checkpoint, C++ calls our guard while
-# Python's error is pending, and ends the process. So the hook returns any tensor, and
-# the caller of the backward pass gets the error.
+# A backward pass runs in a thread of C++. If Python code fails there, such as a hook,
+# C++ asks our guard for its type before it takes Python's error. A guard in Python
+# can't answer while an error is pending, so it takes the error, and the caller of the
+# backward pass gets it.
 _failed: list[BaseException] = []
 
 
-def keeping_errors(init: Any) -> Any:
-    """Wrap saved_tensors_hooks.__init__, so that its second hook keeps errors."""
-
-    def initialized(this: Any, pack: Any, unpack: Any) -> None:
-        def unpacked(packed: Any) -> Any:
-            try:
-                return unpack(packed)
-            except BaseException as error:
-                if not isinstance(threading.current_thread(), threading._DummyThread):
-                    raise  # this is a thread of Python's, not of C++
-                _failed.append(error)
-                return torch.empty(0, device=SIMULATED)
-
-        init(this, pack, unpacked)
-
-    return initialized
-
-
 def raising_errors(run: Any) -> Any:
-    """Wrap the function that runs a backward pass, so that it raises a hook's error."""
+    """Wrap the function that runs a backward pass, so that it raises taken errors."""
 
     def running(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(*args, **kwargs)
-        finally:
-            if _failed:
-                error = _failed[0]
-                _failed.clear()
-                raise error
+        except SystemError:  # C++ found no error
+            if not _failed:
+                raise
+        raise _failed.pop()
 
     return running
 
@@ -113,6 +92,10 @@ class Guard(torch._C._acc.DeviceGuard):
     """Tells PyTorch the kind of device. There is one device, so nothing is switched."""
 
     def type_(self) -> Any:
+        try:
+            ctypes.pythonapi.PyErr_Occurred()  # raises a pending error
+        except BaseException as error:
+            _failed.append(error)
         return torch._C._autograd.DeviceType.PrivateUse1
 
 

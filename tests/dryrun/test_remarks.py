@@ -80,3 +80,11 @@ def test_a_generator_that_is_only_asked_between_steps_is_not_blamed() -> None:
         "        optimizer.zero_grad()\n",
     )
     assert dry_run(text).remarks == []
+
+
+def test_two_optimizers_that_take_turns_with_one_model() -> None:
+    other = "other = torch.optim.SGD(model.parameters()); criterion ="
+    text = SCRIPT.replace("criterion =", other)
+    text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
+    said = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert said == [(16, SAID["same_parameters"])]

@@ -246,6 +246,28 @@ x = torch.rand(2, 4)
         ("return x * self.scale", "net.cuda()(x.cuda())", 8),  # no buffer
         ("return self.more[0](x)", "net.cuda()(x.cuda())", 9),  # no module
         ("return x + torch.ones(4)", "net.cuda()(x.cuda())", 11),  # made on the CPU
+        (
+            "return x * doubled(self.scale)",  # no buffer, and computed from
+            "def doubled(t): return torch.cat([t, t])[:4]\nnet.cuda()(x.cuda())",
+            8,
+        ),
+        (
+            "return self.layer(x)",  # copied before the move
+            "w = net.layer.weight.detach().clone()\nnet.cuda()\nnet.layer.weight - w",
+            14,
+        ),
+        (
+            "return self.layer(x)",  # one of a pair is moved
+            "net.cuda()\n"
+            "def pair():\n    z = torch.rand(2, 8)\n    return z[:, :4], z[:, 4:]\n"
+            "a, b = pair()\na, c = a.cuda(), b\nnet(a) - c",
+            19,
+        ),
+        (
+            "return torch.sparse.mm(self.sparse, x)",
+            "net.sparse = torch.eye(2).to_sparse()\nnet.cuda()(x.cuda())",
+            14,
+        ),
     ],
 )
 def test_the_line_that_forgot_to_move(forward: str, rest: str, culprit: int) -> None:
@@ -291,6 +313,7 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ("open('there is no such file')", SCRIPT_ERROR),
         ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
         ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
+        ("import torch\ntorch.eye(2).to_sparse().cuda()", NOT_SIMULATED),
         ("import torch\ntorch.distributed.init_process_group('nccl')", NOT_SIMULATED),
     ],
 )

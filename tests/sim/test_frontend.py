@@ -1,5 +1,7 @@
 """What programs ask of a device: torch.accelerator, torch.sim, events, defaults."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -50,8 +52,31 @@ def test_a_lazy_layer_moves_before_it_knows_its_size() -> None:
     assert layer.weight.device.type == "sim"
 
 
+HOOKS: dict[str, Callable[[torch.Tensor, torch.Tensor], Callable]] = {
+    "a tensor's": lambda _, y: y.register_hook,
+    "a leaf's": lambda x, _: x.register_hook,
+    "after a gradient": lambda x, _: x.register_post_accumulate_grad_hook,
+    "before a node": lambda _, y: y.grad_fn.register_prehook,
+    "after a node": lambda _, y: y.grad_fn.register_hook,
+}
+
+
+@pytest.mark.parametrize("place", HOOKS)
+def test_an_error_of_a_hook_reaches_the_caller(place: str) -> None:
+    """The process doesn't end, and the device works on."""
+
+    def hook(*_: torch.Tensor) -> None:
+        raise ValueError("of the hook")
+
+    x = torch.ones(3, device="sim", requires_grad=True)
+    y = x * 2
+    HOOKS[place](x, y)(hook)
+    with pytest.raises(ValueError, match="of the hook"):
+        y.sum().backward()
+    torch.ones_like(x, requires_grad=True).sum().backward()
+
+
 def test_an_error_of_a_recomputation_reaches_the_caller() -> None:
-    """Not the end of the process; the device works on."""
     layer, x = nn.Linear(512, 512).to("sim"), torch.ones(256, 512, device="sim")
     y = checkpoint(layer, x.requires_grad_(), use_reentrant=False)
     with memory.limited_to(memory.allocated), pytest.raises(torch.OutOfMemoryError):
