@@ -144,7 +144,7 @@ def _zeroed(stepped: SteppedBatch, place: int) -> None:
             for name, norm in before.items()
             if norm is not None
         ],
-        ["Parameter", "Norm before", ".grad now"],
+        ["Parameter", "Norm of .grad before", ".grad now"],
         "Each parameter's .grad: its norm before zero_grad, and its value now",
     )
 
