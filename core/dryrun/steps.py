@@ -316,7 +316,9 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
-        objects = [v for v in variables.values() if type(v).__module__ == "__main__"]
+        values = list(variables.values())
+        values += [v for d in values if isinstance(d, dict) for v in d.values()]
+        objects = [v for v in values if type(v).__module__ == "__main__"]
         scopes = [variables, *({"self": each} for each in objects)]
         for (number, target), scope in product(additions(line.file), scopes):
             try:

@@ -197,15 +197,22 @@ def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
         assert growth.line.number == 17
 
 
-def test_a_graph_that_an_object_keeps() -> None:
-    text = TRAINING.format(line="history.log(loss)", after="")
+@pytest.mark.parametrize(
+    ("made", "used"),
+    [
+        ("history = History()", "history"),
+        ("logs = {'loss': History()}", "logs['loss']"),
+    ],
+)
+def test_a_graph_that_an_object_keeps(made: str, used: str) -> None:
+    text = TRAINING.format(line=f"{used}.log(loss)", after="")
     report = dry_run(f"""
 class History:
     def __init__(self):
         self.values = []
     def log(self, value):
         self.values.append(value)
-history = History()
+{made}
 {text}""")
     assert report.growth
     assert report.growth.line
