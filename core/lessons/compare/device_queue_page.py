@@ -20,7 +20,7 @@ from core.ui.lab import Finding, Lab
 
 
 class DeviceQueue(Lab):
-    key, order, idle = "watch_queue", 3, True
+    key, order = "watch_queue", 3
     code = (("The calls", "core.lessons.compare.device_queue:multiply"),)
 
     def defaults(self, machine: Machine) -> tuple:

@@ -1,10 +1,13 @@
 """What the host and the device do is told by what was measured."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
 from core.lessons.compare import device_queue
+from core.lessons.compare.device_queue_page import DeviceQueue
 from core.lessons.compare.device_queue_result import CALLS, COMPUTES, DEVICE
 from core.sim import ledger, queue
 from tests import samples
@@ -40,3 +43,10 @@ def test_the_host_waits_once_or_for_each_product(monkeypatch):
             with ledger.counting() as counts:
                 device_queue.multiply(matrix, fetch)
             assert counts.waits.total() == waits
+
+
+def test_a_machine_without_any_queue_says_so():
+    machine = samples.machine("CPU")
+    with pytest.raises(ValueError, match="no queue"):
+        DeviceQueue().defaults(machine)
+    assert DeviceQueue().defaults(replace(machine, simulates=True)) == ("sim",)
