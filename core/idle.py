@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from core.home import first_run_page as first_run
@@ -29,14 +29,16 @@ def measure(here: Machine) -> None:
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
         return
-    missing = [
-        (lab.address, lab.defaults(here))
-        for lab in all_labs()
-        if lab.idle and not _is_measured(lab.address, here)
-    ]
+    work_off(_missing(here))
+
+
+def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The jobs to do; a lab that a visitor has measured meanwhile is left out."""
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
-        missing.insert(0, (runs.RUN, (first_run.quick(here, 0),)))
-    work_off(missing)
+        yield runs.RUN, (first_run.quick(here, 0),)
+    for lab in all_labs():
+        if lab.idle and not _is_measured(lab.address, here):
+            yield lab.address, lab.defaults(here)
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:

@@ -65,6 +65,26 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     assert left_to_measure(known) == quick - {"core.lessons.compare.race:race", RUN}
 
 
+def test_what_a_visitor_measures_meanwhile_is_left_out(
+    engine, left_to_measure, monkeypatch
+):
+    machine, race = engine.machine(), "core.lessons.compare.race:race"
+    here = replace(samples.CARD, torch=machine.devices[0].torch)
+    results: dict[str, object] = {}
+    asked = []
+
+    def work_off(jobs):
+        for address, _ in jobs:
+            asked.append(address)
+            results[race] = replace(samples.RACE, environments=(here, here))
+
+    left_to_measure(results)
+    monkeypatch.setattr(idle, "work_off", work_off)
+    idle.measure(machine)
+    assert RUN in asked
+    assert race not in asked
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

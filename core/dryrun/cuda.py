@@ -27,7 +27,8 @@ asked = False  # whether the script has asked for CUDA
 compiled = False  # whether it has asked for torch.compile
 
 type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
-# A flag of types made in C, and where a PyTypeObject has its flags, in bytes.
+# Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
+# offset of tp_flags in a PyTypeObject, in bytes.
 IMMUTABLE, FLAGS_AT = 1 << 8, 168
 
 

@@ -32,7 +32,7 @@ GONE = "That run's checkpoint is no longer available. Choose another run."
 
 
 class _Late(NamedTuple):
-    """An ended job, and its value with all bytes until the value is written."""
+    """An ended job, and its value (with a run's checkpoint) until it is written."""
 
     job: Job
     value: Any
@@ -99,7 +99,7 @@ class History:
         self._written[job.id] = time.monotonic(), len(progress.losses)
 
     def end(self, job: Job, value: Any) -> None:
-        """Write how a job has ended, and its value with all bytes."""
+        """Write how a job has ended, and its value, with a run's checkpoint."""
         if job.id in self._written and not isinstance(value, RunResult):
             self._keep_progress(job)  # a result has all of the progress
         self._written.pop(job.id, None)

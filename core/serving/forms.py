@@ -72,7 +72,7 @@ async def posted(request: Request) -> dict[str, str]:
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc
-    # This header suffices: behind a proxy, the host may differ from the origin.
+    # Sec-Fetch-Site alone suffices: behind a proxy, host and origin may differ.
     site = request.headers.get("sec-fetch-site")
     if site != "same-origin" and (not origin or origin != host):
         raise HTTPException(403, OTHER_SITE)

@@ -43,7 +43,7 @@ def spare(cores: int) -> int:
 
 
 def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
-    """The CPU and the accelerator, or without one a single CPU thread and all threads.
+    """The CPU and the accelerator; without one, one CPU thread and all threads.
 
     Against an accelerator, the CPU gets as many threads as the app trains with, since
     beating a CPU with fewer threads would say nothing.

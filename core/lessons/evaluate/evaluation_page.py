@@ -257,7 +257,8 @@ def confusion_chart(
         value=[dict(zip(fields, chosen, strict=True))],
     )
     stroke = alt.value(colors.text), alt.value("transparent")
-    # The square root makes small shares distinct, and text is legible on the largest.
+    # The square root makes small shares distinct. The largest share gets only
+    # STRONGEST of the full color, so that the text on it is legible.
     scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
     shade = charts.shades("share", colors.ground, colors.wrong, **scale)
     return charts.heat_map(

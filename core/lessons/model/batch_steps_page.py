@@ -315,7 +315,7 @@ def picture(
     ]
     for held in sorted(now, key=lambda held: ROWS.index(held.name)):
         host, new = on_host(held, one_memory), held.name not in names_before
-        if not before:  # the first step moves the batch: only the batch is new
+        if not before:  # else all would count as new, but this step moves the batch
             new = held.name in ("inputs", "targets")
         moves = new and not before and not host
         if moves:

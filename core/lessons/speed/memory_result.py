@@ -32,7 +32,9 @@ class Card:
 
     bytes: int  # the card's memory
     fits: dict[str, int]  # by way: the largest power of two that fits as batch size
-    message: str  # the plain way's error with the largest checkpointed batch
+    # The out-of-memory error of a plain step with the largest batch that fits when
+    # checkpointed.
+    message: str
     # By way: a step's own bytes at its peak, with the plain way's largest batch. These
     # are activations and some gradients.
     activations: dict[str, int] = field(default_factory=dict)

@@ -51,7 +51,7 @@ def in_words(result: RunResult) -> str:
 
 @base.live
 def chart(colors: Palette, backend: str) -> Chart:
-    """The data as dots, the true curve, and the model's curve from `table`."""
+    """The data as dots, the true curve, and the model's curve, without its data."""
     points = [{"x": x, "y": y} for x, y in curve.draw(POINTS, seed=0)]
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     shown = (colors.text, colors.of(backend))
