@@ -190,6 +190,8 @@ def line_to_change(
     """The line that should have moved this tensor from the CPU, and why."""
     origin = origins.of(tensor)
     while origin and origin.source and not origin.copies:
+        if origin.makers and not isinstance(origin.tensor(), nn.Parameter):
+            break
         original = origin.source.tensor()
         if isinstance(original, nn.Parameter) and not original.is_cpu:
             return origin.line, (
@@ -207,7 +209,7 @@ def line_to_change(
             return at, "this copy on the device is lost unless you assign it to a name"
     is_single = origin.copies or origin.makers or origin.line.code.startswith("for ")
     mover = None if is_single else origins.movers.get(origin.line)
-    if mover and is_near(mover, frames):
+    if mover and takes(mover, origin.tensor(), frames):
         return mover, (
             f"line {origin.line.number} makes several tensors, and this line doesn't "
             "move all of them"
@@ -215,13 +217,15 @@ def line_to_change(
     return place(origin, frames)
 
 
-def is_near(earlier: Line, frames: Frames) -> bool:
-    """Whether a line stands before the failing one, in one of the calls that run."""
-    return any(
-        line.file == earlier.file
-        and frame.f_code.co_firstlineno <= earlier.number < line.number
-        for line, frame in frames
-    )
+def takes(earlier: Line, tensor: Tensor | None, frames: Frames) -> bool:
+    """Whether a line, in one of the calls that run, assigned the tensor to a name."""
+    for line, frame in frames:
+        first = frame.f_code.co_firstlineno
+        if line.file == earlier.file and first <= earlier.number < line.number:
+            names = [name for name, value in frame.f_locals.items() if value is tensor]
+            if earlier.number in assignments(line.file, names):
+                return True
+    return False
 
 
 def factory(origin: Origin) -> Origin:

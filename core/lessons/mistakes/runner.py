@@ -91,7 +91,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
 
 
 def attempt(which: str, slug: str, device_name: str) -> Outcome:
-    """Call the mistake's `broken` or `fixed`; this runs in the child process."""
+    """Call the mistake's `broken` or `fixed`; runs in the child process."""
     mistake = BY_SLUG[slug]
     if mistake.broken_on == NO_GPU:
         hide_devices()
