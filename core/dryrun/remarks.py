@@ -29,6 +29,7 @@ SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 class Use:
     """A line that calls a model."""
 
+    calls: int = 0
     after: int = 0  # optimizer steps before its last call
     records: bool = False  # whether autograd recorded that call
     returns: bool = False  # whether a backward pass has ever reached it
@@ -103,7 +104,7 @@ class Remarks:
         has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
         trained = use.trains
         use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
-        use.records = False
+        use.calls, use.records = use.calls + 1, False
 
         def come_back(_: Tensor) -> None:
             use.returns = True
@@ -137,7 +138,7 @@ class Remarks:
         for line, use in self._uses.items():
             # A call for training is followed by a step; a last evaluation isn't.
             if self._steps and use.after == self._steps and not use.returns:
-                if use.records:
+                if use.records and use.calls > 1:
                     self._note(line, "recorded")
                 if use.trains and use.has_modes:
                     self._note(line, "no_eval_mode")

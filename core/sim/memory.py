@@ -116,7 +116,9 @@ def to_host(device: Tensor) -> Tensor:
         memory = (ctypes.c_uint8 * storage.nbytes()).from_address(storage.data_ptr())
         storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
     host = torch.empty(0, dtype=device.dtype, device=CPU)
-    return host.set_(storage, device.storage_offset(), device.shape, device.stride())
+    host.set_(storage, device.storage_offset(), device.shape, device.stride())
+    host = host.conj() if device.is_conj() else host  # views that are not computed yet
+    return host._neg_view() if device.is_neg() else host
 
 
 def as_view(base: Tensor, host: Tensor) -> Tensor:

@@ -273,6 +273,8 @@ def register(every: torch.library.Library, ours: torch.library.Library) -> None:
         ours.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
         ours.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
+    for key in ("Conjugate", "Negative"):  # or copies would recur without an end
+        ours.impl("_copy_from", torch.library.fallthrough_kernel, key)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's is intended
         ours.impl("_pin_memory", pin, "CPU")

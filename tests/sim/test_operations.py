@@ -209,3 +209,14 @@ def test_printing_shows_the_device() -> None:
     file = io.StringIO()
     print(GRID.to("sim").sum().item(), file=file)
     assert file.getvalue() == "66.0\n"
+
+
+def test_what_is_conjugated_or_negated_later_gives_the_cpus_numbers() -> None:
+    host = torch.complex(torch.rand(3, 3), torch.rand(3, 3))
+    x = host.to("sim")
+    assert torch.equal((x.conj() * x).cpu(), host.conj() * host)
+    assert torch.equal((x.mH @ x).cpu(), host.mH @ host)
+    assert torch.equal(x.conj().imag.cpu(), host.conj().imag)
+    written = torch.zeros_like(x)
+    written.conj().copy_(x)
+    assert torch.equal(written.cpu(), host.conj().resolve_conj())
