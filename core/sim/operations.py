@@ -102,7 +102,7 @@ class Hosts:
             for device, host in self.pairs:
                 if host.untyped_storage()._cdata == storage:
                     return memory.as_view(device, result)
-            return to_device(result)
+            return to_device(result.resolve_conj().resolve_neg())
         if isinstance(result, list | tuple):
             return type(result)(map(self.back, result))
         return result

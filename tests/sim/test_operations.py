@@ -217,6 +217,8 @@ def test_what_is_conjugated_or_negated_later_gives_the_cpus_numbers() -> None:
     assert torch.equal((x.conj() * x).cpu(), host.conj() * host)
     assert torch.equal((x.mH @ x).cpu(), host.mH @ host)
     assert torch.equal(x.conj().imag.cpu(), host.conj().imag)
+    solution = torch.linalg.solve(x, x.mH, left=False)  # the CPU's kernel conjugates it
+    assert torch.equal(solution.cpu(), torch.linalg.solve(host, host.mH, left=False))
     written = torch.zeros_like(x)
     written.conj().copy_(x)
     assert torch.equal(written.cpu(), host.conj().resolve_conj())
