@@ -95,7 +95,7 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
     on_meta = partial(tree_map_only, Tensor, partial(torch.empty_like, device="meta"))
     try:
         sizes = op(*on_meta(args), **on_meta(kwargs))
-    except Exception:  # the operation isn't known on meta, or fails, too: see how
+    except Exception:  # meta doesn't know the operation, or refuses it in other words
         finish()
         return op(*args, **kwargs)
     if op._schema.is_mutable:  # in place

@@ -106,7 +106,8 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     assert at.button(key="compare")
     open_tab(at, "The map")
     assert at.selectbox(key="budget").value == 60
-    assert len(at.tabs[3].get("vega_lite_chart")) == 1
+    (tab,) = (tab for tab in at.tabs if tab.label == "The map")
+    assert len(tab.get("vega_lite_chart")) == 1
     assert "Canceled. The measurements so far are still here" in status(at)
     assert "too close to call" in texts(at.markdown)
 
