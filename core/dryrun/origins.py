@@ -27,6 +27,7 @@ SAME = frozenset(  # functions that return the same numbers
     """.split()  # noqa: SIM905
 )
 PARTS = ("__getitem__", "__iter__", "chunk", "narrow", "select", "split", "unbind")
+OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -145,6 +146,13 @@ class Origins:
         if tensor.is_leaf and tensor.is_cpu and (line := self.here()):
             self.moved_leaves[line] = weakref.ref(copy)
 
+    def _moving(self) -> Line | None:
+        """The line that moves a tensor. A class's own `to` moves for its caller."""
+        for line, frame in self.stack():
+            if frame.f_code.co_name not in OF_TO:
+                return line
+        return None
+
     def _method(self) -> CodeType | None:
         """The method of a model, or of an autograd function, that is running."""
         frame = next((frame for _, frame in self.stack()), None)
@@ -169,9 +177,10 @@ class Origins:
             and not tensor.is_cpu
             and not isinstance(source.tensor(), nn.Parameter)
         ):
-            source.copies.append((origin.line, origin.tensor))
+            line = self._moving() or origin.line
+            source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
-            self.movers[source.line] = origin.line
+            self.movers[source.line] = line
         self._of[id(tensor)] = origin
 
     def _place(self, frame: FrameType | None) -> tuple[Line, list, list] | None:

@@ -271,6 +271,13 @@ x = torch.rand(2, 4)
             19,
         ),
         (
+            "return self.layer(x)",  # a lost copy, by a class of its own
+            "class Pair:\n    def __init__(self, *parts): self.parts = parts\n"
+            "    def to(self, d): return Pair(*[part.to(d) for part in self.parts])\n"
+            "net.cuda()\npair = Pair(x, x)\npair.to('cuda')\nnet(pair.parts[0])",
+            19,
+        ),
+        (
             "return torch.sparse.mm(self.sparse, x)",
             "net.sparse = torch.eye(2).to_sparse()\nnet.cuda()(x.cuda())",
             14,
