@@ -113,7 +113,8 @@ class Remarks:
 
         for output in tree_leaves(outputs):
             if isinstance(output, Tensor) and output.requires_grad:
-                use.records = True
+                # A last call for a single example keeps next to nothing.
+                use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
 
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
@@ -138,7 +139,7 @@ class Remarks:
         for line, use in self._uses.items():
             # A call for training is followed by a step; a last evaluation isn't.
             if self._steps and use.after == self._steps and not use.returns:
-                if use.records and use.calls > 1:
+                if use.records:
                     self._note(line, "recorded")
                 if use.trains and use.has_modes:
                     self._note(line, "no_eval_mode")
