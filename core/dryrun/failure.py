@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from core.dryrun import cuda
 from core.dryrun.origins import Origin, Origins
@@ -113,11 +114,9 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit, why = line_to_change(hosts[0], line, frames, origins)
         stack = traceback.walk_tb(error.__traceback__)
         for frame, _ in stack:
-            file = frame.f_code.co_filename.replace("\\", "/")
             if frame.f_code.co_name == "update_bn":
                 culprit, why = line, "add device=, so that update_bn moves its batches"
-            elif "torch/optim" in file:
-                optimizer = frame.f_locals.get("self")
+            elif isinstance(optimizer := frame.f_locals.get("self"), Optimizer):
                 culprit = origins.loaded_states.get(id(optimizer), culprit)
                 why = (
                     "the optimizer has this tensor on the CPU: move the model before "
@@ -221,10 +220,10 @@ def takes(earlier: Line, tensor: Tensor | None, frames: Frames) -> bool:
     """Whether a line, in one of the calls that run, assigned the tensor to a name."""
     for line, frame in frames:
         first = frame.f_code.co_firstlineno
-        if line.file == earlier.file and first <= earlier.number < line.number:
-            names = [name for name, value in frame.f_locals.items() if value is tensor]
-            if earlier.number in assignments(line.file, names):
-                return True
+        is_before = line.file == earlier.file and first <= earlier.number < line.number
+        names = variables(frame, tensor) if is_before else []
+        if names and earlier.number in assignments(line.file, names):
+            return True
     return False
 
 
@@ -254,8 +253,7 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     the line is the loop's own.
     """
     for line, frame in frames:
-        names = [name for name, value in frame.f_locals.items() if value is tensor]
-        if names:
+        if names := variables(frame, tensor):
             first = frame.f_code.co_firstlineno
             if loop.file == line.file and first <= loop.number < line.number:
                 first = loop.number
@@ -263,6 +261,11 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
             lines = [n for n in assignments(line.file, names) if n in earlier]
             return (Line(line.file, max(lines)) if lines else loop), names[0]
     return loop, "the batch"
+
+
+def variables(frame: FrameType, tensor: Any) -> list[str]:
+    """The names of a function's variables that are this tensor."""
+    return [name for name, value in frame.f_locals.items() if value is tensor]
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:

@@ -294,6 +294,37 @@ def test_the_line_that_forgot_to_move(forward: str, rest: str, culprit: int) -> 
     assert "sim" not in report.failure.message.lower()
 
 
+def test_update_bn_is_told_the_device() -> None:
+    rest = """
+net.norm = nn.BatchNorm1d(4)
+averaged = torch.optim.swa_utils.AveragedModel(net.cuda())
+torch.optim.swa_utils.update_bn([x], averaged)
+"""
+    failure = dry_run(MODEL.format(forward="return self.layer(x)", rest=rest)).failure
+    assert failure
+    assert failure.culprit == failure.line
+    assert "device=" in failure.why
+
+
+def test_an_optimizers_state_is_loaded_before_the_move() -> None:
+    rest = """
+def make():
+    return torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+optimizer = make()
+net(x).sum().backward()
+optimizer.step()
+state, optimizer = optimizer.state_dict(), make()
+optimizer.load_state_dict(state)
+net.cuda()(x.cuda()).sum().backward()
+optimizer.step()
+"""
+    failure = dry_run(MODEL.format(forward="return self.layer(x)", rest=rest)).failure
+    assert failure
+    assert failure.culprit
+    assert failure.culprit.number == 21
+    assert "load its state" in failure.why
+
+
 def test_a_batch_is_forgotten_by_its_loop() -> None:
     report = dry_run("""
         import torch
