@@ -119,9 +119,7 @@ STATIC = {
         {"no_grad": (1, 3)}, "milliseconds", "CPU"
     ),
     "megabytes": lambda: costs_page.cost_chart({"no_grad": (4,)}, "megabytes", "CUDA"),
-    "probabilities": lambda: picture_page.probability_chart(
-        ["Bag", "Coat"], (0.3, 0.7), "CPU"
-    ),
+    "probabilities": lambda: picture_page.probability_chart((0.1,) * 10, "CPU"),
     "logits": lambda: model.logits(np.array([[1.0, -2.0]]), (1,), ("Bag", "Coat")),
     "parameters": lambda: model.parameter_bars({"0.weight": 0.0}, "Norm", "CPU"),
     "mistake": lambda: catalogue_page.curves(

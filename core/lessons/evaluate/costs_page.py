@@ -10,10 +10,7 @@ import streamlit as st
 
 from core.config import SIMULATED
 from core.jobs.job import Job
-from core.lessons.evaluate.evaluate_result import (
-    ModeCost,
-    PrecisionCost,
-)
+from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
 from core.measure.speedup import CLOSE, paired, spanned
 from core.ui import charts, format, guess, simulated
 from core.ui.charts import Chart
@@ -24,11 +21,6 @@ from core.words import Words
 
 words = Words(__file__)
 
-MEMORY_GUESSES = (
-    "Less than 1.5 times as much",
-    "1.5 to 5 times as much",
-    "Over 5 times as much",
-)
 CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
@@ -50,9 +42,6 @@ class Modes(Lab):
     panel: Mapping[str, Any] = {"primary": False}
     address = "core.lessons.evaluate.evaluation:compare_modes"
     code = (("The modes", "core.lessons.evaluate.evaluation:compare_modes"),)
-
-    def asks(self, *_: Any) -> Guess:
-        return Guess("modes_guess", self.words["question"], MEMORY_GUESSES)
 
     def progress(self, _: Job) -> str:
         return "Measuring the modes in turn, with one warm-up and five repeats each"
@@ -84,7 +73,7 @@ class Modes(Lab):
         ratio = recorded / plain
         text = "With gradients, the CNN needs "
         text += f"**{format.times(ratio)} times** as much memory."
-        return Finding(text, spanned(MEMORY_GUESSES, (1.5, 5), ratio, ratio))
+        return Finding(text, spanned(self.words["answers"], (1.5, 5), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
         by_name = {(cost.model, cost.mode): cost for cost in costs}

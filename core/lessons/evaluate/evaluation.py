@@ -13,11 +13,7 @@ from core.config import IMAGE_MODELS, RunConfig
 from core.data import batches, datasets
 from core.errors import ExplainedError
 from core.lessons.evaluate import picture
-from core.lessons.evaluate.evaluate_result import (
-    ClassScore,
-    Evaluation,
-    ModeCost,
-)
+from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation, ModeCost
 from core.measure import peak_memory, timing
 from core.measure.peak_memory import MODES
 from core.sim import memory
@@ -36,19 +32,18 @@ def evaluate(
     outputs, targets = loops.predict(model, test, device)
     _check_answers(outputs)
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
-    count = len(dataset.classes)
-    figures = per_class(predictions, targets, count).tolist()
-    confusion = confusion_matrix(predictions, targets, count).tolist()
-    correct = int((predictions == targets).sum())
+    confusion = confusion_matrix(predictions, targets, len(dataset.classes))
+    figures, counts = per_class(confusion).tolist(), confusion.sum(dim=1).tolist()
+    correct = int(confusion.diagonal().sum())
     return Evaluation(
         environment=devices.environment(device),
         classes=tuple(
-            ClassScore(name, precision, recall, f1, sum(row))
-            for name, (precision, recall, f1), row in zip(
-                dataset.classes, figures, confusion, strict=True
+            ClassScore(name, precision, recall, f1, count)
+            for name, (precision, recall, f1), count in zip(
+                dataset.classes, figures, counts, strict=True
             )
         ),
-        confusion=tuple(tuple(row) for row in confusion),
+        confusion=tuple(map(tuple, confusion.tolist())),
         correct=correct,
         total=len(targets),
         interval=wilson_interval(correct, len(targets)),
@@ -60,20 +55,15 @@ def evaluate(
 
 def confusion_matrix(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
     """Counts int64 (classes, classes): rows are true classes, columns predicted."""
-    return _torchmetrics().multiclass_confusion_matrix(
-        predictions, targets, num_classes=classes
-    )
+    pairs = (targets * classes + predictions).cpu()
+    return pairs.bincount(minlength=classes**2).view(classes, classes)
 
 
-def per_class(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """float32 (classes, 3): precision, recall and F1 of each class; 0 where undefined.
-
-    Predictions and targets are class numbers (N,).
-    """
-    by = _torchmetrics()
-    figures = (by.multiclass_precision, by.multiclass_recall, by.multiclass_f1_score)
-    given = {"num_classes": classes, "average": None}
-    return torch.stack([each(predictions, targets, **given) for each in figures], dim=1)
+def per_class(confusion: Tensor) -> Tensor:
+    """float32 (classes, 3): each class's precision, recall and F1; 0 if undefined."""
+    right, predicted, true = confusion.diagonal(), confusion.sum(0), confusion.sum(1)
+    figures = right / predicted, right / true, 2 * right / (predicted + true)
+    return torch.stack(figures, dim=1).nan_to_num()
 
 
 def wilson_interval(correct: int, total: int) -> tuple[float, float]:
@@ -89,19 +79,6 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
     # Rounding must not move an end of the interval past the share.
     low, high = (middle - reach) / scale, (middle + reach) / scale
     return max(0.0, min(low, share)), min(1.0, max(high, share))
-
-
-def _torchmetrics():
-    """torchmetrics' classification module, whose import takes seconds."""
-    try:
-        from torchmetrics.functional import classification
-    except (ImportError, RuntimeError, AttributeError) as error:
-        raise ExplainedError(
-            "torchmetrics or its torchvision library doesn't work with the installed "
-            f"version of torch ({error}). Install matching versions: "
-            "pip install --upgrade torch torchvision torchmetrics."
-        ) from None
-    return classification
 
 
 def images(task: str, indices: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:

@@ -45,14 +45,10 @@ def evaluation(run_id: str, _anew: bool = False) -> Job:
 
     All visitors share the job. The database keeps it when the app restarts.
     """
-    kept = None if _anew else measured.newest(EVALUATE, run_id)
-    return kept or _ask(run_id)
-
-
-def _ask(run_id: str) -> Job:
+    if not _anew and (kept := measured.newest(EVALUATE, run_id)):
+        return kept
     finished = run(run_id)
     assert finished is not None
-    assert finished.result is not None
     arguments = finished.checkpoint, finished.config
     job = Job(uuid.uuid4().hex, EVALUATE, arguments, "question", visitor(), "finished")
     found = ask(EVALUATE, *arguments, seconds=60)
@@ -115,12 +111,11 @@ def mistakes(shown: Run, found: Evaluation) -> None:
         return
     indices = _surest(found, wrong, PICTURES)
     names = [each.name for each in found.classes]
-    images = None
-    with explained("The images could not be loaded"):
+    with (
+        explained("The images could not be loaded"),
+        st.grid(columns=6, min_column_width=100),
+    ):
         images, _ = ask_once(IMAGES, shown.config.task, tuple(indices))
-    if images is None:
-        return
-    with st.grid(columns=6, min_column_width=100):
         for index, image in zip(indices, images, strict=True):
             true = names[found.targets[index]]
             predicted = names[found.predictions[index]]

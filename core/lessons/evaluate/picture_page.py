@@ -30,13 +30,11 @@ def draw(run: Run) -> None:
     result = run.result
     assert result is not None
     source = st.radio("Picture", SOURCES, horizontal=True, key="picture_source")
-    found, given, what = None, None, ""
-    if source != "A test image":
-        given = _uploaded(source)
-        if given is None:
-            return
-        # The uploader keeps this file if it refuses the next one, so name the file.
-        what = f" for {quoted(given.name)}" if source == "A file" else ""
+    given = None if source == "A test image" else _uploaded(source)
+    if given is None and source != "A test image":
+        return
+    # The uploader keeps this file if it refuses the next one, so name the file.
+    what = f" for {quoted(given.name)}" if given and source == "A file" else ""
     with explained(f"No prediction{what}"):
         if given is None:
             pixels, caption = _test_image(result)
@@ -47,23 +45,21 @@ def draw(run: Run) -> None:
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at the picture"):
             found = ask(PREDICT, run.checkpoint, result.config, pixels)
-    if found is None:
-        return
-    best = int(np.argmax(found))
-    left, right = st.columns([1, 3])
-    with left:
-        wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
-        st.markdown(caption)
-    with right:
-        st.markdown(
-            f"The model says **{CLASSES[best]}** and is {found[best]:.1%} sure."
-        )
-        st.altair_chart(
-            probability_chart(list(CLASSES), found, result.environment.backend),
-            alt="The probability of each of the ten classes",
-        )
-    if source != "A test image":
-        st.markdown(words("picture.photo"))
+        best = int(np.argmax(found))
+        left, right = st.columns([1, 3])
+        with left:
+            wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
+            st.markdown(caption)
+        with right:
+            st.markdown(
+                f"The model says **{CLASSES[best]}** and is {found[best]:.1%} sure."
+            )
+            st.altair_chart(
+                probability_chart(found, result.environment.backend),
+                alt="The probability of each of the ten classes",
+            )
+        if given:
+            st.markdown(words("picture.photo"))
 
 
 def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
@@ -128,12 +124,10 @@ def _steps(picture: Picture) -> None:
     )
 
 
-def probability_chart(
-    classes: list[str], values: tuple[float, ...], backend: str
-) -> Chart:
+def probability_chart(values: tuple[float, ...], backend: str) -> Chart:
     colors = charts.palette()
-    frame = pd.DataFrame({"class": classes, "p": values, "best": False})
-    frame.loc[frame["p"].idxmax(), "best"] = True
+    frame = pd.DataFrame({"class": CLASSES, "p": values})
+    frame["best"] = frame.index == frame["p"].idxmax()
     x = alt.X("p:Q").title("Probability").scale(domain=[0, 1])
     return charts.bars(
         charts.rows(frame, "class"),
