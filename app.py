@@ -28,11 +28,12 @@ from core.classroom import sign_in_page as sign_in
 from core.errors import ExplainedError
 from core.jobs import cluster
 from core.jobs.engine import in_background
+from core.runs import my_data_page as my_data
 from core.serving import monitoring, streamlit_patches
 from core.serving.monitoring import ResponseTimes
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
-from core.ui import wall, your_data
+from core.ui import wall
 from core.ui.course import PAGES
 from core.ui.server import engine, room, store, visitor_drawn
 
@@ -71,7 +72,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 routes = [
     *monitoring.routes(engine, store),
     *streamlit_patches.page_routes(page.title for page in PAGES),
-    *your_data.ROUTES,
+    *my_data.ROUTES,
     *wall.ROUTES,
     *sign_in.ROUTES,
 ]

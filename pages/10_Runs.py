@@ -4,7 +4,8 @@ import streamlit as st
 
 from core.runs import comparison_page as comparison
 from core.runs import listing_page as listing
-from core.ui import frame, your_data
+from core.runs import my_data_page as my_data
+from core.ui import frame
 from core.ui.server import tell_notice
 
 frame.begin("Runs")
@@ -22,4 +23,4 @@ if runs := listing.mine():
         listing.draw_no_match()
 else:
     listing.draw_empty()
-your_data.draw()
+my_data.draw()

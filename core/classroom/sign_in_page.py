@@ -26,8 +26,8 @@ from core.classroom.room import Teacher
 from core.errors import ExplainedError
 from core.serving import forms, visitor_cookie
 from core.serving.forms import Failures, Sentence
+from core.ui.controls import NO_COOKIE, form
 from core.ui.server import noticed, room, visitor, visitor_of_cookie
-from core.ui.your_data import NO_COOKIE, form
 from core.words import Words
 
 words = Words(__file__)

@@ -50,7 +50,7 @@ def check_apart(text: str, how: How = "off") -> Checked:
     """Read a script in a process of its own, since a stranger wrote it.
 
     The lab worker calls this. Where code may be run, the script runs too: `how` is the
-    kind of a visitor_code.Mode.
+    kind of an execution_policy.Mode.
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():

@@ -74,7 +74,7 @@ class Visitors(Rows):
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
-        """Delete all rows of a visitor; core.ui.your_data also ends the jobs."""
+        """Delete all rows of a visitor; core.runs.my_data_page also ends the jobs."""
 
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor

@@ -1,9 +1,10 @@
 """Controls that several pages use, and files to download."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from mimetypes import guess_type
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,8 @@ from core.ui import class_rules, format
 from core.words import Words
 
 words = Words(__file__)
+NO_COOKIE = words("controls.no_cookie")
+FORM_STYLE = Path(__file__).with_name("forms.css").read_text("utf-8")
 MOST = 10**9  # the highest number that `number` returns
 WIDTH = 152  # of a control, in pixels: four fit beside the sidebar, two on a phone
 
@@ -91,6 +94,12 @@ def number(
     if given != whole:
         st.warning(f"{label} must be a whole number. The app uses {whole:,} instead.")
     return whole
+
+
+def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]:
+    """A component: a form that posts its fields (HTML) to a route."""
+    html = f'<form method="post" action="{action}">{fields}<button>{button}</button>'
+    return st.components.v2.component(name, html=f"{html}</form>", css=FORM_STYLE)
 
 
 @contextmanager

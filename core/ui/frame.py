@@ -10,17 +10,10 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.measure.environment import Machine
+from core.serving import forms
 from core.serving.streamlit_patches import SIDEBAR
 from core.store.codec import StoreError
-from core.ui import (
-    answers,
-    course,
-    format,
-    hosts,
-    practice,
-    runs,
-    your_data,
-)
+from core.ui import answers, course, format, hosts, practice, runs
 from core.ui import class_rules as held
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
@@ -68,9 +61,21 @@ def begin(title: str) -> None:
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
-    your_data.tell(title)
+    outcome(title)
     if problem := store().problem:
         st.warning(problem, icon=":material/database_off:")
+
+
+def outcome(page: str) -> None:
+    """On the page with this title, show the outcome of the form that led there."""
+    if sentence := forms.said(visitor_of_cookie()):
+        st.session_state["said"] = page, sentence
+    where, sentence = st.session_state.get("said", ("", None))
+    if sentence and where == page:
+        show = {"success": st.success, "warning": st.warning}[sentence.kind]
+        show(sentence.text, icon=":material/key:")
+    elif sentence:
+        del st.session_state["said"]
 
 
 def end(title: str) -> None:

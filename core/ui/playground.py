@@ -18,7 +18,7 @@ from core.errors import drawable
 from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
-from core.serving.visitor_code import mode
+from core.serving.execution_policy import mode
 from core.ui import code_editor, figures, format
 from core.ui.server import engine, explained, run_code
 from core.words import Words

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.errors import drawable
 from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
-from core.serving.visitor_code import Mode, mode
+from core.serving.execution_policy import Mode, mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
 from core.ui.playground import output

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from core.ui.your_data import WRONG
+from core.runs.my_data_page import WRONG
 
 VIEWS = {
     "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},

@@ -8,7 +8,7 @@ from core.dryrun.report import DEVICE_ERROR, OK, Failure, Report, Request, Value
 from core.dryrun.script import Line
 from core.jobs import code
 from core.lessons.mistakes.catalogue import MISTAKES
-from core.serving.visitor_code import Mode
+from core.serving.execution_policy import Mode
 from core.ui import playground
 from core.ui.playground import CALLS, NAME, program
 from tests.pages.walk import code_in, texts, write_code

@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.script.exercises import Verdict
-from core.serving.visitor_code import Mode
+from core.serving.execution_policy import Mode
 from core.store.store import Store
 from core.ui import answers, course, practice
 from core.ui.course import LESSONS

@@ -26,7 +26,7 @@ from core.lessons.compare.your_gpu_result import (
     read,
 )
 from core.measure.environment import Machine
-from core.serving.visitor_code import is_direct
+from core.serving.execution_policy import is_direct
 from core.ui import answers, charts, controls, dataset, figures, format, runs, server
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.frame import PROSE

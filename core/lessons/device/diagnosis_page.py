@@ -9,7 +9,7 @@ import streamlit as st
 from core.lessons.device.collect_env import diagnose_report
 from core.lessons.device.device_result import Diagnosis, Facts
 from core.lessons.device.diagnosis import BRANCHES, CAUSES
-from core.serving.visitor_code import is_direct
+from core.serving.execution_policy import is_direct
 from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained

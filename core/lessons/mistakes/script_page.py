@@ -10,7 +10,7 @@ from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
 from core.script.rules import RULES
 from core.script.syntax import MOST_BYTES, Finding
-from core.serving.visitor_code import mode
+from core.serving.execution_policy import mode
 from core.ui import code_editor
 from core.ui.server import engine, explained, run_code
 from core.words import Words

@@ -8,6 +8,8 @@ import pytest
 from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
+from core.runs import my_data_page
+from core.runs.my_data_page import BACK, DELETED, WRONG
 from core.serving import forms
 from core.serving import visitor_cookie as visitor
 from core.serving.forms import Failures, said
@@ -15,15 +17,15 @@ from core.serving.visitor_cookie import COOKIE, read
 from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.visitors import new_code
-from core.ui import your_data
-from core.ui.your_data import BACK, DELETED, WRONG
+from core.ui import frame
 from tests.store.made_up import finished
 from tests.ui.client import Client
 
 SCRIPT = """
-from core.ui import your_data
-your_data.tell("Runs")
-your_data.draw()
+from core.runs import my_data_page
+from core.ui import frame
+frame.outcome("Runs")
+my_data_page.draw()
 """
 CODE, DELETE = "/visitor/code", "/visitor/delete"
 
@@ -31,7 +33,7 @@ CODE, DELETE = "/visitor/code", "/visitor/delete"
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Store:
     store = Store(f"sqlite:///{tmp_path / 'store.sqlite'}")
-    monkeypatch.setattr(your_data, "store", lambda: store)
+    monkeypatch.setattr(my_data_page, "store", lambda: store)
     yield store
     store.close()
 
@@ -50,7 +52,8 @@ def away(*_) -> None:
 
 
 def draw(monkeypatch, who: str) -> AppTest:
-    monkeypatch.setattr(your_data, "visitor_of_cookie", lambda: who)
+    for module in (my_data_page, frame):
+        monkeypatch.setattr(module, "visitor_of_cookie", lambda: who)
     at = AppTest.from_string(SCRIPT, default_timeout=60).run()
     assert not at.exception
     return at
@@ -71,7 +74,7 @@ def test_a_visitor_sees_their_code_and_once_what_came_of_a_form(store, monkeypat
 def test_downloads_hold_all_data_of_the_visitor_and_no_others(store, monkeypatch):
     files = {}
     monkeypatch.setattr(
-        your_data.controls,
+        my_data_page.controls,
         "download",
         lambda _label, data, name, *_, **__: files.update({name: data}),
     )
@@ -125,19 +128,19 @@ def waited() -> list[float]:
 
 @pytest.fixture
 def app(monkeypatch, store, forgotten, waited) -> Starlette:
-    del store  # your_data has it
+    del store  # my_data_page has it
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
     engine = SimpleNamespace(forget=forgotten.append)
     monkeypatch.setattr(visitor, "_deleted", {})
-    monkeypatch.setattr(your_data, "engine", lambda: engine)
-    monkeypatch.setattr(your_data, "failures", Failures())
-    monkeypatch.setattr(your_data, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(my_data_page, "engine", lambda: engine)
+    monkeypatch.setattr(my_data_page, "failures", Failures())
+    monkeypatch.setattr(my_data_page, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")
     visitor.signer.cache_clear()
-    yield Starlette(routes=your_data.ROUTES)
+    yield Starlette(routes=my_data_page.ROUTES)
     visitor.signer.cache_clear()
 
 

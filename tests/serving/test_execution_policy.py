@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from core.errors import ExplainedError
-from core.serving import visitor_code
-from core.serving.visitor_code import NOT_OWN, Mode, is_direct, mode
+from core.serving import execution_policy as policy
+from core.serving.execution_policy import NOT_OWN, Mode, is_direct, mode
 from tests.process import python
 
 OWN = {"Host": "localhost:8501", "Origin": "http://localhost:8501"}
@@ -15,7 +15,7 @@ OWN = {"Host": "localhost:8501", "Origin": "http://localhost:8501"}
 @pytest.fixture(autouse=True)
 def _anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RUN_CODE", raising=False)
-    monkeypatch.setattr(visitor_code, "_problem", visitor_code._problem.__wrapped__)
+    monkeypatch.setattr(policy, "_problem", policy._problem.__wrapped__)
 
 
 def said(problem: str = "") -> Any:
@@ -24,13 +24,13 @@ def said(problem: str = "") -> Any:
 
 def visit(monkeypatch: pytest.MonkeyPatch, headers: Mapping[str, str]) -> None:
     context = SimpleNamespace(headers=headers)
-    monkeypatch.setattr(visitor_code.st, "context", context)
+    monkeypatch.setattr(policy.st, "context", context)
 
 
 @pytest.mark.parametrize("is_own", [True, False])
 @pytest.mark.parametrize("headers", [OWN, {"Host": "demo.example.org"}])
 def test_on_a_laptop_code_runs_by_itself(is_own, headers, monkeypatch) -> None:
-    monkeypatch.setattr(visitor_code, "is_for_this_machine", lambda: is_own)
+    monkeypatch.setattr(policy, "is_for_this_machine", lambda: is_own)
     visit(monkeypatch, headers)
     is_here = is_own and headers is OWN
     assert mode(said()) == (Mode("here") if is_here else Mode("off", NOT_OWN))
@@ -41,7 +41,7 @@ def test_where_the_app_listens_is_what_counts() -> None:
         "-c",
         """
 import os, socket
-from core.serving.visitor_code import is_for_this_machine as is_own
+from core.serving.execution_policy import is_for_this_machine as is_own
 is_own = is_own.__wrapped__
 assert not is_own()
 own = socket.create_server(("127.0.0.1", 0))

@@ -4,10 +4,7 @@ The forms post to their own routes, since only a route's answer can set a cookie
 """
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
@@ -30,46 +27,24 @@ from core.words import Words
 words = Words(__file__)
 
 CODE, DELETE = "visitor/code", "visitor/delete"  # routes, relative to a page's address
-BACK = Sentence("success", words("your_data.back"))
-WRONG = Sentence("warning", words("your_data.wrong"))
-DELETED = Sentence("success", words("your_data.deleted"))
-NO_COOKIE = words("your_data.no_cookie")
-STYLE = Path(__file__).with_name("forms.css").read_text("utf-8")
-
-
-def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]:
-    """A component: a form that posts its fields (HTML) to a route."""
-    html = f'<form method="post" action="{action}">{fields}<button>{button}</button>'
-    return st.components.v2.component(name, html=f"{html}</form>", css=STYLE)
-
-
+BACK = Sentence("success", words("my_data.back"))
+WRONG = Sentence("warning", words("my_data.wrong"))
+DELETED = Sentence("success", words("my_data.deleted"))
 CODE_FIELD = """<label>A code from another browser
   <input name="code" required maxlength="100" autocomplete="off"
          autocapitalize="none" spellcheck="false"></label>"""
-code_form = form("code_form", CODE, CODE_FIELD, "Use this code")
-delete_form = form("delete_form", DELETE, "", "Delete everything")
+code_form = controls.form("code_form", CODE, CODE_FIELD, "Use this code")
+delete_form = controls.form("delete_form", DELETE, "", "Delete everything")
 failures = Failures()
-
-
-def tell(page: str) -> None:
-    """On the page with this title, show the outcome of the form that led there."""
-    if sentence := forms.said(visitor_of_cookie()):
-        st.session_state["said"] = page, sentence
-    where, sentence = st.session_state.get("said", ("", None))
-    if sentence and where == page:
-        show = {"success": st.success, "warning": st.warning}[sentence.kind]
-        show(sentence.text, icon=":material/key:")
-    elif sentence:
-        del st.session_state["said"]
 
 
 def draw() -> None:
     st.subheader("Your data")
     who = visitor_of_cookie()
     if not who:
-        st.info(NO_COOKIE, icon=":material/cookie_off:")
+        st.info(controls.NO_COOKIE, icon=":material/cookie_off:")
         return
-    st.markdown(words("your_data.what"))
+    st.markdown(words("my_data.what"))
     with explained("Your data can't be read right now"):
         me = _row(who)
         with st.container(horizontal=True):
@@ -103,22 +78,22 @@ def _row(who: str) -> Visitor:
         visitors.touch(who)
         store().writer.flush()
     if (row := visitors.get(who)) is None:
-        raise ExplainedError(words("your_data.not_saved"))
+        raise ExplainedError(words("my_data.not_saved"))
     return row
 
 
 def _codes(me: Visitor) -> None:
-    st.markdown(words("your_data.code"))
+    st.markdown(words("my_data.code"))
     st.code(me.code, language=None)
-    st.markdown(words("your_data.secret"))
+    st.markdown(words("my_data.secret"))
     st.divider()
     code_form(key="code_form")
-    st.markdown(words("your_data.before"))
+    st.markdown(words("my_data.before"))
 
 
 @st.dialog("Delete my data?")
 def _confirm(count: int) -> None:
-    st.markdown(words("your_data.sure", runs=format.counted(count, "run")))
+    st.markdown(words("my_data.sure", runs=format.counted(count, "run")))
     delete_form(key="delete_form")
 
 
