@@ -16,6 +16,7 @@ from core import devices
 from core.config import SIMULATED, RunConfig
 from core.data import datasets
 from core.lessons.model.model_result import (
+    MOST_BATCHES,
     BatchStage,
     Held,
     SteppedBatch,
@@ -27,7 +28,6 @@ from core.training import Training
 
 BATCH_SIZE = 64
 SAMPLES = 8  # images of the batch that the page shows, with their logits
-MOST_BATCHES = 100
 
 # Held while a seeded model is trained, since threads share torch's random generator.
 _seeded = threading.Lock()

@@ -9,7 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core.lessons.model import transfers_page
-from core.lessons.model.model_result import Held, SteppedBatch
+from core.lessons.model.model_result import MOST_BATCHES, Held, SteppedBatch
+from core.measure.environment import Environment
 from core.ui import charts, controls, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask_once, explained
@@ -19,8 +20,6 @@ from core.words import Words
 words = Words(__file__)
 
 BATCH = "core.lessons.model.batch_steps:inspect_batch"
-
-MOST_BATCHES = 100  # the same limit as in core.lessons.model.batch_steps
 
 # The diagram of CPU and device memory: its rows from top to bottom, then measures in
 # pixels.
@@ -256,17 +255,12 @@ STEPS = {
 
 def _memories(stepped: SteppedBatch, place: int) -> None:
     """Draw both memories after a step; without an accelerator, as they would be."""
-    backend = stepped.environment.backend
-    one_memory = backend == "CPU"
+    here = stepped.environment
+    one_memory = here.backend == "CPU"
     now = stepped.stages[place].held
     before = stepped.stages[place - 1].held if place else ()
-    device = "With an accelerator" if one_memory else f"Device: {backend}"
-    virtual = one_memory or stepped.environment.is_simulated
-    figures.drawing(
-        picture(now, before, device, one_memory, charts.palette(), virtual),
-        in_words(now, one_memory),
-        "memories",
-    )
+    drawn = picture(now, before, here, charts.palette())
+    figures.drawing(drawn, in_words(now, one_memory), "memories")
     if one_memory:
         st.markdown(words("batch.one_memory"))
     if crossed := stepped.stages[place].crossed:
@@ -291,21 +285,19 @@ def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
 
 
 def picture(
-    now: tuple[Held, ...],
-    before: tuple[Held, ...],
-    device: str,
-    one_memory: bool,
-    colors: Palette,
-    virtual: bool,
+    now: tuple[Held, ...], before: tuple[Held, ...], here: Environment, colors: Palette
 ) -> str:
     """SVG: the host on the left, the device on the right, with new tensors framed bold.
 
-    A `virtual` device has a dashed outline. If `before` is empty, the picture shows the
-    batch moving from the host to the device.
+    A device that isn't real has a dashed outline. If `before` is empty, the picture
+    shows the batch moving from the host to the device.
     """
+    one_memory = here.backend == "CPU"
+    device = "With an accelerator" if one_memory else f"Device: {here.backend}"
+    dashes = ' stroke-dasharray="6 4"' * (one_memory or here.is_simulated)
     parts = [
-        _memory(0, "Host: CPU", colors.cpu, colors, dashed=False),
-        _memory(DEVICE_X, device, colors.accelerator, colors, dashed=virtual),
+        _memory(0, "Host: CPU", colors.cpu, colors),
+        _memory(DEVICE_X, device, colors.accelerator, colors, dashes),
     ]
     names_before, names = ({held.name for held in some} for some in (before, now))
     parts += [
@@ -313,7 +305,7 @@ def picture(
         for held in before
         if held.name not in names
     ]
-    for held in sorted(now, key=lambda held: ROWS.index(held.name)):
+    for held in now:
         host, new = on_host(held, one_memory), held.name not in names_before
         if not before:  # else all would count as new, but this step moves the batch
             new = held.name in ("inputs", "targets")
@@ -328,8 +320,7 @@ def picture(
     )
 
 
-def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
-    dashes = ' stroke-dasharray="6 4"' if dashed else ""
+def _memory(x: int, name: str, hue: str, colors: Palette, dashes: str = "") -> str:
     return (
         f'<rect x="{x + 1}" y="1" width="{BOX - 2}" height="{HEIGHT - 2}" rx="8" '
         f'fill="{colors.ground}" stroke="{hue}" stroke-width="2"{dashes}/>'
@@ -340,19 +331,15 @@ def _memory(x: int, name: str, hue: str, colors: Palette, dashed: bool) -> str:
 
 def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
     """A box with name and size, which fades in if new, or moves in from the host."""
-    edge, hue = 1.0, colors.quiet
-    animation = ""
+    edge, hue, what = "1", colors.quiet, ""
     if new:
-        edge, hue = 2.5, colors.cpu if host else colors.accelerator
-        animation = (
-            f'<animate attributeName="opacity" from="0" to="1" dur="{MOVE_SECONDS}s"/>'
-        )
+        edge, hue = "2.5", colors.cpu if host else colors.accelerator
+        what = 'animate attributeName="opacity" from="0" to="1"'
     if moves:
-        animation = (
-            '<animateTransform attributeName="transform" type="translate" '
-            f'from="{-DEVICE_X} 0" to="0 0" dur="{MOVE_SECONDS}s"/>'
-        )
-    look = f'fill="{colors.page}" stroke="{hue}" stroke-width="{edge:g}"'
+        what = 'animateTransform attributeName="transform" type="translate" '
+        what += f'from="{-DEVICE_X} 0" to="0 0"'
+    animation = f'<{what} dur="{MOVE_SECONDS}s"/>' if what else ""
+    look = f'fill="{colors.page}" stroke="{hue}" stroke-width="{edge}"'
     right = (0 if host else DEVICE_X) + BOX - 16
     return (
         f"<g>{animation}{_box(held, host, look, colors.text)}"

@@ -22,24 +22,22 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 
 
 def draw() -> None:
+    """Ask for a guess, then show which expressions follow a default device."""
     with explained("The worker could not try the default device"):
         with st.spinner("Creating tensors"):
             compared = default_device()
-        default_places(compared)
-
-
-def default_places(compared: dict[str, Any]) -> None:
-    """Ask for a guess, then show which expressions follow a default device."""
-    device, question = compared["device"], words("default_device.question")
-    with controls.row():
-        guessed = guess.ask("default_device_guess", question, GUESSES, "`{}`".format)
-    if guess.missing(guessed):
-        return
-    with simulated.outline("default_device", device=device):
-        _places(compared, guessed)
-    without, with_setting = map(format.precise, compared["cost"])
-    price = words("default_device.price", without=without, setting=with_setting)
-    st.markdown(price, width=frame.PROSE)
+        question = words("default_device.question")
+        with controls.row():
+            guessed = guess.ask(
+                "default_device_guess", question, GUESSES, "`{}`".format
+            )
+        if guess.missing(guessed):
+            return
+        with simulated.outline("default_device", device=compared["device"]):
+            _places(compared, guessed)
+        without, with_setting = map(format.precise, compared["cost"])
+        price = words("default_device.price", without=without, setting=with_setting)
+        st.markdown(price, width=frame.PROSE)
 
 
 def _places(compared: dict[str, Any], guessed: str | None) -> None:

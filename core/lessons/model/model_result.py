@@ -5,6 +5,8 @@ from typing import Any
 
 from core.measure.environment import Environment
 
+MOST_BATCHES = 100  # the batches that can be inspected
+
 
 @dataclass(frozen=True)
 class Crossing:

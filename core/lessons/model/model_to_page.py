@@ -11,12 +11,7 @@ from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.model import transfers_page
-from core.lessons.model.model_result import (
-    Forgotten,
-    Move,
-    MoveTime,
-    OptimizerFinding,
-)
+from core.lessons.model.model_result import Forgotten, Move, MoveTime, OptimizerFinding
 from core.measure.environment import Environment, Machine
 from core.ui import controls, figures, format, playground, simulated
 from core.ui.job_panel import JobPanel, slot
@@ -88,16 +83,10 @@ def draw(model: str, device: str) -> None:
                 formats={"Bytes": "localized"},
             )
         buffers = [tensor.name for tensor in move.tensors if tensor.kind == "buffer"]
-        st.markdown(
-            (
-                f"{len(buffers)} of these tensors are **buffers**, such as "
-                f"`{buffers[0]}`. They hold batch norm's running averages and "
-                "the number of batches averaged. "
-                if buffers
-                else f"{words('buffers.none')} "
-            )
-            + words("buffers.what")
-        )
+        text = words("buffers.none")
+        if buffers:
+            text = words("buffers.some", count=len(buffers), first=buffers[0])
+        st.markdown(f"{text} {words('buffers.what')}")
         with st.expander("What makes a buffer", icon=":material/code:"):
             demonstration("what_a_module_moves", device)
 

@@ -7,6 +7,7 @@ the thread, and in a worker, other work would later run in the same thread.
 import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -52,20 +53,11 @@ def in_another_thread() -> str:
         return thread.submit(torch.zeros, 3).result().device.type
 
 
-def with_block(device: str) -> dict[str, Any]:
-    with torch.device(device):
-        made = places()
-        thread = in_another_thread()
-    after = torch.zeros(3).device.type
-    return {"made": made, "thread": thread, "after": after}
-
-
-def with_setting(device: str) -> dict[str, Any]:
-    torch.set_default_device(device)
-    made = places()
-    thread = in_another_thread()
-    after = torch.zeros(3).device.type
-    return {"made": made, "thread": thread, "after": after}
+def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
+    """Where tensors are made in the block, in another thread, and after the block."""
+    with block:
+        made, thread = places(), in_another_thread()
+    return {"made": made, "thread": thread, "after": torch.zeros(3).device.type}
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
@@ -101,19 +93,20 @@ def seconds_a_call() -> list[float]:
 
 
 def compare() -> dict[str, Any]:
-    """Where tensors are made without a default device, in a block, after the setting.
+    """Where tensors are made with the default device in a block, and with the setting.
 
     The default device is the accelerator, or else the simulated accelerator. Raises
     ExplainedError if there is neither. "cost" has the seconds per call without a
     default device and with one.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
-    before = {"device": device, "plain": places(), "block": with_block(device)}
+    found: dict[str, Any] = {"device": device, "block": tried(torch.device(device))}
     try:
-        setting = with_setting(device)
-        said, mended = shuffle(), shuffle(torch.Generator(device))
-        cost = seconds_a_call()
+        torch.set_default_device(device)
+        found["setting"] = tried(nullcontext())
+        found["shuffle"] = shuffle()
+        found["generator"] = shuffle(torch.Generator(device))
+        found["cost"] = seconds_a_call()
     finally:
         torch.set_default_device(None)
-    after = {"cost": cost, "shuffle": said, "generator": mended}
-    return {**before, "setting": setting, **after}
+    return found

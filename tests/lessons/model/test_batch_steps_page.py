@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from core.lessons.model import batch_steps_page
 from core.lessons.model.model_result import Held
 from core.ui.charts import LIGHT
+from tests.samples import CARD, PROCESSOR
 
 MODEL, GRADIENTS = (
     Held("model", "cuda:0", 438_000),
@@ -16,9 +17,7 @@ STATE = (Held("optimizer state", "cuda:0", 875_000), Held("step counts", "cpu", 
 
 def picture(now: tuple[Held, ...], before: tuple[Held, ...] = ()) -> ET.Element:
     """The picture of a machine with a card; it is well-formed."""
-    return ET.fromstring(
-        batch_steps_page.picture(now, before, "CUDA", False, LIGHT, False)
-    )
+    return ET.fromstring(batch_steps_page.picture(now, before, CARD, LIGHT))
 
 
 def test_a_tensor_stands_where_it_is():
@@ -49,5 +48,5 @@ def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
     here = Held("model", "cpu", 438_000)
     said = batch_steps_page.in_words((here,), one_memory=True)
     assert "host's memory: nothing" in said
-    drawn = batch_steps_page.picture((here,), (here,), "One", True, LIGHT, True)
+    drawn = batch_steps_page.picture((here,), (here,), PROCESSOR, LIGHT)
     assert "stroke-dasharray" in drawn
