@@ -209,7 +209,7 @@ def rung_result(rung: Rung) -> Result:
     if rung.name not in EPOCHS:
         message = rung.obstacle("CPU", "ann")
         if message:
-            return Result(rung.name, "", applies=False, message=message)
+            return Result(rung.name, "", message=message)
         missing = "There is no compiler."
         return Result(rung.name, "half_precision", message=missing)
     seconds, base, before = EPOCHS[rung.name]

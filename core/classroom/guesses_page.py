@@ -14,7 +14,7 @@ from core.lessons.compare import race_page as race
 from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.device.parallel_page import Parallel
 from core.lessons.device.parallel_result import AT_ONCE, Multiplications
-from core.lessons.speed.climb_result import RUNGS, Climbed, answers
+from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import apart, times
 from core.store.tables import Class
@@ -62,9 +62,8 @@ def _one_core(result: Multiplications) -> str:
 
 def _rung(name: str) -> Callable[[Climbed], Measured]:
     def read(climbed: Climbed) -> Measured:
-        rungs = measured_rungs(climbed.results)
-        result = rungs.get(name)
-        gain = result and result.gain(rungs.get(result.base))
+        result = measured_rungs(climbed.results).get(name)
+        gain = result and gain_of(result, climbed.results)
         return (answers(gain), f"{times(gain.ratio)}×") if gain else None
 
     return read

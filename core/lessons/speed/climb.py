@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -65,7 +65,7 @@ def climb(
             obstacle = rung.obstacle(devices.backend(device), wanted.model)
             ready = None
             if obstacle:
-                result = Result(rung.name, last, applies=False, message=obstacle)
+                result = Result(rung.name, last, message=obstacle)
             else:
                 watch.report(Progress(rung.name))
                 try:
@@ -149,7 +149,8 @@ def get_ready(
     before = devices.allocated(device) or 0
 
     start = time.perf_counter()
-    with cold_compiler(rung):
+    # The compiler's caches are off, so that compiling takes its full time.
+    with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore
         set_up = getattr(rungs, rung)
         split = datasets.load(wanted.task).train.first(wanted.images)
         epoch = set_up(split, model, device, climb_result.kept(results))
@@ -271,15 +272,3 @@ def time_epoch(
             f"The loss became {float(loss)}: the model can't learn anymore."
         )
     return seconds, step
-
-
-@contextmanager
-def cold_compiler(rung: str) -> Iterator[None]:
-    """Turn off the compiler's caches, so that compiling takes its full time."""
-    if rung not in ("compiled", "whole_step", "graphed"):
-        yield
-        return
-    from torch._inductor import config  # imported only here, since it takes a second
-
-    with config.patch(force_disable_caches=True):
-        yield

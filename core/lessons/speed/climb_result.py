@@ -26,7 +26,6 @@ from core.measure.speedup import (
     paired,
     precise,
     spanned,
-    speedup,
     times,
 )
 from core.words import Words
@@ -114,7 +113,7 @@ GUESSES = ("Slower", "About the same", "Up to twice as fast", "More than that")
 
 
 def answers(gain: Speedup) -> tuple[str, ...]:
-    """The GUESSES that agree with the measured interval of the gain."""
+    """The GUESSES that agree with a gain's measured interval."""
     return spanned(GUESSES, (1 / CLOSE, CLOSE, 2), *gain.interval)
 
 
@@ -133,7 +132,6 @@ class Result:
     correct: int = 0  # right answers on the test images, after all epochs
     total: int = 0  # test images
     kept: bool = False  # whether later rungs include this change
-    applies: bool = True  # False if the device or the model rules the rung out
     message: str = ""  # why the rung does not apply, or why it failed
     again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
 
@@ -154,32 +152,13 @@ class Result:
         return self.samples / self.epoch_seconds
 
     @property
+    def spread(self) -> tuple[float, float]:
+        """Least and most samples/s."""
+        return self.samples / max(self.newest), self.samples / min(self.newest)
+
+    @property
     def accuracy(self) -> float:
         return self.correct / self.total
-
-    def gain(self, base: "Result | None") -> Speedup | None:
-        """The speedup over the base, by alternating epochs; None if there are none.
-
-        It compares samples/s, since a rung may leave out the last, smaller batch.
-        """
-        if base is None:
-            return None
-        before = [seconds / base.samples for seconds in self.base_seconds]
-        return speedup(before, [seconds / self.samples for seconds in self.seconds])
-
-    def drifted(self, base: "Result | None") -> bool:
-        """Whether the machine's speed has changed since the base was measured."""
-        if base is None or not self.base_seconds:
-            return False
-        return not agree((median(base.seconds), median(self.base_seconds)), MOMENTS)
-
-    def pays_after(self, base: "Result") -> float | None:
-        """Epochs until the extra time to start is made up for; None if it never is."""
-        gain = self.gain(base)
-        if gain is None or gain.ratio <= 1:
-            return None
-        won = self.epoch_seconds * (gain.ratio - 1)
-        return (self.start_seconds - base.start_seconds) / won
 
 
 @dataclass(frozen=True)
@@ -215,6 +194,26 @@ def measured(results: Sequence[Result]) -> dict[str, Result]:
     return {result.rung: result for result in results if result.measured}
 
 
+def gain_of(result: Result, results: Sequence[Result]) -> Speedup | None:
+    """The speedup over the base, by alternating epochs; None if there are none.
+
+    It compares samples/s, since a rung may leave out the last, smaller batch.
+    """
+    if not result.base_seconds:
+        return None
+    base = measured(results)[result.base]
+    before = [seconds / base.samples for seconds in result.base_seconds]
+    return paired(before, [seconds / result.samples for seconds in result.seconds])
+
+
+def drifted(result: Result, results: Sequence[Result]) -> bool:
+    """Whether the machine's speed has changed since the base was measured."""
+    if not result.base_seconds:
+        return False
+    before = measured(results)[result.base].seconds
+    return not agree((median(before), median(result.base_seconds)), MOMENTS)
+
+
 def kept(results: Sequence[Result]) -> Kept:
     """The settings with the changes of all rungs that were kept."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
@@ -236,19 +235,18 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
     It helps if the rung is faster than its base and about as accurate as the first.
     """
-    earlier = measured(before)
-    if result.rung in NEEDED or result.base not in earlier:
+    gain = gain_of(result, before)
+    if result.rung in NEEDED or gain is None:
         return True
-    first, gain = next(iter(earlier.values())), result.gain(earlier[result.base])
-    as_good = result.accuracy > first.accuracy - NOISE
-    return as_good and gain is not None and gain.ratio > CLOSE
+    first = next(iter(measured(before).values()))
+    return gain.ratio > CLOSE and result.accuracy > first.accuracy - NOISE
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
     """The product of all gains up to a rung: good for ranking rungs, not a figure."""
-    earlier = measured(results)
-    gain = result.gain(earlier.get(result.base))
-    return gain.ratio * multiplied(earlier[result.base], results) if gain else 1.0
+    if (gain := gain_of(result, results)) is None:
+        return 1.0
+    return gain.ratio * multiplied(measured(results)[result.base], results)
 
 
 def best(results: Sequence[Result]) -> Result | None:
@@ -315,11 +313,6 @@ class Climbed:
     date: str
     counts: tuple[Counts, ...] = ()  # empty without the simulated accelerator
 
-    def __post_init__(self) -> None:
-        # Only a damaged record fails here.
-        if self.direct and self.direct.rung not in measured(self.results):
-            raise ValueError("the best rung was not measured")
-
     @property
     def best(self) -> Result | None:
         """The best rung's Result, with the seconds of the direct comparison."""
@@ -344,8 +337,7 @@ class Climbed:
     @property
     def speedup(self) -> Speedup | None:
         """The headline: the directly measured speedup over the textbook loop."""
-        first = measured(self.results).get(TEXTBOOK)
-        return self.best.gain(first) if self.best else None
+        return gain_of(self.best, self.results) if self.best else None
 
     @property
     def limits(self) -> tuple[Roofline, ...]:
@@ -354,9 +346,9 @@ class Climbed:
 
     def rows(self) -> list[Row]:
         """Rows for the measured rungs, the direct comparison, and the counts."""
-        by_rung = measured(self.results)
         about = pick(self, "environment date task=climb.task model=climb.model")
-        epochs = [("epoch", result, self.limit) for result in by_rung.values()]
+        rungs = measured(self.results).values()
+        epochs = [("epoch", result, self.limit) for result in rungs]
         if self.direct and self.best:
             limit = self.direct.limits[0]
             epochs.append(("epoch, directly compared", self.best, limit))
@@ -374,7 +366,7 @@ class Climbed:
                 limit_seconds=limit.seconds(result.samples, result.steps),
             )
             for what, result, limit in epochs
-            for gain in [result.gain(by_rung.get(result.base))]
+            for gain in [gain_of(result, self.results)]
         ] + [
             counted(
                 f"epoch of {COUNTED_IMAGES} images",

@@ -221,8 +221,7 @@ def draw_waterfall(
     shown: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
     """Draw the seconds that each rung saves per epoch, up to the first not guessed."""
-    measured = climb_result.measured(results)
-    if any(result.drifted(measured.get(result.base)) for result in shown):
+    if any(climb_result.drifted(result, results) for result in shown):
         st.warning(words("ladder.drifted"), icon=":material/speed:")
         return
     steps = kept_in_a_row(shown, results)
@@ -291,7 +290,6 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
     """Draw the figures of the rungs `shown`; `results` also has rungs not shown yet."""
-    measured = climb_result.measured(results)
     rows = [
         {
             "Rung": BY_NAME[result.rung].title,
@@ -305,7 +303,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
             "Kept": result.kept,
         }
         for result in climb_result.measured(shown).values()
-        for gain in [result.gain(measured.get(result.base))]
+        for gain in [climb_result.gain_of(result, results)]
     ]
     formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s", "Accuracy, %"), "%.2f")
     formats |= {"Samples/s": "%,d", "Memory, MB": "%.1f", "Speedup": "%.2f×"}

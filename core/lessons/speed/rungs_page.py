@@ -6,8 +6,7 @@ measurement. Beside the rows are the chosen rung's code and results.
 
 import math
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 
 import streamlit as st
@@ -55,13 +54,11 @@ def draw_rows(
     results: Sequence[Result], limits: Sequence[Roofline], backend: str, model: str
 ) -> None:
     """Draw a row for each rung; a click on a rung's title shows the rung in full."""
-    measured = {result.rung: result for result in results}
-    shown = {
-        name: bar
-        for name, bar in bars(results, limits).items()
-        if is_revealed(bar.result)
-    }
-    most = end(list(shown.values()))
+    by_name = {result.rung: result for result in results}
+    shown = {result for result in results if result.measured and is_revealed(result)}
+    best = {result.rung: best_speed(result, results, limits) for result in shown}
+    ends = (max(each.spread[1], best[each.rung] or 0) for each in shown)
+    most = max(ends, default=1.0)
     if not answers.is_on(SHOW_ALL):
         st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
     with st.container(gap="xxsmall"):
@@ -77,12 +74,12 @@ def draw_rows(
                 on_click=choose,
                 args=(rung.name,),
             )
-            result = measured.get(rung.name)
+            result = by_name.get(rung.name)
             with figure:
-                if bar := shown.get(rung.name):
-                    dropped = "" if bar.result.kept else ", dropped"
-                    alt = f"{rung.title}: {bar.figures}{dropped}"
-                    svg = picture(bar, most, backend, palette())
+                if result in shown:
+                    dropped = "" if result.kept else ", dropped"
+                    alt = f"{rung.title}: {speed(result)}{dropped}"
+                    svg = picture(result, best[rung.name], most, backend, palette())
                     figures.drawing(svg, alt, f"bar_{rung.name}", WIDTH)
                 elif rung.obstacle(backend, model):
                     by_model = rung.obstacle("", model)
@@ -146,61 +143,44 @@ def choose(rung: str) -> None:
 # The bars of the rungs
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A rung's samples/s, and the machine's limit for the rung's dtype."""
-
-    result: Result
-    limit: float | None  # samples/s; None if the limit was not measured
-
-    @property
-    def least(self) -> float:
-        return self.result.samples / max(self.result.newest)
-
-    @property
-    def most(self) -> float:
-        return self.result.samples / min(self.result.newest)
-
-    @property
-    def figures(self) -> str:
-        """The speed as text, in the same unit for all rungs."""
-        speed = format.rounded(self.result.samples_per_second, 3)
-        return f"{speed}/s · {self.result.epoch_seconds:.2f} s"
+def speed(result: Result) -> str:
+    """The speed as text, in the same unit for all rungs."""
+    rate = format.rounded(result.samples_per_second, 3)
+    return f"{rate}/s · {result.epoch_seconds:.2f} s"
 
 
-def bars(results: Sequence[Result], limits: Sequence[Roofline]) -> dict[str, Bar]:
-    """The bar of each measured rung, by name, with the fastest reading of its limit."""
-    by_rung = {}
-    for name, result in climb_result.measured(results).items():
-        dtype = climb_result.precision(name, results)
-        seconds = [
-            limit.seconds(result.samples, result.steps, dtype)
-            for limit in limits
-            if dtype in limit.flops_per_second
-        ]
-        limit = result.samples / min(seconds) if seconds else None
-        by_rung[name] = Bar(result, limit)
-    return by_rung
+def best_speed(
+    result: Result, results: Sequence[Result], limits: Sequence[Roofline]
+) -> float | None:
+    """Samples/s at the fastest limit for the rung's dtype; None if not measured."""
+    dtype = climb_result.precision(result.rung, results)
+    seconds = [
+        limit.seconds(result.samples, result.steps, dtype)
+        for limit in limits
+        if dtype in limit.flops_per_second
+    ]
+    return result.samples / min(seconds) if seconds else None
 
 
-def end(bars: Sequence[Bar]) -> float:
-    """The end of the bars' common axis."""
-    return max((max(bar.most, bar.limit or 0) for bar in bars), default=1.0)
+def picture(
+    result: Result, limit: float | None, most: float, backend: str, colors: Palette
+) -> str:
+    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
 
-
-def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
-    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped."""
+    `limit` is the machine's limit in samples/s, and `most` is the end of all the bars.
+    """
     hue, middle = colors.of(backend), HEIGHT / 2
 
-    def x(speed: float) -> float:
-        return round(1 + speed / most * (WIDTH - ROOM), 1)
+    def x(rate: float) -> float:
+        return round(1 + rate / most * (WIDTH - ROOM), 1)
 
-    width = max(2.0, x(bar.result.samples_per_second) - 1)
-    fill = hue if bar.result.kept else colors.page
+    width = max(2.0, x(result.samples_per_second) - 1)
+    fill = hue if result.kept else colors.page
+    least, fastest = map(x, result.spread)
     dashed = ""
-    if bar.limit is not None:
+    if limit is not None:
         dashed = (
-            f'<path d="M{x(bar.limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
+            f'<path d="M{x(limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
             'stroke-width="1.5" stroke-dasharray="6 4"/>'
         )
     return (
@@ -208,9 +188,9 @@ def picture(bar: Bar, most: float, backend: str, colors: Palette) -> str:
         f'width="{WIDTH}" height="{HEIGHT}" font-size="12">'
         f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
         f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
-        f'<path d="M{x(bar.least)} {middle}H{x(bar.most)}" stroke="{colors.text}" '
+        f'<path d="M{least} {middle}H{fastest}" stroke="{colors.text}" '
         f'stroke-width="1.5"/><text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
-        f'fill="{colors.text}">{bar.figures}</text></svg>'
+        f'fill="{colors.text}">{speed(result)}</text></svg>'
     )
 
 
@@ -240,27 +220,22 @@ def draw_chosen(
         base = climb_result.base(results[:number])
         before = in_sentence(base) if base else "the last rung that was kept"
         st.markdown(words("ladder.hidden", before=before))
-    absent = {other.name for other in RUNGS if other.obstacle(backend, model)}
-    draw_code(rung, results, number, absent)
+    draw_code(rung, results, backend, model)
 
 
-def draw_code(
-    rung: Rung, results: Sequence[Result], number: int, absent: Collection[str]
-) -> None:
-    """Draw the rung's change to the loop of the last kept rung, and the whole loop.
-
-    `absent` are the rungs that can't be measured here.
-    """
+def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -> None:
+    """Draw the rung's change to the loop of the last kept rung, and the whole loop."""
     code = body(f"core.lessons.speed.rungs:{rung.name}")
-    if number == 0:
+    if rung.name == TEXTBOOK:
         st.code(code, wrap_lines=True)
         return
     # Before a climb, assume that every rung will be kept that can be measured here.
     kept = {result.rung: result.kept for result in results}
     earlier = [
         other.name
-        for other in RUNGS[:number]
-        if other.name in NEEDED or kept.get(other.name, other.name not in absent)
+        for other in RUNGS[: RUNGS.index(rung)]
+        if other.name in NEEDED
+        or kept.get(other.name, not other.obstacle(backend, model))
     ]
     changed, whole = st.tabs(["What changes", "The whole rung"])
     with changed:
@@ -295,9 +270,9 @@ def written_in(code: str, kept: Kept) -> str:
 def draw_outcome(result: Result, results: Sequence[Result]) -> None:
     measured = climb_result.measured(results)
     before, first = measured.get(result.base), measured.get(TEXTBOOK)
-    gain = result.gain(before)
-    if before is not None and gain is not None:
-        names = in_sentence(before.rung), in_sentence(result.rung)
+    gain = climb_result.gain_of(result, results)
+    if gain is not None:
+        names = in_sentence(result.base), in_sentence(result.rung)
         text = gain.sentence(*names, "pairs of epochs")
         right = climb_result.answers(gain)
         guess.judge(text, guessed(result.rung), right, in_short)
@@ -312,42 +287,40 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         },
     ):
         figures.metrics(pair)
-    if before is not None and first is not None:
+    if before and first and gain:
         figures.bullets(remarks(result, before, first, gain))
 
 
-def remarks(
-    result: Result, before: Result, first: Result, gain: Speedup | None
-) -> list[str]:
+def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> list[str]:
     lines: list[str] = []
     if not result.kept:
         worse = result.accuracy <= first.accuracy - NOISE
         why = "the model learned less" if worse else "it isn't clearly faster here"
         base = in_sentence(before.rung)
         lines.append(words("ladder.remarks.dropped", why=why, base=base))
-    elif result.rung in NEEDED and gain is not None and gain.ratio < CLOSE:
-        same = agree((gain.ratio, 1.0), CLOSE)
+    elif result.rung in NEEDED and gain.ratio < CLOSE:
         cost = "although it is slower here, because"
-        if same:
+        if agree((gain.ratio, 1.0), CLOSE):
             cost = "because it costs no time and"
         lines.append(words("ladder.remarks.needed", cost=cost))
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
-        epochs = result.pays_after(before)
         pays = "you never get back here"
-        if epochs is not None:
-            pays = f"you get back after {format.counted(math.ceil(epochs), 'epoch')}"
+        if gain.ratio > 1:
+            won = result.epoch_seconds * (gain.ratio - 1)
+            epochs = math.ceil((result.start_seconds - before.start_seconds) / won)
+            pays = f"you get back after {format.counted(epochs, 'epoch')}"
         lines.append(words("ladder.remarks.compiled", start=start, pays=pays))
     if result.rung in ("two_workers", "four_workers"):
         lines.append(words("ladder.remarks.started", start=start))
     if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
         peak, base = map(format.size, (result.peak_bytes, before.peak_bytes))
         lines.append(words("ladder.remarks.memory", peak=peak, base=base))
-    points = (result.accuracy - first.accuracy) * 100
-    if abs(points) < NOISE * 100:
-        above = "above" if points >= 0 else "below"
-        apart = abs(points)
-        lines.append(words("ladder.remarks.accuracy", apart=apart, above=above))
+    apart = result.accuracy - first.accuracy
+    if abs(apart) < NOISE:
+        above = "above" if apart >= 0 else "below"
+        points = abs(apart) * 100
+        lines.append(words("ladder.remarks.accuracy", apart=points, above=above))
     return lines
 
 

@@ -7,13 +7,14 @@ from functools import reduce
 import pytest
 
 from core.lessons.speed import rungs_page
-from core.lessons.speed.climb_result import RUNGS, Kept, measured
+from core.lessons.speed.climb_result import RUNGS, Kept, Roofline, gain_of, measured
 from core.lessons.speed.ladder_page import kept_in_a_row
 from core.ui.charts import LIGHT
 from core.ui.source import body, changes
 from tests.samples import CLIMBED, LIMIT
 
 NAMES = [rung.name for rung in RUNGS]
+RESULTS = measured(CLIMBED.results)
 BOTH = replace(LIMIT, flops_per_second={"float32": (1e11,), "bfloat16": (4e11,)})
 
 
@@ -44,38 +45,47 @@ def test_a_change_that_was_taken_back_is_in_no_difference():
     assert "torch.compile" in shown
 
 
-def test_a_limit_is_drawn_where_it_holds():
-    """Of 32 bits up to the rung that computes in 16, and from there on of 16."""
-    bars = rungs_page.bars(CLIMBED.results, [BOTH])
-    assert bars.keys() == measured(CLIMBED.results).keys()
-    limits = {name: bar.limit for name, bar in bars.items()}
-    half = limits.pop("half_precision")
-    assert half > 1.5 * max(limits.values())
+def test_a_limit_is_that_of_the_rungs_precision_and_of_the_fastest_reading():
     busy = replace(BOTH, flops_per_second={"float32": (5e10,), "bfloat16": (2e11,)})
-    fastest = rungs_page.bars(CLIMBED.results, [busy, BOTH])
-    assert fastest == bars
-    alone = rungs_page.bars(CLIMBED.results, [LIMIT])
-    assert alone["fused"].limit == limits["fused"]
-    assert alone["half_precision"].limit is None  # it was not measured
+
+    def best(rung: str, *limits: Roofline) -> float | None:
+        return rungs_page.best_speed(RESULTS[rung], CLIMBED.results, limits)
+
+    assert best("half_precision", BOTH) > 1.5 * best("larger_batch", BOTH)
+    assert best("fused", busy, BOTH) == best("fused", BOTH) == best("fused", LIMIT)
+    assert best("half_precision", LIMIT) is None  # it was not measured
 
 
-def test_a_rung_that_was_taken_back_is_hollow():
-    bars = rungs_page.bars(CLIMBED.results, CLIMBED.limits)
-    most = rungs_page.end(list(bars.values()))
-    for name, fill in (("two_workers", LIGHT.page), ("fused", LIGHT.cpu)):
-        drawn = ET.fromstring(rungs_page.picture(bars[name], most, "CPU", LIGHT))
-        (rect,) = drawn.iter("{http://www.w3.org/2000/svg}rect")
-        assert rect.get("fill") == fill
-        (text,) = drawn.iter("{http://www.w3.org/2000/svg}text")
-        assert text.text == bars[name].figures
-        assert (text.get("x"), text.get("text-anchor")) == ("330", "end")
+@pytest.mark.parametrize(
+    ("rung", "fill"), [("two_workers", LIGHT.page), ("fused", LIGHT.cpu)]
+)
+def test_a_rung_that_was_taken_back_is_hollow(rung, fill):
+    svg = rungs_page.picture(RESULTS[rung], 3e4, 3e4, "CPU", LIGHT)
+    drawn = ET.fromstring(svg)
+    (rect,) = drawn.iter("{http://www.w3.org/2000/svg}rect")
+    assert rect.get("fill") == fill
+    (text,) = drawn.iter("{http://www.w3.org/2000/svg}text")
+    assert text.text == rungs_page.speed(RESULTS[rung])
+    assert (text.get("x"), text.get("text-anchor")) == ("330", "end")
 
 
-def test_all_bars_have_one_unit_and_room():
-    bars = rungs_page.bars(CLIMBED.results, CLIMBED.limits)
-    assert bars["larger_batch"].figures == "30,000/s · 0.40 s"
-    assert rungs_page.end(list(bars.values())) >= max(b.most for b in bars.values())
-    assert rungs_page.end([]) == 1
+def test_all_speeds_have_one_unit():
+    assert rungs_page.speed(RESULTS["larger_batch"]) == "30,000/s · 0.40 s"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "you get back after 20 epochs"), (0.5, "you never get back here")],
+)
+def test_compiling_pays_when_the_time_is_won_back(seconds, said):
+    half = RESULTS["half_precision"]
+    times = {"seconds": (seconds,) * 3, "base_seconds": half.seconds}
+    compiled = replace(
+        half, rung="compiled", base=half.rung, start_seconds=2.05, **times
+    )
+    gain = gain_of(compiled, CLIMBED.results)
+    lines = rungs_page.remarks(compiled, half, RESULTS["textbook"], gain)
+    assert said in "".join(lines)
 
 
 def test_the_waterfall_ends_at_the_first_rung_that_is_hidden():
