@@ -7,14 +7,7 @@ from typing import Any
 import streamlit as st
 
 from core import config as configs
-from core.config import (
-    CRITERIA_FOR,
-    FAST,
-    MODELS_FOR,
-    RECIPES,
-    SIMULATED,
-    RunConfig,
-)
+from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, SIMULATED, RunConfig
 from core.errors import ExplainedError
 from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
@@ -279,14 +272,12 @@ def _model_was_chosen() -> None:
 
 
 def _task_was_chosen() -> None:
-    """Choose another model and criterion if the chosen ones don't fit the new task."""
+    """Choose a model, and with it a criterion, if the old one doesn't fit the task."""
     state = st.session_state
     state.task_is_default = False
     # The page goes on showing the old task's run only until that run has ended.
     run = runs.run(state.get("run_id"))
     state.aside = run.id if run and run.job.ended else ""
-    if state.criterion not in CRITERIA_FOR[state.task]:
-        state.criterion = CRITERIA_FOR[state.task][0]
     if state.model not in MODELS_FOR[state.task]:
         state.model = MODELS_FOR[state.task][0]
         _model_was_chosen()

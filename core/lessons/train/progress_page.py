@@ -35,7 +35,6 @@ from core.words import Words
 FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
-LEGEND = "loss_legend"
 ROW = 48  # pixels: height of the line that names the run, also without its button
 FEW = 2  # the largest number of settings that fit beside a run's name
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
@@ -53,19 +52,13 @@ def chosen(asks_settings: bool) -> Run | None:
     current = run(state.get("run_id"))
     if current and current.id != state.get("controls_of"):
         state.controls_of = current.id
-        if (
-            (not current.job.ended and current.job.owner == visitor())
-            and controls.touched()
-            and controls.differ(current.config)
-        ):
+        from_here = not current.job.ended and current.job.owner == visitor()
+        if from_here and controls.touched() and controls.differ(current.config):
             st.warning(words("other_tab"), icon=":material/info:")
         elif not asks_settings:
             controls.use(current.config)
-    if (
-        current
-        and current.id == state.get("aside")
-        and current.config.task != state.task
-    ):
+    is_aside = current and current.id == state.get("aside")
+    if current and is_aside and current.config.task != state.task:
         current = run(newest(visitor(), state.task))
         state.controls_of = current.id if current else state.controls_of
     if current is None:
@@ -80,14 +73,13 @@ def follow_run(run_id: str) -> None:
     first = first_look(run_id)
     if first is None:
         st.rerun()
-    ended, is_kept = first.job.ended, not store().problem
+    # The page's top names the store's problem, so it is drawn again when that changes.
+    before = first.job.ended, bool(store().problem)
 
     def look() -> Run:
         current = run(run_id)
-        if current is None or current.job.ended != ended:
+        if current is None or (current.job.ended, bool(store().problem)) != before:
             st.rerun()
-        if is_kept == bool(store().problem):
-            st.rerun()  # draws or removes the store's problem at the top of the page
         return current
 
     @st.fragment
@@ -218,7 +210,7 @@ def draw_learning(current: Run) -> None:
         _finding(*timed[-2:])
     _losses(shown)
     if len(shown) > 1:
-        legend(shown, LEGEND)
+        legend(shown)
     for steered in filter(None, map(steer.in_words, shown)):
         st.markdown(steered)
     _figures(current)
@@ -231,14 +223,12 @@ def draw_learning(current: Run) -> None:
         started = current.started
         fit_page.draw(current.fit, started.environment.backend if started else "CPU")
     if any(run.history for run in shown):
-        _epochs(ticked(shown, LEGEND))
+        _epochs(ticked(shown))
     if (result := current.result) is not None:
-        where, took = "Measured on", f", {format.duration(result.seconds)} in all"
-        if current.is_simulated:
-            where, took = "Run on", ""
+        where = f"on {format.provenance(result.environment)}, seed {result.config.seed}"
+        took = f"{format.duration(result.seconds)} in all"
         st.caption(
-            f"{where} {format.provenance(result.environment)}, seed "
-            f"{result.config.seed}{took}."
+            f"Run {where}." if current.is_simulated else f"Measured {where}, {took}."
         )
 
 
@@ -299,11 +289,6 @@ def in_short(current: Run) -> tuple[str, float]:
 def _figures(current: Run) -> None:
     latest, loss = current.latest, current.smoothed_loss
     last = current.history[-1] if current.history else None
-    # During a run, the current epoch's speed shows whether training slows down.
-    speed = latest.samples_per_second if latest else None
-    if current.job.ended or speed is None:
-        speed = training_speed(current.history)
-    timed = current.result or latest
     if current.config.has_images:
         values = {
             "Test accuracy": f"{last.test_accuracy:.2%}" if last else "–",
@@ -315,6 +300,11 @@ def _figures(current: Run) -> None:
             "Test RMSE": f"{last.test_rmse:.3f}" if last else "–",
         }
     if not current.is_simulated:
+        # During a run, the current epoch's speed shows whether training slows down.
+        speed = latest.samples_per_second if latest else None
+        if current.job.ended or speed is None:
+            speed = training_speed(current.history)
+        timed = current.result or latest
         values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
         values["Total time"] = format.duration(timed.seconds if timed else 0.0)
     when = "over all epochs" if current.job.ended else "in this epoch"
@@ -379,39 +369,37 @@ def _guessed(now: Run) -> str | None:
 # The curves, and the table that is their legend
 
 
-def legend(shown: Sequence[Run], key: str) -> None:
+def legend(shown: Sequence[Run]) -> None:
     """A table of the runs on the chart; ticked runs are drawn."""
     table = legend_table(shown)
-    titles = table.column_names[2:4]
+    seconds, quality = table.column_names[2:4]
     st.dataframe(
         table,
         height="content",
         hide_index=True,
         placeholder="–",
-        key=_legend_key(shown, key),
+        key=_legend_key(shown),
         on_select="rerun",
         selection_mode="multi-row",
         selection_default={"selection": {"rows": list(range(len(shown)))}},
         column_config={
             " ": COLUMN.ImageColumn(" ", width=36),
             "Run": COLUMN.TextColumn("Run", width=60),
-            **{
-                title: COLUMN.TextColumn(title, alignment="right", width=width)
-                for title, width in zip(titles, (112, 84), strict=True)
-            },
+            seconds: COLUMN.TextColumn(seconds, alignment="right", width=112),
+            quality: COLUMN.TextColumn(quality, alignment="right", width=84),
         },
         alt="The runs on the chart, with their colors, times, quality, and differences",
     )
 
 
-def _legend_key(shown: Sequence[Run], key: str) -> str:
+def _legend_key(shown: Sequence[Run]) -> str:
     """A key that changes with the runs, so that a new run ticks all boxes again."""
-    return "_".join((key, *(run.id for run in shown)))
+    return "_".join(("loss_legend", *(run.id for run in shown)))
 
 
-def ticked(shown: Sequence[Run], key: str) -> list[Run]:
+def ticked(shown: Sequence[Run]) -> list[Run]:
     """The runs whose boxes are ticked; at first, all are."""
-    state = st.session_state.get(_legend_key(shown, key))
+    state = st.session_state.get(_legend_key(shown))
     rows = range(len(shown)) if state is None else state["selection"]["rows"]
     return [run for row, run in enumerate(shown) if row in rows]
 
@@ -462,7 +450,7 @@ def _losses(shown: Sequence[Run]) -> None:
             label_visibility="collapsed",
             help=words("figures.axis"),
         )
-    drawn = ticked(shown, LEGEND)
+    drawn = ticked(shown)
     epochs = max(run.config.epochs for run in shown)
     steps = max((run.started.steps for run in shown if run.started), default=100)
     st.vega_lite_chart(
@@ -525,7 +513,7 @@ def _traffic(run: Run) -> None:
         values = {
             "To the device": format.size(traffic.per_step("to_device")),
             "Back to the host": format.size(traffic.per_step("to_host")),
-            "Waits by the host": _mean(traffic.per_step("waits")),
+            "Waits by the host": f"{round(traffic.per_step('waits'), 2):g}",
         }
         figures.metrics(values)
         # A list, since a table with lines of code is wider than a phone.
@@ -543,11 +531,7 @@ def _crossing(crossing: Crossing, steps: int) -> str:
     there, back = crossing.to_device / steps, crossing.to_host / steps
     parts = [f"{format.size(there)} to the device"] if there else []
     parts += [f"{format.size(back)} back"] if back else []
-    waits = _mean(crossing.waits / steps)
-    parts += [f"{waits} wait{'s' * (waits != '1')}"] if waits != "0" else []
+    waits = round(crossing.waits / steps, 2)
+    parts += [f"{waits:g} wait{'s' * (waits != 1)}"] if waits else []
     code = crossing.code.partition("  #")[0]
     return f"- `{code}` ({crossing.file}): **{', '.join(parts)}**"
-
-
-def _mean(waits: float) -> str:
-    return f"{waits:.2f}".rstrip("0").rstrip(".")

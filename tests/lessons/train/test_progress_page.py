@@ -68,8 +68,8 @@ def test_a_new_run_is_drawn_whatever_was_ticked_before_it(monkeypatch):
     monkeypatch.setattr(
         progress.st, "dataframe", lambda *_, key, **__: state.setdefault(key, {})
     )
-    progress.legend([first, second], "legend")
+    progress.legend([first, second])
     (boxes,) = state.values()
     boxes["selection"] = {"rows": [1]}
-    assert progress.ticked([first, second], "legend") == [second]
-    assert progress.ticked([first, second, third], "legend") == [first, second, third]
+    assert progress.ticked([first, second]) == [second]
+    assert progress.ticked([first, second, third]) == [first, second, third]
