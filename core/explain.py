@@ -1,8 +1,7 @@
 """Explain an error from a file or a pipe: `python -m core.explain [FILE]`.
 
-The text is compared with the wordings in errors.toml; that needs only Python's standard
-library. The last exception's message is compared first, then the messages before it,
-then the other lines. The stack frames only tell which line to change.
+The text is compared with the wordings in errors.toml, the last message first; the stack
+frames only tell which line to change. It needs only Python's standard library.
 """
 
 import argparse
@@ -232,11 +231,7 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
-    """The lines outside of stack frames, and what the frames tell.
-
-    That is the learner's line of code, the innermost line of code, and the file and
-    number of the learner's line.
-    """
+    """The lines outside of frames; the learner's line, the innermost one, and where."""
     kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
@@ -275,7 +270,6 @@ def _length(parts: Sequence[str], text: str) -> int:
 def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
     """The causes whose wordings the message has, and whether another error fits better.
 
-    Longer wordings come first, and causes that ask for a line before causes that don't.
     `code` is the learner's line and the innermost line, or else the whole text.
     """
     text = fold(message)

@@ -12,8 +12,9 @@ from core.config import MODELS
 from core.halves import read
 from core.lessons.mistakes.catalogue import MISTAKES
 from core.lessons.speed.climb_result import RUNGS
+from core.lessons.train.code_page import lines_with
 from core.ui import format
-from core.ui.source import body, lines_with, source
+from core.ui.source import body, source
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(

@@ -20,71 +20,6 @@ def entries(file: str) -> list[tuple[str, str]]:
 
 _entries = entries("messages.toml")
 HALVES = {"build": _entries[::2], "judge": _entries[1::2]}
-OOM = (
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 "
-    "has a total capacity of 7.79 GiB of which 17.19 MiB is free. Of this "
-    "7.30 GiB is allocated by PyTorch, and {} is reserved by PyTorch but unallocated. "
-    "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF="
-    "expandable_segments:True to avoid fragmentation."
-)
-STUMBLES = {  # the commonest stumbles around devices, as one would tell or paste them
-    "Expected all tensors to be on the same device, cuda:0 and cpu": "two_devices",
-    "Input type FloatTensor and weight type torch.cuda.FloatTensor": "input_not_moved",
-    "is_available() is False after install": "cuda_not_found",
-    "how do I check that torch uses the GPU": "using_gpu",
-    "CUDA out of memory": "out_of_memory",
-    OOM.format("2.10 GiB"): "fragmentation",
-    "memory is not freed after del in a notebook": "memory_not_freed",
-    "memory grows each step": "memory_grows",
-    "device-side assert triggered": "index_outside",
-    "CUDA error: an illegal memory access": "illegal_access",
-    "sm_120 is not compatible with the current PyTorch": "no_kernel_image",
-    "can't convert cuda tensor to numpy": "numpy_on_device",
-    "can't call numpy() on tensor that requires grad": "numpy_requires_grad",
-    "Attempting to deserialize object on a CUDA device": "cuda_checkpoint",
-    'Missing key(s) in state_dict: "module.conv.weight"': "module_missing",
-    'Unexpected key(s) in state_dict: "_orig_mod.conv.weight"': "orig_mod_prefix",
-    "UnpicklingError: Weights only load failed": "pickle_refused",
-    "expected scalar type Float but found Double": "dtype_mismatch",
-    "expected scalar type Long but found Float": "target_dtype",
-    "mat1 and mat2 shapes cannot be multiplied (64x9 and 4x128)": "shapes_multiplied",
-    "Trying to backward through the graph a second time": "backward_twice",
-    "modified by an inplace operation": "inplace",
-    "element 0 of tensors does not require grad": "no_graph",
-    "why do I need zero_grad?": "no_zero_grad",
-    "what does model.eval() do": "no_eval_mode",
-    "Expected more than 1 value per channel when training": "batch_of_one",
-    "Using a target size (64) that is different to the input size": "target_size",
-    "num_workers makes it slower": "workers_slow",
-    "current process has finished its bootstrapping phase": "bootstrapping",
-    "DataLoader hangs in Jupyter on Windows": "worker_pickle",
-    "DataLoader worker (pid 7) is killed by signal: Bus error": "shared_memory",
-    "the RAM of the workers grows with each epoch": "worker_ram",
-    "same numpy augmentation in every worker": "same_augmentation",
-    "Cannot re-initialize CUDA in forked subprocess": "cuda_fork",
-    "GPU slower than CPU": "gpu_slower",
-    "low GPU utilization": "gpu_waits",
-    "how to measure the time of a model on cuda": "timing",
-    "the loss is NaN with mixed precision": "nan_half",
-    "same seed, other result": "not_reproducible",
-    "not currently implemented for the MPS device": "mps_operator",
-    "MPS framework doesn't support float64": "mps_float64",
-    "MPS slower than CPU": "mps_slow",
-    "how to use several GPUs": "several_gpus",
-    "DDP hangs with uneven batches": "rank_waits",
-    "Expected to have finished reduction in the prior iteration": "unused_parameters",
-    "port: 29500 address already in use": "port_in_use",
-    "Default process group has not been initialized": "no_process_group",
-    "torch._dynamo hit config.recompile_limit (8)": "recompiles",
-    "Cannot find a working triton installation": "compile_toolchain",
-    "operator torchvision::nms does not exist": "torchvision_mismatch",
-    "optimizer made before the move to the gpu": "optimizer_before_move",
-    "the tensor in my model did not move to the gpu": "tensor_not_registered",
-    "what is a buffer": "tensor_not_registered",
-    "my tensor did not move to the gpu": "to_not_reassigned",
-    "the model did not move to the gpu": "model_not_moved",
-    "class weights of the loss are not on the device": "loss_not_moved",
-}
 
 
 def slug(answer: Answer) -> str:
@@ -104,21 +39,11 @@ def test_most_get_their_answer_few_a_wrong_one_and_the_unrelated_no_alarm(half):
     assert alarms == []
 
 
-@pytest.mark.parametrize(("cause", "text"), entries("strangers.toml"))
+@pytest.mark.parametrize(
+    ("cause", "text"), [*entries("stumbles.toml"), *entries("strangers.toml")]
+)
 def test_what_strangers_paste_is_answered(cause, text):
     assert slug(explain(text)) == cause
-
-
-def test_the_set_is_large_enough():
-    related = [cause for cause, _ in _entries if cause != "unrelated"]
-    assert len(related) >= 200
-    assert len(_entries) - len(related) >= 40
-    assert set(related) <= set(known().causes)
-
-
-@pytest.mark.parametrize("text", STUMBLES)
-def test_each_of_the_commonest_stumbles_gets_its_answer(text):
-    assert slug(explain(text)) == STUMBLES[text]
 
 
 def test_frames_do_not_mislead_and_name_the_line():
@@ -142,10 +67,6 @@ def test_the_learners_line_tells_causes_of_one_message_apart():
     assert answer.others[0].slug == "two_devices"
     answer = explain(frame.format("loss = model(x)") + message)
     assert (slug(answer), answer.others) == ("two_devices", ())
-
-
-def test_a_piece_of_a_message_is_enough():
-    assert slug(explain("Expected more than 1 value per channel")) == "batch_of_one"
 
 
 def test_the_line_in_a_notebook_is_the_learners_own():
@@ -186,10 +107,6 @@ def test_the_error_of_a_rank_counts_more_than_what_its_launcher_says():
     assert explain(missing + launcher.format(1)).kind == "unrelated"
     assert slug(explain(launcher.format(1))) == "rank_died"
     assert slug(explain(launcher.format(-9))) == "host_memory"
-
-
-def test_the_hint_at_fragmentation_counts_where_the_figures_agree():
-    assert slug(explain(OOM.format("11.20 MiB"))) == "out_of_memory"
 
 
 @pytest.mark.parametrize(

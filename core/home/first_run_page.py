@@ -79,10 +79,7 @@ def _state(shown: Run | None) -> tuple[str, bool] | None:
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
-    """The settings that "Train now" trains with; `before` counts the visitor's runs.
-
-    This number is the seed, so each run has another.
-    """
+    """What "Train now" trains with; the seed is the number of runs `before`."""
     task = dataset.default_task(machine)
     given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
@@ -98,10 +95,7 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
 
 
 def races() -> bool:
-    """Whether "Train now" starts a race: the first click does, if the queue is short.
-
-    If a class is open, no click does.
-    """
+    """Whether "Train now" starts a race: the first click does, if few people wait."""
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
     return is_free and RACE not in answers.given()
 
@@ -182,10 +176,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
 
 
 def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
-    """Draw the run's loss over its steps, or the losses of a race over seconds.
-
-    Each run of a race begins at 0 s.
-    """
+    """Draw the run's loss over its steps, or a race's losses over their seconds."""
     if shown.started is None and shown.job.ended:
         return
     begun = {name: one for name, one in entered.items() if one.started}

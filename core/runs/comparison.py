@@ -40,10 +40,9 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
-    """Finished runs, each with its seconds to the `level` of all; the fastest first.
+    """Finished runs with their seconds to the `level` of all, or in all; fastest first.
 
-    Without such a level, the total seconds count. Runs that diverged are left out, and
-    so are simulated runs, which aren't timed.
+    Runs that diverged are left out, and so are simulated runs, which aren't timed.
     """
     finished = [
         (run.result, run)

@@ -176,7 +176,7 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
 def _frontier_table(
     listed: Sequence[RunSummary], best: set[str], selected: set[str]
 ) -> pd.DataFrame:
-    """A row per run, with the columns of `frontier_chart`."""
+    """A row per run."""
     machine = server.engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     numbers, colors = listing_page.numbers(listed), base.palette()
@@ -208,9 +208,8 @@ def frontier_chart(
 ) -> Chart:
     """Runs by seconds and quality, and the line of runs that no other beats in both.
 
-    `wide`: the seconds differ so much that their axis is logarithmic. Columns: id, run,
-    seconds, quality, backend, when, best (true on the line), and ring, the color of a
-    selected run, else "". A click selects `dot`.
+    `wide` makes the axis logarithmic. The columns are those of `_frontier_table`: a
+    `ring` is a selected run's color, or "". A click selects `dot`.
     """
     title = "Test accuracy" if percent else "Test R²"
     scale = (

@@ -1,8 +1,7 @@
 """A run to take home: a standalone script, the same as a notebook, a command line.
 
-The script is core.runs.export_template, or core.runs.export_textbook for a run with a
-DataLoader. Branches that the run doesn't take are removed, and the source of everything
-from core is inserted. Nothing here imports torch.
+The templates export_template and, with a DataLoader, export_textbook lose the branches
+that the run doesn't take, and get the source from core. Nothing here imports torch.
 """
 
 import ast

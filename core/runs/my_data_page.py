@@ -69,10 +69,7 @@ def _runs(who: str) -> list[RunSummary]:
 
 
 def _row(who: str) -> Visitor:
-    """The visitor's row in the database, made if necessary.
-
-    Raises ExplainedError if that fails.
-    """
+    """The visitor's row in the database, made if necessary. Raises ExplainedError."""
     visitors = store().visitors
     if visitors.get(who) is None:
         visitors.touch(who)

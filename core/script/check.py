@@ -47,10 +47,9 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 
 def check_apart(text: str, how: How = "off") -> Checked:
-    """Read a script in a process of its own, since a stranger wrote it.
+    """Read a script in a process of its own, and run it if its visitor's code may run.
 
-    The lab worker calls this. Where code may be run, the script runs too: `how` is the
-    kind of an execution_policy.Mode.
+    `how` is the kind of an execution_policy.Mode.
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():

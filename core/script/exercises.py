@@ -1,7 +1,7 @@
 """The exercises of exercises.toml, and whether a learner's lines solve one.
 
-The lines run in a process of their own, and their results are judged outside of it: an
-answer with the same results as the solution is right, no matter how it is written.
+The lines run in a process of their own. An answer with the same results as the solution
+is right, no matter how it is written.
 """
 
 import math

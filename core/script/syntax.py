@@ -1,7 +1,6 @@
 """A parsed training script: its names, its loops, and what a rule finds in it.
 
-Neither the script nor anything that it imports is run, so only its text is known: a
-variable whose `parameters` the script asks for counts as a model.
+Nothing is run, so a variable whose `parameters` the script asks for counts as a model.
 """
 
 import ast

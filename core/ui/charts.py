@@ -157,9 +157,8 @@ def live(
 ) -> Callable[Arguments, Specification]:
     """Decorate a function that draws a chart of LATER, so that it returns its JSON.
 
-    st.vega_lite_chart draws this specification with the newest data. Building a chart
-    takes far longer than sending its data, so a chart is built once for each theme and
-    its arguments, and stays the same while the data changes.
+    Building a chart takes far longer than sending its data, so a chart is built once
+    for each theme and its arguments; st.vega_lite_chart draws it with the newest data.
     """
 
     @lru_cache(maxsize=256)
@@ -214,10 +213,7 @@ def whole_numbers(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or only some of them if many.
-
-    With fewer than three powers, there are round numbers between them, too.
-    """
+    """Ticks of a logarithmic axis: powers of ten, with round numbers between if few."""
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
     for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
@@ -281,12 +277,10 @@ def bars(
     dx: int = 6,
     **channels: Any,
 ) -> Chart:
-    """A bar per row, with a text after it, and a line over it if there is a spread.
+    """A bar per row, with a text after it, and a line over it from column low to high.
 
-    The spread goes from column low to high. The text begins at the value in column end
-    if there is one, or else after the spread or the bar. `step` is the distance between
-    rows; `channels` are encodings of the bars. Without a domain, the axis ends at the
-    highest value.
+    The text begins at the value in column end, or else after the line or the bar.
+    `step` is the distance between rows. Without a domain, the axis ends at the maximum.
     """
     frame = rows.data
     end = next((column for column in ("end", "high") if column in frame), None)
@@ -346,9 +340,8 @@ def heat_map(
 ) -> Chart:
     """Cells with texts, which have the inverse color where Vega's test `dark` is true.
 
-    A click on a cell sets `select`. `size` is the texts' size, and `dy` is how far they
-    are below the middle; `cell` has encodings of the cells. Without `aria`, screen
-    readers read only the texts: a layer without cells would be an image without a name.
+    A click on a cell sets `select`. Without `aria`, screen readers read only the texts:
+    a layer without cells would be an image without a name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:

@@ -8,10 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from core.classroom.rules import SHARED, Rules
-from core.config import CRITERIA_FOR, LABELS, MODELS_FOR, RECIPES, SIMULATED
-from core.jobs.admission import spoken
+from core.config import CRITERIA_FOR, MODELS_FOR, RECIPES, SIMULATED
 from core.measure.environment import Machine
-from core.ui import format
 from core.ui.server import engine, room, visitor
 
 
@@ -76,24 +74,3 @@ def machine(whole: Machine) -> Machine:
     simulates = whole.simulates and rules().allows("device", SIMULATED)
     devices = tuple(d for d in whole.devices if d.device in names)
     return replace(whole, devices=devices, simulates=simulates)
-
-
-def sentence() -> str:
-    """A summary of the rules for a run; "" without rules."""
-    held, parts = rules(), []
-    if held.epochs:
-        parts.append(f"up to {format.counted(held.epochs, 'epoch')}")
-    if held.runs:
-        parts.append(f"up to {format.counted(held.runs, 'run')} each")
-    if held.seconds:
-        parts.append(f"up to {spoken(held.seconds)} per run")
-    for allowed in filter(None, (held.models, held.devices)):
-        parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
-    own = ("seed",) if held.own_seeds else ()
-    names = [name for name in held.fixed if not hides(name) and name not in own]
-    if names:
-        fixed = " and ".join(LABELS[name].lower() for name in names)
-        parts.append(f"the same {fixed} for everybody")
-    if own and "seed" in held.fixed:
-        parts.append(f"your own seed ({held.fixed['seed']})")
-    return f"In your class: {', '.join(parts)}." if parts else ""

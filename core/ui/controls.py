@@ -37,10 +37,7 @@ def row() -> DeltaGenerator:
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """Draw a choice, and return the chosen option.
-
-    For a `setting`, a class may allow fewer options, or hide the control.
-    """
+    """Draw a choice; a class may allow fewer options of a `setting`, or hide it."""
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
         default = options[more.pop("index", 0)]
@@ -74,10 +71,7 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 def number(
     label: str, key: str, value: int, step: int, setting: str = "", **more: Any
 ) -> int:
-    """Draw a number field without limits, and return the whole number.
-
-    A class may fix a `setting`, or hide its field.
-    """
+    """Draw a field for a whole number; a class may fix or hide a `setting`."""
     value = st.session_state.get(key, class_rules.at_most(setting, value))
     fixed = class_rules.fixed(setting) if setting in SHARED else None
     if fixed is not None:

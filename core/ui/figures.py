@@ -47,8 +47,7 @@ def table(
 ) -> None:
     """A table as high as its rows, which are dictionaries if there are no `columns`.
 
-    `formats` has formats of numbers by column. Texts in the columns `right` are aligned
-    right.
+    `formats` has formats of numbers by column; texts in the columns `right` end right.
     """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
@@ -120,9 +119,8 @@ def readings(
 ) -> pd.DataFrame:
     """A row for each reading: its fields `names`, its median, low, high, and time.
 
-    `unit`, such as microseconds=1e6, names the median's column, and scales the median,
-    low, and high. Low and high are the `ends` of the spread; time is the median in
-    words.
+    `unit`, such as microseconds=1e6, names the median's column, and scales the numbers.
+    Low and high are the `ends` of the spread.
     """
     ((column, scale),) = unit.items()
     rows = []

@@ -65,13 +65,6 @@ def brief(run: Any) -> str:
     return f"{NAMES[run.model]} on {NAMES[run.task]}, {epochs}, batch {run.batch_size}"
 
 
-def run_line(config: RunConfig) -> str:
-    """Text such as "Sprites · ANN · batch 64 · 30 epochs"."""
-    told = [NAMES[config.task], NAMES[config.model], setting(config, "batch_size")]
-    told.append(counted(config.epochs, "epoch"))
-    return " · ".join([*told, setting(config, "host")] if config.host else told)
-
-
 def quality(result: RunResult) -> str:
     """Test accuracy such as "87.60%", or for regression "R² 0.946"."""
     if result.test_accuracy is not None:

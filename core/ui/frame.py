@@ -30,11 +30,7 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """Draw what each page begins with: sidebar, title, promise.
-
-    Home draws its own title and promise. The page is redrawn once the workers have
-    described the machine, or failed.
-    """
+    """Draw what each page begins with: sidebar, title, promise (but for Home)."""
     lesson = course.page(title)
     st.set_page_config(
         page_title=f"{lesson.title} · to(device)",
@@ -136,10 +132,7 @@ def _wait_for_machine() -> None:
 
 
 def machine() -> Machine:
-    """This machine, with the devices that an open class allows.
-
-    The page ends here until the workers have described the machine.
-    """
+    """This machine, with the devices that a class allows; the page ends without it."""
     found = engine().machine()
     if found is None:
         st.markdown(LOADING)

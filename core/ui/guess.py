@@ -1,7 +1,6 @@
 """A learner's guess before a measurement, and whether it was right.
 
-Guessing is optional: "Just show me" shows a result for good. The measurement itself
-never waits for a guess.
+Guessing is optional: "Just show me" shows a result for good.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,8 +69,7 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    `right` has all the answers that the readings allow. A guess that isn't `among` this
-    result's answers isn't judged, since it was about another result.
+    `right` has all answers that the readings allow; `among` is what could be guessed.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         st.info(finding, icon=":material/lightbulb:")

@@ -18,10 +18,7 @@ def several() -> list[Host]:
 
 
 def options(chosen: str) -> list[str]:
-    """Training machines to choose from, including `chosen`; "" stands for any.
-
-    Empty if there is only one machine and none was chosen.
-    """
+    """Training machines to choose from, and `chosen`; "" stands for any of them."""
     names = ["", *(host.name for host in several() if host.trains), chosen]
     return list(dict.fromkeys(names)) if any(names) else []
 

@@ -20,7 +20,7 @@ from core.ui.server import engine, visitor
 
 CANCELLED = "Canceled. The measurements so far are still here."
 
-Draw = Callable[[Job], None]
+Draw = Callable[[Job], object]
 Event = TypeVar("Event")
 
 
@@ -75,10 +75,7 @@ class JobPanel:
         return self.job is not None or self.before is not None
 
     def submit(self, *arguments: Any) -> None:
-        """Queue a job, unless one is going on already, as after a double click.
-
-        A refusal is shown beside the button.
-        """
+        """Queue a job, unless one is going on already, as after a double click."""
         if self.going_on:
             return
         try:
@@ -110,9 +107,8 @@ class JobPanel:
             cancel_button(job, f"cancel_{self.key}")
 
     def buttons(self, label: str, arguments: tuple | None) -> None:
-        if job := self.going_on:
-            cancel_button(job, f"cancel_{self.key}")
-        else:
+        self.cancel_button()
+        if not self.going_on:
             self.start_button(label, arguments)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
@@ -122,7 +118,10 @@ class JobPanel:
         """
         job, going_on = self._newest_and_going_on()
         if going_on and (job is None or going_on.id != job.id):
-            follow(going_on, self.what, self._draw_other)
+            icon = ":material/hourglass_top:"
+            other = f"{self.what} is still running with other settings. "
+            other += "Start again when it ends."
+            follow(going_on, self.what, lambda _: st.info(other, icon=icon))
         if job is None:
             before = self.before
             if before is not None:
@@ -141,11 +140,6 @@ class JobPanel:
 
         follow(job, self.what, with_end)
         return True
-
-    def _draw_other(self, job: Job) -> None:
-        if not job.ended:
-            text = "is still running with other settings. Start again when it ends."
-            st.info(f"{self.what} {text}", icon=":material/hourglass_top:")
 
 
 def cancel_button(job: Job, key: str, **more: Any) -> None:

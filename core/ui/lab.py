@@ -44,8 +44,7 @@ class Finding:
     """The result in one sentence, and the option that the result proves right.
 
     `right` is a tuple if the readings allow several options, and None if the result
-    can't judge a guess. A guess isn't judged either if it isn't `among` this result's
-    options: it was about another result.
+    can't judge a guess; nor can it judge one that isn't `among` its options.
     """
 
     sentence: str
@@ -61,11 +60,10 @@ class Finding:
 class Lab:
     """A measurement that learners start; this asks, draws, and judges for its page.
 
-    A subclass is in `<name>_page.py` and declares what differs. Its texts are in the
-    table `name` of the folder's words.toml: title (of its tab), heading, text, question
-    and answers, start (the button), empty (what will appear), code (the words above the
-    code), code_of (the end of the code's title). Only start is required. Methods with a
-    parameter `result` get what `gather` returns for the job.
+    A subclass in `<name>_page.py` declares what differs. Its texts are in the table
+    `name` of the folder's words.toml: start (the button), and if needed title (of its
+    tab), heading, text, question, answers, empty (what will appear), code (the words
+    above the code), code_of (the end of its title). A `result` comes from `gather`.
     """
 
     name = ""  # default: the file's name without _page
@@ -112,10 +110,7 @@ class Lab:
         return (machine.devices[0].device,)
 
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
-        """The guess to ask for, by default the words' question and answers.
-
-        `arguments` are the job's, or None if the lab asks before they are chosen.
-        """
+        """The guess to ask for; `arguments` are None before they are chosen."""
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
         return None

@@ -1,7 +1,4 @@
-"""This machine's newest measurement: what, when, on which devices, and by whom.
-
-Labs show it to visitors who haven't measured yet.
-"""
+"""This machine's newest measurement, which labs show to visitors without their own."""
 
 import logging
 import time
@@ -19,10 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """The function's newest measurement on this machine, as an ended job.
+    """The function's newest measurement on this machine, as an ended job, or None.
 
-    Measurements by students of the class count only if there are no others. None if
-    there is no measurement of that subject, or if it can't be read.
+    Measurements by students of the class count only if there are no others.
     """
     if not (here := machine()):
         return None
@@ -79,11 +75,7 @@ def sentence(job: Job, who: str = "") -> str:
     elif len(threads) == 1:  # two candidates in a race may differ only in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
-    return f"Measured {when} on {', '.join(details)}, {by(job.owner, who)}."
-
-
-def by(owner: str, who: str = "") -> str:
-    """Who measured, in words without a name; `who` is the reader, as in `sentence`."""
-    if not owner:
-        return "by this server itself"
-    return "by you" if owner == (who or visitor()) else "by somebody in this course"
+    by = "somebody in this course" if job.owner else "this server itself"
+    if job.owner and job.owner == (who or visitor()):
+        by = "you"
+    return f"Measured {when} on {', '.join(details)}, by {by}."

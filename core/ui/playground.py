@@ -1,8 +1,4 @@
-"""Try it: change a page's code, and run it on the simulated accelerator.
-
-The editor shows a function with what it needs to run: the imports that it uses, and
-lines from calls.toml that call it.
-"""
+"""Try it: change a page's code, and run it on the simulated accelerator."""
 
 import ast
 import tomllib
@@ -33,8 +29,7 @@ words = Words(__file__)
 def button(address: str, key: str = "", **machine: Any) -> None:
     """A button that opens a function in the editor, if visitors' code may run here.
 
-    Only functions that `program` can call get a button. `machine` has fields of the
-    dry run's Request.
+    `machine` has fields of the dry run's Request.
     """
     if not program(address) or engine().machine() is None:
         return  # without workers, it takes long to find out whether code may run
@@ -95,7 +90,9 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
                 answer = run_code("Running it", "core.jobs.code:run", asked, confine)
                 state[f"{key}_ran"] = text, *answer
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
-    said = _failed(report) if report else ""
+    failure, said = report and report["failure"], ""
+    if failure:
+        said = code.failed(failure, NAME) or code.raised(failure)
     with field:
         code_editor.draw(
             "The code",
@@ -114,11 +111,6 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
 def _reset(address: str) -> None:
     st.session_state.pop(f"tried_{address}_ran", None)
     st.session_state[f"tried_{address}"] = {"value": program(address)}
-
-
-def _failed(report: dict[str, Any]) -> str:
-    failure = report["failure"]
-    return (code.failed(failure, NAME) or code.raised(failure)) if failure else ""
 
 
 def _result(report: dict[str, Any], said: str, printed: str) -> None:

@@ -25,8 +25,7 @@ def fragment() -> str:
 def every(seconds: float | None, of: str = "") -> None:
     """Set the interval of a fragment, by default of the one that is being drawn.
 
-    If `seconds` is None, the browser stops asking for the fragment. The browser ignores
-    an interval that it already has.
+    If `seconds` is None, the browser stops asking. It ignores an interval that it has.
     """
     of = of or fragment()
     message = ForwardMsg()
@@ -42,8 +41,7 @@ def every(seconds: float | None, of: str = "") -> None:
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     """How often this visitor polls a job, in seconds; None after the job has ended.
 
-    `going_on` is the interval once the visitor's own job has a worker. The first job in
-    the queue is polled often, since there is only one such job.
+    `going_on` is the interval once the visitor's own job has a worker.
     """
     if job.ended:
         return None

@@ -63,11 +63,7 @@ class Question:
 
 
 def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
-    """The possible texts of the right answer, after the question's code ran.
-
-    They are the error's line and name, or else the first printed line. "None of them"
-    is right if no other answer has this line.
-    """
+    """What the code came to: its error's line and name, or the first line of output."""
     failure = report["failure"]
     if failure:
         return [f"Line {failure['line']['line']}", failure["kind"]]
@@ -75,10 +71,7 @@ def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
 
 
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
-    """The questions by their lessons' titles.
-
-    Raises ExplainedError, which names the lesson and what is wrong, for a broken entry.
-    """
+    """The questions by lesson. Raises ExplainedError for a broken entry."""
     try:
         bank = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # no file, no UTF-8, or no TOML

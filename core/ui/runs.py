@@ -115,10 +115,7 @@ class Run(Progress):
 
     @cached_property
     def diverged(self) -> str:
-        """Sentences on how the run diverged, and which rate to try; "" if it didn't.
-
-        A run that learns nothing hasn't diverged: its loss stays near that of guessing.
-        """
+        """Sentences on how the run diverged, and which rate to try; "" if it didn't."""
         images, loss = self.config.has_images, self.smoothed_loss or 0.0
         first = self.losses[0].loss if self.losses else 0.0
         far = FAR * (log(10) if images else max(first, 1.0))
@@ -199,8 +196,8 @@ def on_show() -> Run | None:
 def others() -> str | None:
     """Whose runs pages offer besides the visitor's own: a `visitor` for `stored_runs`.
 
-    None stands for everybody, in a class. Otherwise, "" stands for the server's own
-    runs with the default settings: strangers' experiments would be a bad first example.
+    None is everybody, in a class; "" is the server: others' experiments would be a bad
+    first example.
     """
     return None if room().may_see(visitor()) else ""
 
@@ -242,9 +239,9 @@ def _numbers(_owner: str) -> dict[str, int]:
 
 
 def earlier(than: Run, most: int) -> list[Run]:
-    """Runs with losses that the same visitor started before this one, oldest first.
+    """Runs that the same visitor started before this one, oldest first.
 
-    Only runs with the same task and criterion, since other losses aren't comparable.
+    Only runs with losses that can be compared: those of the same task and criterion.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -356,10 +353,7 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
 
 
 def top_loss(shown: Sequence[Run]) -> float | None:
-    """Where to end the loss axis, so that a few huge losses don't flatten the curves.
-
-    None if the axis can show all losses.
-    """
+    """Where to cut the loss axis, so that huge losses don't flatten the curves."""
     drawn = [run for run in shown if run.losses]
     drawn = [run for run in drawn if not run.diverged] or drawn
     usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]

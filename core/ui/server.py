@@ -80,10 +80,7 @@ def ask(
 
 
 def run_code(doing: str, address: str, *arguments: Any) -> Any:
-    """The answer of a function that runs a visitor's code.
-
-    Meanwhile, a spinner shows what is being done, and how many programs come first.
-    """
+    """Let a function run a visitor's code; a spinner says how many come first."""
     ahead = engine().ahead(visitor(), "code")
     after = f", after {counted(ahead, 'other program')}" if ahead else ""
     with st.spinner(f"{doing}{after}", show_time=True):
@@ -102,10 +99,7 @@ def cached_ask() -> Any:
 
 
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
-    """The result of a function in its own process, with its own random numbers.
-
-    If a broken driver makes this process hang or end, the worker continues.
-    """
+    """A function's result from its own process, which a broken driver may make hang."""
     call = "core.jobs.sandbox:call_for"
     return engine().ask(call, seconds, address, *arguments, seconds=seconds)
 
@@ -113,8 +107,7 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 class KeptAnswer(Generic[Answer]):
     """The newest answer to a question, which is a function; any thread may call this.
 
-    Only the first caller waits. If a call finds the answer older than `seconds`, the
-    question is asked again in the background, for later calls.
+    Only the first caller waits. After `seconds`, a call asks again in the background.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -182,11 +175,7 @@ def tell_notice() -> None:
 
 
 def visitor() -> str:
-    """An id for this browser, the same in all its tabs and after a reload.
-
-    Without a cookie, each session has its own id. The server's own work has no session,
-    and its visitor is "".
-    """
+    """An id for this browser, without a cookie for this session; "" for the server."""
     if get_script_run_ctx(suppress_warning=True) is None:
         return ""
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())

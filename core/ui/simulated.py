@@ -24,8 +24,7 @@ def outline(
 ) -> Iterator[None]:
     """Draw the block in the outline, if `device` is the simulated accelerator.
 
-    `explained` adds what the outline means, for pages that don't call `tell`. Without
-    `badged`, the block draws the badge itself.
+    `explained` adds what this means. Without `badged`, the block draws the badge.
     """
     if device != SIMULATED:
         yield

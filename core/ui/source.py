@@ -1,7 +1,4 @@
-"""The source at an address such as "core.loops:train_epoch", read from its file.
-
-Importing the code would import torch.
-"""
+"""The source at an address such as "core.loops:train_epoch", which isn't imported."""
 
 import ast
 import difflib
@@ -61,11 +58,6 @@ def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
         f"{sign if number in at else ' '} {line}".rstrip()
         for number, line in enumerate(code.splitlines(), 1)
     )
-
-
-def lines_with(address: str, part: str) -> str:
-    lines = source(address).splitlines()
-    return "\n".join(line.strip() for line in lines if part in line)
 
 
 def show(*parts: Part) -> None:

@@ -1,7 +1,6 @@
-"""Test images: as one picture, and as the wall, whose images react to a click.
+"""Test images: as one picture, and as the wall, which frames a model's mistakes in red.
 
-The wall has fifty test images, those that a run's model gets wrong framed in red, and
-what the model says about the chosen image or about a drawing.
+The wall shows what the model says about the chosen image or about a drawing.
 """
 
 import base64
@@ -45,10 +44,9 @@ def montage(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
-    """A picture (height, width, 3), uint8, of images (n, 28, 28) in rows.
+    """A picture (height, width, 3), uint8, of images (n, 28, 28) in the theme's colors.
 
-    The images have the theme's colors. The zoom is smaller if rows would be wider than
-    WIDEST.
+    The zoom is smaller if rows would be wider than WIDEST.
     """
     ground, ink, page = (
         np.array(ImageColor.getrgb(color), float)
@@ -134,10 +132,7 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """Indices of the images that the run got wrong in the epoch `history[-back]`.
-
-    None if there are no answers of that epoch.
-    """
+    """The images that the run got wrong in the epoch `history[-back]`, or None."""
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
         return None
@@ -146,11 +141,7 @@ def wrong(
 
 
 def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
-    """Draw the wall with a caption, and the answer to the chosen image.
-
-    The answer is below, or `beside` if there is room. Until the workers have answered,
-    the wall's tiles are empty.
-    """
+    """Draw the wall with a caption, and the chosen image's answer, maybe `beside`."""
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
         with explained("The images could not be loaded"):
@@ -205,10 +196,7 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
 
 
 def _answer(run: Run, drawn: Any) -> dict[str, Any]:
-    """What a finished run's model says about a drawing; {} if it has said nothing.
-
-    Each drawing is sent to the model only once.
-    """
+    """A finished run's model's answer to a drawing; each drawing is sent only once."""
     answer = st.session_state.get(DRAWING, {})
     if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
         answer = {"run": run.id, "n": drawn["n"]}

@@ -16,6 +16,7 @@ from core.jobs.job import Job
 from core.ui.guess import SHOWN
 from core.watch import Watch
 from tests.jobs import follow
+from tests.ui.vega import missing
 
 PAGES = sorted(
     (path.relative_to(ROOT).as_posix() for path in ROOT.glob("pages/*.py")),
@@ -49,8 +50,13 @@ def open_page(page: str, **query: str) -> AppTest:
     at.switch_page(page)
     for name, value in query.items():
         at.query_params[name] = value
-    at.run()
+    return drawn(at.run())
+
+
+def drawn(at: AppTest) -> AppTest:
+    """The page, drawn without an error, and with the columns that its charts need."""
     assert not at.exception
+    assert not any(map(missing, at.get("vega_lite_chart")))
     return at
 
 
@@ -61,9 +67,7 @@ def open_tab(at: AppTest, name: str | bool, key: str = "tab") -> AppTest:
     """
     at.query_params.pop(key, None)  # it was set by the open page
     at.session_state[key] = name
-    at.run()
-    assert not at.exception
-    return at
+    return drawn(at.run())
 
 
 def write_code(at: AppTest, key: str, text: str) -> None:
@@ -91,9 +95,7 @@ def show_lab(
         lab.show(job, guess)
 
     given = (name, value, guess, arguments)
-    at = AppTest.from_function(draw, args=given, default_timeout=60).run()
-    assert not at.exception
-    return at
+    return drawn(AppTest.from_function(draw, args=given, default_timeout=60).run())
 
 
 def texts(elements) -> str:
@@ -146,7 +148,5 @@ def press(at: AppTest, engine: Engine, key: str, path: str) -> AppTest:
 def finish(at: AppTest, engine: Engine, job_id: str) -> AppTest:
     """Wait for a job, and draw the page again: without an error, whatever it is."""
     wait(engine, job_id)
-    at.run()
-    assert not at.exception
-    assert not at.error
+    assert not drawn(at.run()).error
     return at

@@ -115,32 +115,23 @@ def test_the_section_shows_that_the_database_is_away(store, monkeypatch):
 
 
 @pytest.fixture
-def forgotten() -> list[str]:
-    """Visitors whose jobs the engine was told to forget."""
-    return []
-
-
-@pytest.fixture
-def waited() -> list[float]:
-    """Seconds that each try had to wait."""
-    return []
-
-
-@pytest.fixture
-def app(monkeypatch, store, forgotten, waited) -> Starlette:
+def app(monkeypatch, store) -> Starlette:
+    """Its state has the seconds that each try waited, and whose jobs were forgotten."""
     del store  # my_data_page has it
+    app = Starlette(routes=my_data_page.ROUTES)
+    app.state.waited, app.state.forgotten = [], []
 
     async def sleep(seconds: float) -> None:
-        waited.append(seconds)
+        app.state.waited.append(seconds)
 
-    engine = SimpleNamespace(forget=forgotten.append)
+    engine = SimpleNamespace(forget=app.state.forgotten.append)
     monkeypatch.setattr(visitor, "_deleted", {})
     monkeypatch.setattr(my_data_page, "engine", lambda: engine)
     monkeypatch.setattr(my_data_page, "failures", Failures())
     monkeypatch.setattr(my_data_page, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")
     visitor.signer.cache_clear()
-    yield Starlette(routes=my_data_page.ROUTES)
+    yield app
     visitor.signer.cache_clear()
 
 
@@ -187,8 +178,9 @@ def test_after_a_wrong_code_the_browser_stays_who_it_was(browsers, code):
     assert said(before) == WRONG
 
 
-def test_guessing_codes_is_slowed_down_at_its_own_address(app, store, browsers, waited):
+def test_guessing_codes_is_slowed_down_at_its_own_address(app, store, browsers):
     code, guesser = code_of(browsers[0], store), Client(app, "6.6.6.6")
+    waited = app.state.waited
     for _ in range(100):
         guesser.post(CODE, code=new_code())
     assert waited == sorted(waited)
@@ -211,14 +203,14 @@ def test_only_a_form_of_this_site_does_anything(store, browsers, path):
     assert store.visitors.get(who) is not None
 
 
-def test_after_deleting_the_browser_is_a_new_visitor(store, browsers, forgotten):
+def test_after_deleting_the_browser_is_a_new_visitor(app, store, browsers):
     browser, other = browsers
     who, cookie = me(browser), browser.cookies[COOKIE]
     for each in (who, me(other)):
         finished(store, f"run of {each}", each)
         store.measurements.keep("a:b", 1, machine="here", visitor=each)
     browser.post(DELETE)
-    assert forgotten == [who, who]  # before and after their rows go
+    assert app.state.forgotten == [who, who]  # before and after their rows go
     assert [run.visitor for run in store.runs.find()] == [me(other)]
     assert store.visitors.get(who) is None
     assert store.measurements.of(who) == []

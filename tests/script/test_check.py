@@ -1,15 +1,12 @@
 """A text is checked or refused, and run where it may be."""
 
-import pickle
 import sys
 
 import pytest
 
-from core.lessons.mistakes.catalogue import BY_SLUG
 from core.script import check as checking
 from core.script.check import Checked, check, check_apart
 from core.script.syntax import MOST_BYTES, Script
-from tests.script.right import RIGHT
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -59,16 +56,6 @@ def test_reading_runs_and_imports_nothing():
 def test_a_script_that_recurses_without_end_is_checked():
     text = "def f():\n    g()\ndef g():\n    f()\nfor x in y:\n    f()"
     assert check(text).findings == ()
-
-
-def test_each_finding_leads_to_a_mistake_that_there_is():
-    text = RIGHT.replace(".to(device)", ".cuda()").replace(", map_location=device", "")
-    text = text.replace("            optimizer.zero_grad()\n", "")
-    checked = check(text)
-    slugs = [finding.slug for finding in checked.findings]
-    assert slugs == ["cuda_hard_coded", "cuda_checkpoint", "no_zero_grad"]
-    assert set(slugs) <= set(BY_SLUG)
-    assert pickle.loads(pickle.dumps(checked)) == checked
 
 
 def test_it_is_checked_in_a_process_of_its_own(monkeypatch):

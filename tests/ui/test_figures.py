@@ -1,5 +1,3 @@
-"""Figures and what is said of them."""
-
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +6,6 @@ from tests import samples
 
 
 def test_only_what_was_measured_elsewhere_says_where(monkeypatch):
-    """What is here stands in the sidebar; other threads are another environment."""
     here = samples.machine("CPU")
     known = SimpleNamespace(machine=lambda: here)
     monkeypatch.setattr(figures, "engine", lambda: known)

@@ -90,24 +90,12 @@ def test_durations_read_back(seconds: float) -> None:
     assert all(number < 60 for number, unit in parts if unit != "h")
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1 kB"),
-        (47_040_016, "47 MB"),
-        (25.3e9, "25.3 GB"),
-        (None, "unknown"),
-    ],
-)
-def test_sizes(count: float | None, text: str) -> None:
-    assert format.size(count) == text
-
-
 @given(st.integers(0, 10**15 - 10**13))
+@example(0)
+@example(999)
 @example(999_700)
 def test_sizes_read_back(count: int) -> None:
+    assert format.size(None) == "unknown"
     ((number, unit),) = read(format.size(count), BYTES)
     assert number * BYTES[unit] == pytest.approx(count, rel=0.005)
     assert number < 1000

@@ -22,7 +22,6 @@ def test_what_goes_on_is_told_on_another_page(engine):
 
 
 def page() -> None:
-    """Three tabs, one of them always drawn."""
     import streamlit as st
 
     from core.ui import controls, frame

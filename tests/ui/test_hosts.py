@@ -1,5 +1,3 @@
-"""The machines that have workers, where there is more than one."""
-
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -19,7 +17,6 @@ SILENT = Host("silent", "c", 1, False, samples.machine("CPU"))
 
 @pytest.fixture
 def there(monkeypatch) -> list[Host]:
-    """Those that the engine knows of."""
     found: list[Host] = []
     known = SimpleNamespace(hosts=lambda: found, machine=lambda: ONE.machine)
     monkeypatch.setattr(hosts, "engine", lambda: known)

@@ -1,5 +1,3 @@
-"""The panel of a long job: one goes on at a time, and the newest is shown."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -90,12 +88,10 @@ def drawn(about_one: bool = False) -> AppTest:
 
 
 def slots(at: AppTest) -> list[str]:
-    """What is told of jobs that wait, go on or have ended."""
     return [each.proto.text for each in at.get("progress")]
 
 
 def job(job_id: str, status: str, *arguments: object, **more: object) -> Job:
-    """A job of this visitor."""
     return Job(job_id, ADDRESS, arguments, "train", "me", status, **more)
 
 
@@ -108,14 +104,6 @@ def test_a_double_click_starts_one_job(use):
     engine.known[0] = job("0", "finished", 1)
     panel.submit(2)
     assert [each.arguments for each in engine.known] == [(1,), (2,)]
-
-
-def test_the_page_is_about_some_of_the_jobs(use):
-    use(job("a", "finished", 1), job("b", "finished", 1), job("c", "running", 2))
-    panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
-    assert panel.job is not None
-    assert panel.job.id == "b"
-    assert panel.going_on is not None  # the same person's, for another page
 
 
 def test_who_has_measured_nothing_sees_what_others_have(use):
@@ -144,7 +132,6 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
 
 
 def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
-    """Another app may have the workers that this one has found, too."""
     use(job("a", "starting", 1, message=SHARED))
     assert slots(drawn()) == [f"The race: {SHARED}"]
 
@@ -165,20 +152,18 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (None, "Number 1 in the queue: you're next."),
-        (0.3, "you're next, in a moment."),
-        (40.4, "you're next, about 40 s."),
-        (125.0, "you're next, about 2 min."),
+        (None, "Number 1 in the queue: you're next"),
+        (0.3, "you're next, in a moment"),
+        (40.4, "you're next, about 40 s"),
+        (125.0, "you're next, about 2 min"),
     ],
 )
 def test_the_wait_is_told_where_it_is_known(use, seconds, said):
-    use(job("a", "queued", 1, place=1)).seconds = seconds
-    assert said in slots(drawn())[0]
-
-
-def test_who_waits_is_told_that_the_teacher_paused_the_queue(use):
-    use(job("a", "queued", 1, place=1)).paused = True
-    assert "Your teacher paused the queue" in slots(drawn())[0]
+    engine, waiting = use(), job("a", "queued", 1, place=1)
+    engine.seconds = seconds
+    assert job_panel.place_in_queue(waiting).endswith(said)
+    engine.paused = True
+    assert "Your teacher paused the queue" in job_panel.place_in_queue(waiting)
 
 
 def test_a_refused_job_is_told_where_it_was_pressed(use):
@@ -192,10 +177,11 @@ def test_a_refused_job_is_told_where_it_was_pressed(use):
 
 def test_what_goes_on_with_other_settings_is_found_again(use):
     """A second of the same person waits for it, also when a reload has forgotten it."""
-    engine = use(job("a", "finished", 1), job("b", "running", 2))
+    others = job("x", "finished", 1), job("a", "finished", 1)
+    engine = use(*others, job("b", "running", 2))
     panel = JobPanel(ADDRESS, "The race", "start", about=lambda number: number == 1)
     panel.submit(1)
-    assert len(engine.known) == 2
+    assert len(engine.known) == 3
     assert panel.job is not None
     assert panel.job.id == "a"
     at = drawn(about_one=True)

@@ -1,5 +1,3 @@
-"""Labs: found by their folder, asked, drawn and judged in one way."""
-
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -20,7 +18,6 @@ ADDRESS = "core.lessons.extra.sums:measure"
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory) -> Iterator[Lab]:
-    """The lab of the guide, in a lesson of its own."""
     folder = tmp_path_factory.mktemp("lessons") / "extra"
     folder.mkdir()
     text = GUIDE.read_text("utf-8").replace("core.lessons.speed", "core.lessons.extra")

@@ -1,5 +1,3 @@
-"""What was measured on this machine, and what is said of it."""
-
 import time
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""Fragments that tell the browser how soon to look at them again."""
-
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
@@ -32,7 +30,6 @@ def page() -> None:
 
 
 def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
-    """Each is told by its id; without seconds the browser is to look no more."""
     sent: list[ForwardMsg] = []
     enqueue = ScriptRunContext.enqueue
 

@@ -29,7 +29,6 @@ def store(tmp_path, monkeypatch):
 
 
 def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
-    """In the place of the lab."""
     assert confine is False
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
@@ -55,12 +54,10 @@ def said(at: AppTest) -> str:
 
 
 def place(at: AppTest, title: str) -> int:
-    """Which of the page's exercises it is."""
     return [field.key for field in at.get("bidi_component")].index(f"turn_{title}")
 
 
 def check(at: AppTest, title: str, code: str) -> AppTest:
-    """Write the code and press "Check it"."""
     write_code(at, f"turn_{title}", code)
     return at.button[place(at, title)].click().run()
 
@@ -101,18 +98,13 @@ def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
     assert "question 1 of Device has no 'key'" in texts(opened().error)
 
 
-def test_a_question_explains_nothing_until_it_is_answered():
-    at = opened()
-    (radio,) = at.radio
-    assert radio.label == FIRST.text
-    assert radio.options == FIRST.shuffled("me")
-    assert radio.value is None
-    assert not [reply for reply in FIRST.answers.values() if reply in said(at)]
-    assert "first try" not in said(at)
-
-
 def test_the_first_try_counts_and_every_try_explains_itself(store):
     at = opened()
+    (radio,) = at.radio
+    assert (radio.label, radio.value) == (FIRST.text, None)
+    assert radio.options == FIRST.shuffled("me")
+    assert not [reply for reply in FIRST.answers.values() if reply in said(at)]
+    assert "first try" not in said(at)
     wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
     for chosen in (wrong, FIRST.right):
         at.radio[0].set_value(chosen).run()

@@ -1,5 +1,3 @@
-"""Runs as the pages see them: each with one curve for all who watch."""
-
 from dataclasses import replace
 from functools import reduce
 from types import SimpleNamespace
@@ -18,7 +16,6 @@ CONFIG = RunConfig(task="sprites", epochs=2)
 
 
 def events(steps: int = STEPS) -> tuple:
-    """What a run reports until it has made so many steps."""
     found: list = [Started(CPU, 1000, STEPS, 20, 10)]
     for step in range(1, steps + 1):
         losses = (LossPoint(step, step * 0.5, 2 / step),)
@@ -30,7 +27,6 @@ def events(steps: int = STEPS) -> tuple:
 
 @pytest.fixture
 def job() -> Job:
-    """A run that goes on."""
     return after(STEPS)
 
 
@@ -69,7 +65,6 @@ def test_tables_of_several_runs_name_each(job):
 
 
 def test_the_time_left_is_told_once_enough_is_done():
-    """A first step with the device's set-up in it says nothing of all others."""
     assert runs.view(after(1)).seconds_left is None
     assert runs.view(after(10)).seconds_left == pytest.approx(15)
 

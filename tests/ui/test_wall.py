@@ -1,5 +1,3 @@
-"""Many images in one picture."""
-
 import base64
 import io
 from types import SimpleNamespace
@@ -13,7 +11,6 @@ from core.ui.charts import DARK, LIGHT
 
 
 def color(text: str) -> tuple[int, ...]:
-    """#rrggbb as three numbers."""
     return tuple(bytes.fromhex(text[1:]))
 
 
@@ -66,13 +63,6 @@ def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
         drawn = {"n": n, "ink": base64.b64encode(ink).decode()}
         assert wall._answer(run, drawn)["problem"] == wall.words("wall.size")
     assert not asked
-
-
-def test_the_file_is_the_picture():
-    picture = wall.montage(np.ones((50, 28, 28), np.uint8), DARK)
-    read = np.asarray(Image.open(io.BytesIO(wall.png(picture))))
-    assert (read == picture).all()
-    assert read.shape[1] > read.shape[0] * 1.9
 
 
 def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():

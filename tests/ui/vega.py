@@ -20,9 +20,21 @@ def columns(node: Any) -> set[str]:
     return named.union(*map(columns, asked))
 
 
+def inline(node: Any) -> set[str]:
+    """The columns of data that stand in the specification itself."""
+    if isinstance(node, list):
+        return set().union(*map(inline, node))
+    if not isinstance(node, dict):
+        return set()
+    rows = node["values"] if isinstance(node.get("values"), list) else ()
+    own = {column for row in rows if isinstance(row, dict) for column in row}
+    return own.union(*map(inline, node.values()))
+
+
 def missing(chart: Any) -> set[str]:
     """The columns that a chart on a page lacks; none where its data come later."""
     tables = [chart.proto.data.data, *(each.data.data for each in chart.proto.datasets)]
     frames = map(convert_arrow_bytes_to_pandas_df, filter(None, tables))
     given = {column for frame in frames for column in frame.columns}
-    return columns(json.loads(chart.proto.spec)) - given if given else set()
+    spec = json.loads(chart.proto.spec)
+    return columns(spec) - given - inline(spec) if given else set()

@@ -13,7 +13,7 @@ from core.runs import export
 from core.ui import figures, format
 from core.ui.course import link, page
 from core.ui.server import KeptAnswer, apart, explained
-from core.ui.source import Part, code_tabs, lines_with
+from core.ui.source import Part, code_tabs, source
 from core.words import Words
 
 FORGOTTEN = {  # by what should be moved, the mistake of not moving it
@@ -91,6 +91,11 @@ def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
         "core.lessons.train.one_kind:score",
         partial(_try, "Train a model that finds shirts", "try_one_kind", _one_kind),
     )
+
+
+def lines_with(address: str, part: str) -> str:
+    lines = source(address).splitlines()
+    return "\n".join(line.strip() for line in lines if part in line)
 
 
 def _moves() -> None:

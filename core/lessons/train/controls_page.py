@@ -9,6 +9,7 @@ import streamlit as st
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, SIMULATED, RunConfig
 from core.errors import ExplainedError
+from core.jobs.admission import spoken
 from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
 from core.ui.course import link, page
@@ -126,7 +127,7 @@ def draw(devices: list[str], folded: bool) -> None:
             draw(devices, folded=False)
             fast_setting()
         return
-    if rules := class_rules.sentence():
+    if rules := _class_rules():
         st.markdown(f":small[:material/groups: {rules}]")
     task = st.session_state.task
     _choice("Task", "task", configs.TASKS, on_change=_task_was_chosen)
@@ -149,6 +150,29 @@ def draw(devices: list[str], folded: bool) -> None:
         if more.open:
             with more:
                 _more(task, devices)
+
+
+def _class_rules() -> str:
+    """A summary of the class's rules for a run; "" without rules."""
+    held, parts = class_rules.rules(), []
+    if held.epochs:
+        parts.append(f"up to {format.counted(held.epochs, 'epoch')}")
+    if held.runs:
+        parts.append(f"up to {format.counted(held.runs, 'run')} each")
+    if held.seconds:
+        parts.append(f"up to {spoken(held.seconds)} per run")
+    for allowed in filter(None, (held.models, held.devices)):
+        parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
+    own = ("seed",) if held.own_seeds else ()
+    names = [
+        name for name in held.fixed if not class_rules.hides(name) and name not in own
+    ]
+    if names:
+        fixed = " and ".join(configs.LABELS[name].lower() for name in names)
+        parts.append(f"the same {fixed} for everybody")
+    if own and "seed" in held.fixed:
+        parts.append(f"your own seed ({held.fixed['seed']})")
+    return f"In your class: {', '.join(parts)}." if parts else ""
 
 
 def _more(task: str, devices: list[str]) -> None:

@@ -151,7 +151,10 @@ def onward(current: Run) -> None:
 
 
 def name_it(current: Run) -> None:
-    line = f"**{current.name}** · {format.run_line(current.config)}"
+    config, shown = current.config, ["task", "model", "batch_size", "epochs"]
+    shown += ["host"] if config.host else []
+    settings = (format.setting(config, name) for name in shown)
+    line = " · ".join([f"**{current.name}**", *settings])
     if current.job.owner != visitor():
         line += " · somebody else's" if current.job.owner else " · the server's own"
     with st.container(

@@ -1,0 +1,171 @@
+"""Each rule on a script with its mistake, and without."""
+
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.script.check import check
+from core.script.syntax import Finding
+
+RIGHT = """\
+import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(784, 10)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x):
+        x = self.dropout(x.flatten(1))
+        return self.fc(x)
+
+def main(train_set, test_set):
+    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    train_loader = DataLoader(train_set, batch_size=64, num_workers=2)
+    test_loader = DataLoader(test_set, batch_size=64)
+    model = Net()
+    model = model.to(device)
+    model.load_state_dict(torch.load("net.pt", map_location=device))
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(model.parameters())
+    total = torch.zeros((), device=device)
+    for epoch in range(5):
+        model.train()
+        torch.accelerator.synchronize()
+        began = time.perf_counter()
+        for step, (inputs, labels) in enumerate(train_loader):
+            inputs = inputs.to(device)
+            labels = labels.to(device)
+            optimizer.zero_grad()
+            outputs = model(inputs)
+            loss = criterion(outputs, labels)
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+            if step % 100 == 0:
+                print(loss.item())
+        torch.accelerator.synchronize()
+        print(time.perf_counter() - began)
+        model.eval()
+        correct = 0
+        with torch.inference_mode():
+            for inputs, labels in test_loader:
+                outputs = model(inputs.to(device))
+                correct += (outputs.argmax(1) == labels.to(device)).sum()
+
+if __name__ == "__main__":
+    main(*sets())
+"""
+ADDED = "total += loss.detach()"
+WITHOUT_ZERO_GRAD = "            optimizer.zero_grad()\n -> "
+SYNCHRONIZE = "        torch.accelerator.synchronize()\n -> "
+
+
+def changed(*changes: str) -> list[tuple[Finding, str]]:
+    """What is found where each "old -> new" was changed in the right script, and where.
+
+    The line is as it stands in the changed script.
+    """
+    text = RIGHT
+    for change in changes:
+        old, new = change.split(" -> ")
+        assert old in text
+        text = text.replace(old, new)
+    lines = text.splitlines()
+    return [(each, lines[each.line - 1].strip()) for each in check(text).findings]
+
+
+def slugs(*changes: str) -> list[tuple[str, str]]:
+    """The mistake of each finding, and how sure it is."""
+    return [(finding.slug, finding.sureness) for finding, _ in changed(*changes)]
+
+
+def found(text: str) -> list[str]:
+    return [finding.slug for finding in check(text).findings]
+
+
+def test_the_right_script_is_not_blamed():
+    assert changed() == []
+
+
+def test_each_finding_leads_to_a_mistake_that_there_is():
+    changes = ".to(device) -> .cuda()", ", map_location=device -> ", WITHOUT_ZERO_GRAD
+    found = [slug for slug, _ in slugs(*changes)]
+    assert found == ["cuda_hard_coded", "cuda_checkpoint", "no_zero_grad"]
+    assert set(found) <= set(BY_SLUG)
+
+
+def test_a_checkpoint_that_is_loaded_where_it_was_is_pointed_at():
+    assert slugs(", map_location=device -> ") == [("cuda_checkpoint", "look")]
+    assert found('a = torch.load(f, "cpu")\nb = torch.load(f, **kwargs)') == []
+    (both,) = check("a = torch.load(f)\nb = torch.load(g)").findings
+    assert "2 times" in both.say
+
+
+def test_cuda_in_the_script_is_pointed_at():
+    assert slugs("model.to(device) -> model.cuda()") == [("cuda_hard_coded", "look")]
+    asked = "if torch.cuda.is_available():\n    x = x.cuda()\n"
+    chosen = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
+    assert found(asked) == found(chosen) == []
+    for line in (
+        'device = torch.device("cuda:0")',
+        'device = "cuda"',
+        'x = torch.rand(3, device="cuda")',
+    ):
+        assert found(line) == ["cuda_hard_coded"]
+    either = 'device = "cpu"\nif torch.cuda.is_available():\n    device = "cuda"'
+    first = 'device = torch.device("cuda")\n'
+    second = 'device = torch.device("cpu")'
+    later = f"{first}if not torch.cuda.is_available():\n    {second}"
+    tried = f'try:\n    x.to("cuda")\nexcept RuntimeError:\n    {second}'
+    for text in (either, later, tried, 'name = "cuda"'):
+        assert found(text) == []
+    assert found(f"{first}if verbose:\n    {second}") == ["cuda_hard_coded"]
+
+
+def test_loading_whatever_is_in_a_file_is_pointed_at():
+    allowed = "map_location=device -> map_location=device, weights_only=False"
+    assert slugs(allowed) == [("pickle_refused", "look")]
+    assert "weights_only=False" in changed(allowed)[0][1]
+    assert slugs(allowed.replace("False", "True")) == []
+    assert found('x = json.load(f, "cpu", weights_only=False)') == []
+
+
+def test_a_missing_zero_grad_is_found():
+    assert slugs(WITHOUT_ZERO_GRAD) == [("no_zero_grad", "sure")]
+    assert changed(WITHOUT_ZERO_GRAD)[0][1] == "optimizer.step()"
+    for other in ("model.zero_grad()", "for p in ps: p.grad = None"):
+        assert slugs(f"optimizer.zero_grad() -> {other}") == []
+    elsewhere = "if __name__ -> def other(o):\n    o.zero_grad()\n\nif __name__"
+    assert slugs(WITHOUT_ZERO_GRAD, elsewhere) == [("no_zero_grad", "likely")]
+    helped = "optimizer.zero_grad() -> clear(optimizer)"
+    helper = "if __name__ -> def clear(o):\n    o.zero_grad()\n\nif __name__"
+    assert slugs(helped, helper) == []
+
+
+def test_a_clock_without_synchronize_is_found():
+    quiet = "print(loss.item()) -> pass"
+    assert slugs(SYNCHRONIZE, quiet) == [("timing_unsynchronized", "likely")]
+    assert slugs(quiet) == []
+    waits = f"{ADDED} -> total += loss.item()"
+    assert slugs(SYNCHRONIZE, waits) == []
+
+
+def test_a_clock_around_other_work_is_not_blamed():
+    text = "device = 'mps'\nt = time.time()\nread(f)\nprint(time.time() - t)"
+    assert check(text).findings == ()
+
+
+def test_workers_without_a_guard_are_found():
+    loop = "for x, y in DataLoader(data, num_workers=2):\n    f(x).backward()\n"
+    (found,) = check(loop).findings
+    assert (found.line, found.sureness) == (1, "likely")
+    assert "__main__" in found.say
+    assert check(f"!pip install torch\n{loop}").findings == ()
+    assert len(check(f"{loop}    print('%d'\n        % 3)").findings) == 1
+    assert check(loop.replace("=2", "=0")).findings == ()
+    inside = loop.replace("\n", "\n    ")
+    assert check(f"def train():\n    {inside}").findings == ()
+    called = RIGHT.replace('if __name__ == "__main__":\n    main', "main")
+    assert [finding.line for finding in check(called).findings] == [18]
