@@ -1,15 +1,17 @@
-"""The class's guesses on Device, Compare, and Speed, beside what was measured."""
+"""The class's guesses on Home, Device, Compare, and Speed, beside what was measured."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
 from core.classroom.sign_in_page import button
+from core.home import first_run_page as first_run
 from core.lessons.compare import race_page as race
 from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.device.parallel_page import Parallel
@@ -17,12 +19,13 @@ from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import apart, times
-from core.store.tables import Class
+from core.store.tables import Class, RunSummary
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
+from core.ui.runs import RUN
 from core.ui.server import room, store
 from core.words import Words
 
@@ -40,11 +43,16 @@ class Guess:
     address: str  # function of the job whose result answers the question
     read: Callable[[Any], Measured]  # reads the answers from the job's result
 
-    def measured(self) -> Measured:
-        job = measured.newest(self.address)
-        if job is None or job.value is None or not (result := self.read(job.value)):
-            return None
-        return ((), result[1]) if len(result[0]) >= UNDECIDED else result
+    def measured(self, results: Mapping[str, Any]) -> Measured:
+        """The answer in these results, which are by the addresses of their jobs."""
+        found = results.get(self.address)
+        result = self.read(found) if found else None
+        return ((), result[1]) if result and len(result[0]) >= UNDECIDED else result
+
+
+class Tally(NamedTuple):
+    answers: Counter[Any]  # how many people gave each; "Just show me" doesn't count
+    right: Measured
 
 
 def _of_lab(key: str, kind: type[Lab], figure: Callable[[Any], str]) -> Guess:
@@ -69,8 +77,20 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
     return read
 
 
+def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
+    # The newest run comes first, so each member's earliest one stays.
+    shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
+    if not shares:
+        return None
+    middle = round(median(shares.values()), 2)
+    return first_run.fitting(middle), words("guesses.first_runs", images=100 * middle)
+
+
 CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
+    Guess(
+        first_run.RUN_GUESS, words("guesses.titles.first_run_guess"), RUN, _first_runs
+    ),
     _of_lab("multiply_guess", Parallel, _one_core),
     _of_lab(race.GUESS, race.RaceLab, lambda result: result.speedup().of_winner.by),
     _of_lab("timing_guess", TimingPitfalls, lambda lab: times(lab.first_call.ratio)),
@@ -79,15 +99,22 @@ GUESSES = (
         for rung in RUNGS[1:]
     ),
 )
-Tallies = dict[Guess, Counter[Any]]
+Tallies = dict[Guess, Tally]
 
 
 def of_class(class_id: str) -> Tallies:
-    """How many people gave each answer; "Just show me" doesn't count."""
+    """The class's answers to each question, beside what was measured."""
     given = store().answers.of_class(class_id, [each.key for each in GUESSES])
-    tallies = {each: Counter(given[each.key].values()) for each in GUESSES}
-    for each in tallies.values():
-        del each[guess.SHOWN]
+    jobs = (measured.newest(address) for address in {each.address for each in GUESSES})
+    results: dict[str, Any] = {job.address: job.value for job in jobs if job}
+    results[RUN] = store().runs.find(
+        hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
+    )
+    tallies = {}
+    for each in GUESSES:
+        answers = Counter(given[each.key].values())
+        del answers[guess.SHOWN]
+        tallies[each] = Tally(answers, each.measured(results))
     return tallies
 
 
@@ -107,12 +134,13 @@ def reveal(chosen: Class) -> None:
 
     Once they are there, the button shows the measured result, too.
     """
-    asked = tally(of_class(chosen.id))
+    tallies = of_class(chosen.id)
+    asked = tally(tallies)
     if not chosen.is_open:
         return
     label, icon, key = "Show the guesses on the wall", "cast", asked.key
     is_on = room().revealed == key
-    with_result = is_on and not room().with_result and asked.measured() is not None
+    with_result = is_on and not room().with_result and tallies[asked].right is not None
     if with_result:
         label = "Show the result on the wall"
     elif is_on:
@@ -125,12 +153,12 @@ def tally(tallies: Tallies) -> Guess:
     chosen = st.selectbox(
         "Question",
         list(tallies),
-        max((i for i, answers in enumerate(tallies.values()) if answers), default=0),
+        max((i for i, each in enumerate(tallies.values()) if each.answers), default=0),
         format_func=lambda each: each.title,
         key="class_guess",
         label_visibility="collapsed",
     )
-    answers, right = tallies[chosen], chosen.measured()
+    answers, right = tallies[chosen]
     st.markdown(finding(answers, right))
     if not answers:
         return chosen

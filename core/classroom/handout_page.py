@@ -120,11 +120,12 @@ def handout(chosen: Class) -> dict[str, Any]:
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     """Rows of question, counted guesses, and measured answer; most answered first."""
-    answers = guesses.of_class(chosen.id).items()
+    tallies = guesses.of_class(chosen.id).items()
     rows = []
-    for guess, counts in sorted(answers, key=lambda item: -item[1].total()):
+    for guess, (counts, right) in sorted(
+        tallies, key=lambda item: -item[1].answers.total()
+    ):
         if counts:
-            right = guess.measured()
             measured = "Not measured yet"
             if right:
                 measured = f"{' or '.join(right[0]) or 'Too close to tell'}: {right[1]}"

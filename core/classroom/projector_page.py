@@ -72,11 +72,11 @@ def _wall(standings: Standings) -> None:
 
 def _tally(standings: Standings, key: str) -> dict[str, Any]:
     asked = next(each for each in guesses.GUESSES if each.key == key)
-    answers = standings.guesses[asked].most_common()
+    answers, right = standings.guesses[asked]
     return {
         "title": asked.title,
-        "answers": [(str(answer), people) for answer, people in answers],
-        "right": (room().with_result and asked.measured()) or ((), ""),
+        "answers": [(str(answer), people) for answer, people in answers.most_common()],
+        "right": (room().with_result and right) or ((), ""),
     }
 
 

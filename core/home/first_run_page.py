@@ -94,6 +94,11 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
     return runs
 
 
+def fitting(accuracy: float) -> tuple[str, ...]:
+    """The answer in IMAGES that fits a test accuracy."""
+    return spanned(IMAGES, (0.5, 0.8, 0.95), accuracy, accuracy)
+
+
 def races() -> bool:
     """Whether "Train now" starts a race: the first click does, if few people wait."""
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
@@ -161,9 +166,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
         text += " with evaluation"
     guessed = answers.given().get(RUN_GUESS)
     if ran and own and own.number == 1 and guessed:
-        accuracy = ran.test_accuracy or 0.0
-        right = spanned(IMAGES, (0.5, 0.8, 0.95), accuracy, accuracy)
-        text += f". {guess.worth(guessed, right)}"
+        text += f". {guess.worth(guessed, fitting(ran.test_accuracy or 0.0))}"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if room().open is None:  # a class begins with a guess, which steering would spoil

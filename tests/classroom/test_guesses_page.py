@@ -1,15 +1,16 @@
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from core.classroom.guesses_page import GUESSES, finding
+from core.home import first_run_page as first_run
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
-from core.ui import guess, last_measurement
+from core.ui import guess
 from tests import samples
+from tests.store.made_up import summary
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
 
@@ -31,10 +32,18 @@ def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, ans
     assert float(figure.removesuffix("×").partition(" to ")[0]) > 0
 
 
-def test_readings_that_allow_every_answer_prove_none_right(monkeypatch):
+def test_each_members_first_run_answers_the_guess_on_home():
+    (asked,) = (each for each in GUESSES if each.key == first_run.RUN_GUESS)
+    newest_first = (("a", 0.97), ("b", 0.795), ("c", 0.4), ("a", 0.83))
+    runs = [summary(visitor=who, accuracy=share) for who, share in newest_first]
+    figure = "80 of 100, the median of the class's first runs"
+    assert asked.measured({asked.address: runs}) == (("80 to 94",), figure)
+    assert asked.measured({asked.address: []}) is None
+
+
+def test_readings_that_allow_every_answer_prove_none_right():
     asked = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
-    monkeypatch.setattr(last_measurement, "newest", lambda _: SimpleNamespace(value=1))
-    assert asked.measured() == ((), "1×")
+    assert asked.measured({asked.address: "a result"}) == ((), "1×")
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():

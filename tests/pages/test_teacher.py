@@ -183,7 +183,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     assert "optimizer.step()" in fields["code"]
     assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Guesses")
-    monkeypatch.setattr(guesses.Guess, "measured", lambda _: (("A card",), "3×"))
+    monkeypatch.setattr(guesses.Guess, "measured", lambda *_: (("A card",), "3×"))
     for is_shown in ((False, ""), (False, "race_guess"), (True, "race_guess")):
         assert (server.room().with_result, server.room().revealed) == is_shown
         press(at, "reveal_guess")
