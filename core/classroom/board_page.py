@@ -206,12 +206,17 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
 
     def line(job: Job) -> str:
         name = standings.names.get(job.owner, "A guest")
-        name = "**You**" if job.owner == me else "Somebody" if anonymous else name
+        who = f"{'Somebody' if anonymous else name} is"
+        who = "**You** are" if job.owner == me else who
+        is_run, what = job.address == runs.RUN, label(job)
         if job.place:
-            return f":material/hourglass_top: {job.place}. {name}: {label(job)}"
-        is_measured = job.address == runs.RUN and job.status == "running"
-        share = f", {runs.view(job).share:.0%}" if is_measured else ""
-        return f":material/play_arrow: {name}: {label(job)}{share}"
+            task = "train" if is_run else f"measure on {what}"
+            return f":material/hourglass_top: {job.place}. {who} waiting to {task}"
+        task = f"measuring on {what}"
+        if is_run:
+            share = f", {runs.view(job).share:.0%}" if job.status == "running" else ""
+            task = f"training: {what}{share}"
+        return f":material/play_arrow: {who} {task}"
 
     queue = standings.queue
     listed = [job for job in queue if job.place <= MOST_WAITING or job.owner == me]

@@ -18,7 +18,7 @@ from core.lessons.device.parallel_page import Parallel
 from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import apart, times
+from core.measure.speedup import BUSY, apart, times
 from core.store.tables import Class, RunSummary
 from core.ui import charts, format, guess
 from core.ui import last_measurement as measured
@@ -47,7 +47,9 @@ class Guess:
         """The answer in these results, which are by the addresses of their jobs."""
         found = results.get(self.address)
         result = self.read(found) if found else None
-        return ((), result[1]) if result and len(result[0]) >= UNDECIDED else result
+        if result and (len(result[0]) >= UNDECIDED or result[1] == BUSY):
+            return (), result[1]
+        return result
 
 
 class Tally(NamedTuple):
@@ -58,21 +60,21 @@ class Tally(NamedTuple):
 def _of_lab(key: str, kind: type[Lab], figure: Callable[[Any], str]) -> Guess:
     def read(result: Any) -> Measured:
         found = kind().finding(result)
-        return (found.right, f"{figure(result)}×") if found and found.right else None
+        return (found.right, figure(result)) if found and found.right else None
 
     return Guess(key, words.table("guesses.titles")[key], kind.address, read)
 
 
 def _one_core(result: Multiplications) -> str:
     ways = result.readings(AT_ONCE)
-    return apart(ways["Python loop"], ways["One core"]).by
+    return apart(ways["Python loop"], ways["One core"]).figure
 
 
 def _rung(name: str) -> Callable[[Climbed], Measured]:
     def read(climbed: Climbed) -> Measured:
         result = measured_rungs(climbed.results).get(name)
         gain = result and gain_of(result, climbed.results)
-        return (answers(gain), f"{times(gain.ratio)}×") if gain else None
+        return (answers(gain), gain.figure) if gain else None
 
     return read
 
@@ -92,8 +94,10 @@ GUESSES = (
         first_run.RUN_GUESS, words("guesses.titles.first_run_guess"), RUN, _first_runs
     ),
     _of_lab("multiply_guess", Parallel, _one_core),
-    _of_lab(race.GUESS, race.RaceLab, lambda result: result.speedup().of_winner.by),
-    _of_lab("timing_guess", TimingPitfalls, lambda lab: times(lab.first_call.ratio)),
+    _of_lab(race.GUESS, race.RaceLab, lambda race: race.speedup().of_winner.figure),
+    _of_lab(
+        "timing_guess", TimingPitfalls, lambda lab: f"{times(lab.first_call.ratio)}×"
+    ),
     *(
         Guess(f"guess_{rung.name}", f"Speed: {rung.title}", CLIMB, _rung(rung.name))
         for rung in RUNGS[1:]
@@ -188,7 +192,7 @@ def finding(answers: Counter[Any], right: Measured) -> str:
         return f"**{text}.** The result hasn't been measured yet."
     fitting, figure = right
     if not fitting:
-        return f"**{text}. The machine couldn't tell: {figure}.**"
+        return f"**{text}. The machine couldn't tell: {figure.rstrip('.')}.**"
     had = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
     return f"**{text}. Measured: {figure}.** {had} guessed right: {either}."

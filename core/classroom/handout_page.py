@@ -128,7 +128,7 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
         if counts:
             measured = "Not measured yet"
             if right:
-                measured = f"{' or '.join(right[0]) or 'Too close to tell'}: {right[1]}"
+                measured = f"{' or '.join(right[0]) or 'Not clear'}: {right[1]}"
             all_of_them = "; ".join(
                 f"{answer}: {n}" for answer, n in counts.most_common()
             )

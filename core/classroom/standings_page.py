@@ -135,7 +135,7 @@ def label(job: Job) -> str:
         config = job.arguments[0]
         return f"{format.NAMES[config.model]} on {format.NAMES[config.task]}"
     lesson = course.of_address(job.address)
-    return lesson.title if lesson else "a measurement"
+    return lesson.title if lesson else "another page"
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:

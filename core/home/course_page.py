@@ -56,6 +56,8 @@ def _of_race(result: Race) -> str:
         return ""
     if speedup.winner is None:
         return "too close to call"
+    if speedup.note:
+        return ""
     return f"{speedup.of_winner.by}× for {result.candidates[speedup.winner].name}"
 
 

@@ -16,6 +16,11 @@ from core.words import capitalized
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
+USELESS = 3.0  # a range whose ends are further apart than this factor tells nothing
+BUSY = (
+    "The repeats differ too much, probably because the machine was busy with something "
+    "else. Measure again when nothing else is running."
+)
 CLOSE = 1.1  # ratios up to this are too close to call
 MOMENTS = 1.25  # at another moment, the same work may take this many times as long
 CERTAIN = 0.9  # how often an interval of many pairs contains the true ratio, at least
@@ -33,6 +38,11 @@ class Speedup:
     def steady(self) -> bool:
         """Whether the readings agree well enough for a single figure."""
         return agree(self.interval)
+
+    @property
+    def note(self) -> str:
+        """Why the readings give no figure, and what to do; "" if they give one."""
+        return "" if agree(self.interval, USELESS) else BUSY
 
     @property
     def is_sure(self) -> bool:
@@ -62,9 +72,19 @@ class Speedup:
 
     @property
     def by(self) -> str:
-        """A figure, or a range if the readings disagree on it or on who is faster."""
+        """A figure, or a range if the readings disagree on it or on who is faster.
+
+        If the range tells nothing, `note` says why.
+        """
+        if self.note:
+            return "an unknown number of"
         low, high = map(times, self.interval)
         return times(self.ratio) if self.is_sure or low == high else f"{low} to {high}"
+
+    @property
+    def figure(self) -> str:
+        """Text such as "2.3×" or "2.1 to 2.6×"; or else BUSY."""
+        return self.note or f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
         """Which of three guesses fit: the first is faster, neither, or the second."""
@@ -82,6 +102,11 @@ class Speedup:
         if self.n:
             among = f"over {few}{self.n} {pairs}"
         between = f"{other} ran {low} to {high} times as fast as {one}"
+        if self.note and self.winner is None:
+            return f"**We can't tell which is faster.** {self.note}"
+        if self.note:
+            text = f"{other} ran faster than {one}, but we can't tell how much faster"
+            return f"**{capitalized(text)}.** {self.note}"
         if self.winner is None and all(agree((end, 1), CLOSE) for end in self.interval):
             return f"**Too close to call.** {capitalized(between)}, {among}."
         if self.winner is None:

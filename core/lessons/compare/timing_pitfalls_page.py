@@ -44,11 +44,11 @@ class TimingPitfalls(Lab):
 
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
-        by = format.times(first.ratio)
+        by, note = format.times(first.ratio), ""
         if not lab.stands_out:
-            by = "{} to {}".format(*map(format.times, first.interval))
-        text = f"The first call took **{by} times** as long as a later one."
-        return Finding(text, spanned(GUESSES, (2, 10), *first.interval))
+            by, note = first.by, first.note
+        text = f"The first call took **{by} times** as long as a later one. {note}"
+        return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
         self._draw_calls(lab)

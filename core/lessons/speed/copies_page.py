@@ -60,8 +60,8 @@ class Copies(Lab):
         one, many = lab.copied[0], lab.copied[-1]
         times = paired(many.seconds, one.seconds)
         size, answers = format.power_of_two(one.bytes), self.words["answers"]
-        sentence = self.words["found"].format(size, many.pieces, times.by)
-        return Finding(sentence, spanned(answers, (2, 10), *times.interval))
+        text = f"{self.words['found'].format(size, many.pieces, times.by)} {times.note}"
+        return Finding(text.rstrip(), spanned(answers, (2, 10), *times.interval))
 
     def lines(self, lab: CopiesLab) -> list[str]:
         one, many = lab.copied[0], lab.copied[-1]
@@ -95,9 +95,9 @@ class Copies(Lab):
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
-        ratios = map(format.times, (times.ratio, *times.interval))
         why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
-        words.markdown(self.words["fetches"].format(*ratios, why=why))
+        found = self.words["fetches"].format(by=times.by, why=times.note or why)
+        words.markdown(found)
         link_to("item_every_step")
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):

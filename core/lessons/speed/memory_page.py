@@ -15,7 +15,7 @@ from core.lessons.speed.memory_result import (
     MemoryLab,
     Peak,
 )
-from core.measure.speedup import paired
+from core.measure.speedup import Speedup, paired
 from core.ui import charts, controls, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -81,15 +81,18 @@ class Memory(Lab):
     def lines(self, lab: MemoryLab) -> list[str]:
         costs = {cost.name: cost for cost in lab.costs}
         texts, part = self.words["ways"], lab.batch_size // lab.parts
-        return [
-            texts[way].format(
-                against=against(costs[way], costs[plain]),
+        lines, notes = [], set()
+        for way, plain in COMPARED.items():
+            times = paired(costs[way].seconds, costs[plain].seconds)
+            line = texts[way].format(
+                against=against(times, costs[way], costs[plain]),
                 gradients=gradients(costs[way]),
                 lab=lab,
                 part=part,
             )
-            for way, plain in COMPARED.items()
-        ]
+            lines.append(line)
+            notes.add(times.note)
+        return [*lines, *notes - {""}]
 
     def below(self, result: MemoryLab | list[Peak]) -> None:
         if not isinstance(result, MemoryLab):
@@ -166,8 +169,8 @@ def mebibytes(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
 
 
-def against(cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"it takes {paired(cost.seconds, plain.seconds).by} times as long"
+def against(times: Speedup, cost: MemoryCost, plain: MemoryCost) -> str:
+    time = f"it takes {times.by} times as long"
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{time}, with {cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory"

@@ -72,15 +72,15 @@ class Vectorize(Lab):
         for points in sizes:
             times = lab.at(points)
             best, *_, slowest = sorted(times, key=times.__getitem__)
-            most = lab.speedup(points, best, slowest).by
+            most = lab.speedup(points, best, slowest)
             text = (
-                f"{points_in_words(points).capitalize()}: **{said(best)}** is {most} "
-                f"times as fast as {said(slowest)}"
+                f"{points_in_words(points).capitalize()}: **{said(best)}** is "
+                f"{most.by} times as fast as {said(slowest)}"
             )
             if PYTHON not in (slowest, best):
                 loop = lab.speedup(points, best, PYTHON).by
                 text += f" and {loop} times as fast as the loop"
-            bullets.append(f"{text}.")
+            bullets.append(f"{text}. {most.note}".rstrip())
         torch_way, seconds = list(lab.at(sizes[0]).items())[-1]
         worst = max(timing.difference for timing in lab.found)
         cost = self.words["cost"].format(way=torch_way, seconds=format.precise(seconds))

@@ -1,0 +1,32 @@
+from types import SimpleNamespace
+
+import pytest
+
+from core.classroom import board_page
+from core.config import RunConfig
+from core.jobs.job import Job
+
+TRAIN, MEASURE = "core.training:run", "core.lessons.device.parallel:measure"
+CONFIG = RunConfig(task="sprites")
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous):
+    monkeypatch.setattr(board_page, "engine", lambda: SimpleNamespace(paused=False))
+    jobs = [
+        Job("a", TRAIN, (CONFIG,), "train", owner="ada", status="running"),
+        Job("b", MEASURE, (), "train", owner="bob", status="queued", place=1),
+        Job("c", TRAIN, (CONFIG,), "train", owner="ada", status="queued", place=2),
+    ]
+    standings = SimpleNamespace(
+        names={"ada": "Ada", "bob": "Bob"},
+        opened=SimpleNamespace(rules=SimpleNamespace(anonymous=anonymous)),
+        queue=[*jobs, Job("d", MEASURE, (), "train", owner="eve", status="running")],
+    )
+    ada, bob = ("Somebody", "Somebody") if anonymous else ("Ada", "Bob")
+    assert board_page.queue_lines(standings, on_wall=True) == [
+        f"{ada} is training: ANN on Sprites, 0%",
+        f"1. {bob} is waiting to measure on Device",
+        f"2. {ada} is waiting to train",
+        f"{'Somebody' if anonymous else 'A guest'} is measuring on Device",
+    ]
