@@ -6,6 +6,7 @@ import ctypes
 import os
 import time
 import types
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -16,8 +17,6 @@ from torch.utils import backend_registration
 from core.config import SIMULATED
 from core.sim import generator, ledger, memory, operations, queue, rules
 
-_libraries: list[torch.library.Library] = []  # kept alive, as what they register needs
-
 
 def install() -> None:
     """Register the device with PyTorch: once in a process, and for good."""
@@ -27,14 +26,9 @@ def install() -> None:
     backend_registration._setup_privateuseone_for_python_backend(
         rename=SIMULATED, backend_module=module, hook=Hooks(), device_guard=Guard()
     )
-    every = torch.library.Library("_", "IMPL")
-    ours = torch.library.Library("aten", "IMPL")
-    _libraries.extend([every, ours])
-    operations.register(every, ours)
-    operations.register_autocast(every, ours)
+    operations.register()
     generator.default = generator.Generator(SIMULATED)
     torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
-    torch.serialization.register_package(5, tag, restore)
     # C++ would ask for the device's allocator, and without one, end the process.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
@@ -79,7 +73,8 @@ def raising_errors(run: Any) -> Any:
 
     def running(*args: Any, **kwargs: Any) -> Any:
         try:
-            return run(*args, **kwargs)
+            with torch.autograd.set_multithreading_enabled(False):
+                return run(*args, **kwargs)
         except SystemError:  # C++ found no error
             if not _failed:
                 raise
@@ -141,6 +136,7 @@ FUNCTIONS: dict[str, Any] = {
     "device_count": lambda: 1,
     "current_device": lambda: 0,
     "set_device": lambda device: None,
+    "device": lambda device: nullcontext(),
     "get_device_name": lambda device=None: "Simulated accelerator",
     "synchronize": lambda device=None: ledger.wait("synchronize"),
     "memory_allocated": lambda device=None: memory.allocated,
@@ -175,17 +171,3 @@ def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     flat = torch.empty(args[0] if args else 0, dtype=torch.uint8, device=memory.CPU)
     with torch._C.DisableTorchFunction(), torch.no_grad():
         return memory.to_device(flat).untyped_storage()
-
-
-def tag(storage: Any) -> str | None:
-    """The place of a storage, as torch.save writes it into a file."""
-    return f"{SIMULATED}:0" if storage.device.type == SIMULATED else None
-
-
-def restore(storage: Any, location: str) -> Any:
-    """Move a storage to the device if torch.load finds the device's tag with it."""
-    if not location.startswith(SIMULATED):
-        return None
-    flat = torch.empty(0, dtype=torch.uint8, device=memory.CPU).set_(storage)
-    with torch._C.DisableTorchFunction():
-        return torch.empty_like(flat, device=SIMULATED).copy_(flat).untyped_storage()

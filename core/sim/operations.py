@@ -8,12 +8,14 @@ as tensors on the device. So the digits are the CPU's. Operations that compute n
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._library.utils import lookup_op
+from torch.amp.autocast_mode import _cast
 
 from core.config import SIMULATED
 from core.sim import generator, ledger, memory, queue, rules
@@ -22,27 +24,24 @@ from core.sim.memory import CPU, aten, describe, to_device, to_host
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 
 
-def masks(indices: Iterable[Tensor | None]) -> Iterator[int]:
+def masks(_: Tensor, indices: list[Tensor | None], *__: Any) -> list[int]:
     """Bytes to fetch for boolean masks: how many indices each marks, an int32."""
-    for index in indices:
-        if index is not None and index.dtype in (torch.bool, torch.uint8):
-            yield 4
+    kinds = torch.bool, torch.uint8
+    return [4 for index in indices if index is not None and index.dtype in kinds]
 
 
 # The host can't go on without the result or its size: why it waits, and the bytes of
 # each number that it fetches, as in PyTorch's CUDA sources.
-FETCHES: dict[str, tuple[str, Callable[..., Iterable[int]]]] = {
+FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
     "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
     "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
     "nonzero": ("nonzero", lambda _: [4]),
     "masked_select": ("masked_select", lambda *_: [4]),
-    "index": ("nonzero", lambda _, indices: masks(indices)),
-    "index_put": ("nonzero", lambda _, indices, *__: masks(indices)),
-    "index_put_": ("nonzero", lambda _, indices, *__: masks(indices)),
-    "_index_put_impl_": ("nonzero", lambda _, indices, *__: masks(indices)),
-    "_unique2": ("unique", lambda *_, **__: [8]),
-    "unique_dim": ("unique", lambda *_, **__: [8]),
-    "unique_consecutive": ("unique", lambda *_, **__: [8]),
+    **dict.fromkeys(rules.INDEXES, ("nonzero", masks)),
+    **dict.fromkeys(
+        ("_unique2", "unique_dim", "unique_consecutive"),
+        ("unique", lambda *_, **__: [8]),
+    ),
     "bincount": ("bincount", lambda x, *_, **__: [x.element_size()] * 2),
     "repeat_interleave": (
         "repeat_interleave",  # the sum, and whether all are 0 or more
@@ -67,7 +66,6 @@ class Plan:
 
 
 plan_of = cache(Plan)
-_cpu_threads = 1  # the last caller's setting
 
 
 class Hosts:
@@ -108,18 +106,6 @@ class Hosts:
         return result
 
 
-def keep_cpu_threads() -> None:
-    """Give the thread of a backward pass as many CPU threads as its caller has.
-
-    torch keeps the number for each thread, and a new thread takes all cores.
-    """
-    global _cpu_threads
-    if torch._C._current_graph_task_id() == -1:
-        _cpu_threads = torch.get_num_threads()
-    elif torch.get_num_threads() != _cpu_threads:
-        torch.set_num_threads(_cpu_threads)
-
-
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Run any operation that has no function of its own.
 
@@ -128,7 +114,6 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
-        keep_cpu_threads()
         plan, hosts = plan_of(op), Hosts()
         given = [hosts.of(value) for value in args]
         for place in plan.tensors:  # torch may hand us a number for a tensor
@@ -238,19 +223,13 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
     return new + (z + hz).sigmoid() * (hidden - new), new
 
 
-def operation(name: str) -> Any:
-    """The operation with this name, such as "view" or "set_.source_Tensor"."""
-    packet, _, overload = name.partition(".")
-    return getattr(getattr(aten, packet), overload or "default")
-
-
 # These touch no memory, so the CPU's kernels work on the device's tensors.
 DESCRIBE = (
     *("as_strided", "view", "_reshape_alias", "set_.source_Tensor"),
     *("set_.source_Storage", "set_.source_Storage_storage_offset"),
 )
 OWN = {
-    **{name: partial(describe, operation(name)) for name in DESCRIBE},
+    **{name: partial(describe, lookup_op(f"aten::{name}")) for name in DESCRIBE},
     "_copy_from": copy,
     "_to_copy": to_copy,
     "_copy_from_and_resize": lambda source, to: copy(source, resize(to, source.shape)),
@@ -264,39 +243,6 @@ OWN = {
     "_pin_memory": rules.refuse_to_pin,
     "is_pinned": lambda *_: False,
 }
-
-
-def register(every: torch.library.Library, ours: torch.library.Library) -> None:
-    """Register all functions. `every` is a library of all names, `ours` of aten's."""
-    every.fallback(fallback, KEY)
-    for name, function in OWN.items():
-        ours.impl(name, function, KEY)
-    for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
-        ours.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
-    for key in ("Conjugate", "Negative"):  # or copies would recur without an end
-        ours.impl("_copy_from", torch.library.fallthrough_kernel, key)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # replacing the CPU's is intended
-        ours.impl("_pin_memory", pin, "CPU")
-        ours.impl("is_pinned", is_pinned, "CPU")
-    for op in taken_whole():
-        ours.impl(op, partial(fallback, op), KEY)
-
-
-def taken_whole() -> Iterator[Any]:
-    """Operations that PyTorch would build from others for a spare device.
-
-    CUDA has a kernel for each, so counts and messages are as on CUDA.
-    """
-    registered = torch._C._dispatch_get_registrations_for_dispatch_key
-    names = registered("CompositeExplicitAutogradNonFunctional")
-    for name in registered("CompositeExplicitAutograd"):
-        if name.startswith("aten::_foreach_") and not name.endswith("out"):
-            names.append(name)
-    for name in names:
-        if name.startswith("aten::"):
-            yield operation(name.removeprefix("aten::"))
-
 
 # Autocast: what the device does in 16 bits, and what in 32 bits. The lists are CUDA's,
 # shortened to what networks use:
@@ -315,31 +261,55 @@ sum.dim_IntList prod norm.Scalar softplus cdist erfinv
 """
 
 
-def register_autocast(
-    every: torch.library.Library, ours: torch.library.Library
-) -> None:
-    """Register autocast's casts; operations in neither list take what they get."""
-    every.fallback(torch.library.fallthrough_kernel, AUTOCAST)
-    for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
-        for name in names.split():
-            ours.impl(name, _casting(operation(name), in_16_bits), AUTOCAST)
-
-
-def _casting(op: Any, in_16_bits: bool) -> Callable:
-    """The operation with a cast of its arguments before it."""
+def casting(op: Any, in_16_bits: bool) -> Callable:
+    """The operation with autocast's cast of its arguments before it."""
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
 
-    def cast(value: Any) -> Any:
-        if not (isinstance(value, Tensor) and value.is_floating_point()):
-            return value
-        if value.device.type != SIMULATED or value.dtype == torch.float64:
-            return value
-        return value.to(
-            torch.get_autocast_dtype(SIMULATED) if in_16_bits else torch.float32
-        )
-
     def called(*args: Any, **kwargs: Any) -> Any:
+        low = torch.get_autocast_dtype(SIMULATED)
+        dtype = low if in_16_bits else torch.float32
         with torch._C._ExcludeDispatchKeyGuard(this_key):
-            return op(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
+            return op(*_cast(args, SIMULATED, dtype), **_cast(kwargs, SIMULATED, dtype))
 
     return called
+
+
+def taken_whole() -> list[str]:
+    """Operations that PyTorch would build from others for a spare device.
+
+    CUDA has a kernel for each, so counts and messages are as on CUDA.
+    """
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key
+    return registered("CompositeExplicitAutogradNonFunctional") + [
+        name
+        for name in registered("CompositeExplicitAutograd")
+        if name.startswith("aten::_foreach_") and not name.endswith("out")
+    ]
+
+
+EVERY = torch.library.Library("_", "IMPL")  # a library of all names
+ATEN = torch.library.Library("aten", "IMPL")  # a library of PyTorch's own
+
+
+def register() -> None:
+    """Register all functions with PyTorch."""
+    passed_on = torch.library.fallthrough_kernel
+    EVERY.fallback(fallback, KEY)
+    EVERY.fallback(passed_on, AUTOCAST)  # what is in neither list takes what it gets
+    for name, function in OWN.items():
+        ATEN.impl(name, function, KEY)
+    for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
+        ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
+    for key in ("Conjugate", "Negative"):  # or copies would recur without an end
+        ATEN.impl("_copy_from", passed_on, key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # replacing the CPU's is intended
+        ATEN.impl("_pin_memory", pin, "CPU")
+        ATEN.impl("is_pinned", is_pinned, "CPU")
+    for name in taken_whole():
+        op = lookup_op(name)
+        ATEN.impl(op, partial(fallback, op), KEY)
+    for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
+        for name in names.split():
+            op = lookup_op(f"aten::{name}")
+            ATEN.impl(op, casting(op, in_16_bits), AUTOCAST)
