@@ -61,15 +61,17 @@ def keeping_parameters(apply: Any) -> Any:
     return applied
 
 
-# A backward pass runs in a thread of C++. If Python code fails there, such as a hook,
-# C++ asks our guard for its type before it takes Python's error. A guard in Python
-# can't answer while an error is pending, so it takes the error, and the caller of the
-# backward pass gets it.
+# If Python code fails in a backward pass, such as a hook, C++ asks our guard for its
+# type before it takes Python's error. A guard in Python can't answer while an error is
+# pending, so it takes the error, and the caller of the backward pass gets it.
 _failed: list[BaseException] = []
 
 
 def raising_errors(run: Any) -> Any:
-    """Wrap the function that runs a backward pass, so that it raises taken errors."""
+    """Wrap the function that runs a backward pass, so that it raises taken errors.
+
+    It works in its caller's thread, which has the caller's number of CPU threads.
+    """
 
     def running(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -163,11 +165,10 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Make torch.UntypedStorage(size, device="sim") work."""
-    if device is None or torch.device(device).type != SIMULATED:
-        given = {} if device is None else {"device": device}
-        return torch._C.StorageBase.__new__(cls, *args, **given, **kwargs)
+    if torch.device(kwargs.get("device") or "cpu").type != SIMULATED:
+        return torch._C.StorageBase.__new__(cls, *args, **kwargs)
     flat = torch.empty(args[0] if args else 0, dtype=torch.uint8, device=memory.CPU)
     with torch._C.DisableTorchFunction(), torch.no_grad():
         return memory.to_device(flat).untyped_storage()

@@ -31,15 +31,12 @@ class Generator(torch._C.Generator):
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
     """Let an operation draw from the device's generator, unless it names one of ours.
 
-    `place` is the position of the generator among the operation's arguments. Raises
-    RuntimeError for the generator of another device.
+    `place` is the generator's among the operation's arguments, the last of those that
+    may come without a name. Raises RuntimeError for the generator of another device.
     """
-    asked = given[place] if place < len(given) else named.get("generator")
+    asked = given.pop(place) if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:
         raise RuntimeError(
             f"Expected a '{SIMULATED}' device type for generator but found 'cpu'"
         )
-    if place < len(given):
-        given[place] = asked or default
-    else:
-        named["generator"] = asked or default
+    named["generator"] = asked or default

@@ -25,7 +25,7 @@ class Event(NamedTuple):
     """A copy in one direction, or a wait for one reason, at one line of code."""
 
     what: str
-    file: str  # the caller's; "" in PyTorch's own threads, such as a backward pass
+    file: str  # the caller's; "" in PyTorch's own threads
     line: int
 
 
@@ -34,9 +34,7 @@ class Counts:
     operations: Counter[str] = field(default_factory=Counter)  # by name
     copies: Counter[Event] = field(default_factory=Counter)
     copied: Counter[Event] = field(default_factory=Counter)  # bytes
-    waits: Counter[Event] = field(
-        default_factory=Counter
-    )  # the host waited for the device
+    waits: Counter[Event] = field(default_factory=Counter)  # of the host
 
     def since(self, earlier: Self) -> "Counts":
         names = [each.name for each in fields(self)]

@@ -30,7 +30,7 @@ GRANULE = 512  # bytes: CUDA's allocator rounds up to a multiple of this
 allocated = peak = 0  # bytes
 reserved = 0  # bytes that a caching allocator would have from the driver
 capacity = 4 << 30  # bytes
-_lock = threading.RLock()  # a backward pass works in a thread of its own
+_lock = threading.RLock()  # a program may have several threads
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from core.config import SIMULATED
 
@@ -60,37 +61,39 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
         check_mask(*args[:2])
     if name == "convolution" and not args[0].is_cpu:
         check_types(*args[:3])
-    entry = entries().get(f"{name}.{overload}" if overload else name, "")
+    entry = entries().get(op.name().removeprefix("aten::"), "")
     iterates = (
         "device_check: NoCheck" in entry
         or torch.Tag.pointwise in op.tags
         or name.startswith("_f")  # _foreach_ and _fused_
     )
-    if iterates and not any(tensor.dim() for tensor in strangers):
+    if iterates:
+        for tensor in strangers:
+            if tensor.dim():
+                refuse_both(torch.device(SIMULATED, 0), tensor.device)
         return
-    first = torch.device(SIMULATED, 0) if iterates else None
-    for place, argument in enumerate(op._schema.arguments):
-        value = args[place] if place < len(args) else kwargs.get(argument.name)
-        for tensor in value if isinstance(value, list | tuple) else [value]:
+    # torchgen names the operation's function on CUDA in this way.
+    wrapper = f"{overload}_{name}" if overload else f"_{name}"
+    if "structured: True" in entry or "structured_delegate" in entry:
+        wrapper = f"{name}_{overload}".rstrip("_")
+    given = dict(zip((a.name for a in op._schema.arguments), args, strict=False))
+    first = None
+    for argument, value in (given | kwargs).items():
+        for tensor in tree_leaves(value):
             if not isinstance(tensor, Tensor):
                 continue
-            if iterates and tensor.is_cpu and not tensor.dim():
-                continue
             first = first or tensor.device
-            if tensor.device == first:
-                continue
-            if iterates:
-                both = f"{first} and {tensor.device}"
-                raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
-            # torchgen names the operation's function on CUDA in this way.
-            wrapper = f"{overload}_{name}" if overload else f"_{name}"
-            if "structured: True" in entry or "structured_delegate" in entry:
-                wrapper = f"{name}_{overload}".rstrip("_")
-            raise RuntimeError(
-                f"{SAME_DEVICE}got {argument.name} is on {tensor.device}, different "
-                f"from other tensors on {first} (when checking argument in method "
-                f"wrapper_SIM_{wrapper})"
-            )
+            if tensor.device != first:
+                raise RuntimeError(
+                    f"{SAME_DEVICE}got {argument} is on {tensor.device}, different "
+                    f"from other tensors on {first} (when checking argument in method "
+                    f"wrapper_SIM_{wrapper})"
+                )
+
+
+def refuse_both(one: torch.device, other: torch.device) -> NoReturn:
+    both = f"{one} and {other}"
+    raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
 
 
 def check_indices(
@@ -105,8 +108,7 @@ def check_indices(
             "tensor (cpu)"
         )
     if values is not None and values.dim() and values.device != tensor.device:
-        both = f"{tensor.device} and {values.device}"
-        raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
+        refuse_both(tensor.device, values.device)
 
 
 def check_mask(tensor: Tensor, mask: Tensor) -> None:
