@@ -29,7 +29,7 @@ from core.ui import (
     wall,
 )
 from core.ui.charts import AXES
-from core.ui.course import HOME, link, page
+from core.ui.course import CLASS, HOME, link, page
 from core.ui.runs import Run, run
 from core.ui.server import engine, room, visitor
 from core.words import Words
@@ -139,13 +139,14 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     st.title(HOME.title)
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
+    waits = own is not None and not (own.started or own.job.ended)
     takes = words("class") if room().open else words("takes")
     if others:
         takes = words("busy")
     if (own is None or own.job.ended) and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
-    elif shown is None:
+    elif shown is None or (waits and shown.number == 1 and not entered):
         answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
@@ -169,6 +170,8 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
         text += f". {guess.worth(guessed, fitting(ran.test_accuracy or 0.0))}"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
+    if waits and room().may_see(visitor()):
+        link(CLASS, words("wait"))
     if room().open is None:  # a class begins with a guess, which steering would spoil
         steer_page.draw(shown)
     if shown.job.status == "failed":
