@@ -1,8 +1,7 @@
 """Which jobs may wait, how long they may run, and how long they will probably take.
 
 There has to be room for a class of a hundred people with a run of up to a minute each,
-but a script must not queue hours of work, whatever cookies it sends. A lane is a queue
-with workers of its own: "train" or "lab".
+but a script must not queue hours of work, whatever cookies it sends.
 """
 
 import hashlib
@@ -48,15 +47,13 @@ class Limits:
     def from_environment(cls) -> Self:
         """Raises ExplainedError for anything but a whole number above 0."""
         limits = {}
-        for field in fields(cls):
-            name = field.name.upper()
-            text = os.environ.get(name, "")
-            if text and not (text.isascii() and text.isdigit() and int(text)):
-                raise ExplainedError(
-                    f"{name} must be a whole number above 0, not {text!r}."
-                )
-            if text:
-                limits[field.name] = int(text)
+        for name in (field.name for field in fields(cls)):
+            if text := os.environ.get(name.upper()):
+                if not (text.isascii() and text.isdigit() and int(text)):
+                    raise ExplainedError(
+                        words("limits.setting", name=name.upper(), text=repr(text))
+                    )
+                limits[name] = int(text)
         return cls(**limits)
 
 
@@ -108,41 +105,25 @@ class Admission:
         limits, waiting = self.limits, queue.waiting(job.lane)
         most = limits.max_jobs_per_person
         if queue.of(job.turn_of) >= most:
-            raise ExplainedError(
-                f"You have {most} {'job' if most == 1 else 'jobs'} waiting or "
-                "running, the most that one person may have here. Wait until one of "
-                "them ends, or cancel one."
-            )
+            jobs = f"{most} {'job' if most == 1 else 'jobs'}"
+            raise ExplainedError(words("limits.person", jobs=jobs))
         expected = self.estimates.seconds(job)
         if expected is not None and expected > limits.max_job_seconds:
-            raise ExplainedError(
-                f"This job would take about {spoken(expected)} here, but jobs may take "
-                f"at most {spoken(limits.max_job_seconds)}. Choose a smaller job, such "
-                "as one with fewer epochs."
-            )
+            here, longest = spoken(expected), spoken(limits.max_job_seconds)
+            raise ExplainedError(words("limits.long", expected=here, most=longest))
         if len(waiting) >= limits.max_waiting_jobs:
-            raise ExplainedError(
-                f"The queue is full: {len(waiting)} jobs are already waiting. Try "
-                "again in a minute."
-            )
+            raise ExplainedError(words("limits.full", waiting=len(waiting)))
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
         if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
-            raise ExplainedError(
-                f"With this job, the queue would hold more than "
-                f"{spoken(limits.max_waiting_seconds)} of work. Jobs of up to "
-                f"{spoken(SHORT_SECONDS)} are still accepted. Choose a smaller job, "
-                "such as one with fewer epochs, or come back later."
-            )
+            longest, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
+            raise ExplainedError(words("limits.work", most=longest, short=short))
         self.gate.admit(job, expected)
 
 
 def overdue(seconds: float) -> str:
     """The message of a job that ran for too long."""
-    return (
-        f"The job was stopped after {spoken(seconds)}, the longest that a job may "
-        "take here. The machine may be busy: try again later, or with fewer epochs."
-    )
+    return words("limits.overdue", most=spoken(seconds))
 
 
 def spoken(seconds: float) -> str:

@@ -2,15 +2,9 @@
 
     python -m core.jobs.cluster
 
-starts a scheduler and its workers on the loopback interface, prints nothing but the
-scheduler's address on standard output, and ends when its standard input closes. So
-nothing outlives a server that is killed.
-
-    python -m core.jobs.cluster scheduler
-    python -m core.jobs.cluster workers ADDRESS
-
-run until somebody ends them, whatever happens to the other processes and to the apps.
-With a folder of certificates, made by deploy/certificates, they all use only TLS.
+prints the scheduler's address, and ends when its standard input closes, so nothing
+outlives a server that is killed. The commands `scheduler` and `workers` run until
+somebody ends them. With certificates from deploy/certificates, they all use only TLS.
 """
 
 import argparse
@@ -34,11 +28,13 @@ from core.config import A_NAME, is_name
 from core.errors import ExplainedError
 from core.folders import ROOT
 from core.jobs.job import on
+from core.words import Words
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 PORT = 8786  # Dask's default
 AGAIN_SECONDS = 1.0  # how often a worker looks for a scheduler that it has lost
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
+words = Words(__file__)
 
 logger = logging.getLogger(__name__)
 
@@ -122,16 +118,9 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     secured = _tls(folder) if folder else Security()
     is_tls = address and address.startswith("tls://")
     if address and secured.require_encryption and not is_tls:
-        raise ExplainedError(
-            f"With certificates, the scheduler's address must begin with tls://, but "
-            f"{address} does not."
-        )
+        raise ExplainedError(words("certificates.no_tls", address=address))
     if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
-        raise ExplainedError(
-            f"The scheduler at {address} asks for a certificate. Set DASK_CERTIFICATES "
-            "to the folder with this machine's certificates, which are created by "
-            "deploy/certificates."
-        )
+        raise ExplainedError(words("certificates.needed", address=address))
     return secured
 
 
@@ -139,16 +128,9 @@ def _tls(folder: str) -> Security:
     authority, certificate, key = (Path(folder, f).absolute() for f in CERTIFICATES)
     for file in (authority, certificate, key):
         if not os.access(file, os.R_OK):
-            raise ExplainedError(
-                f"{file} is missing or can't be read. deploy/certificates makes a "
-                f"folder with {', '.join(CERTIFICATES)} for each machine."
-            )
+            raise ExplainedError(words("certificates.missing", file=file))
     if os.name == "posix" and key.stat().st_mode & 0o077:
-        raise ExplainedError(
-            f"Other users of this machine can read the key {key}. If you are sure that "
-            f"nobody has read the key, run chmod 600 {key}. Otherwise, make new "
-            "certificates."
-        )
+        raise ExplainedError(words("certificates.open", file=key))
     roles = ("scheduler", "worker", "client")
     secured = Security(
         require_encryption=True,
@@ -159,10 +141,8 @@ def _tls(folder: str) -> Security:
     try:
         secured.get_connection_args("client")
     except OSError as error:  # includes ssl's errors
-        raise ExplainedError(
-            f"The certificates in {folder} can't be used: {error}. "
-            "deploy/certificates makes new certificates."
-        ) from None
+        bad = words("certificates.bad", folder=folder, error=error)
+        raise ExplainedError(bad) from None
     return secured
 
 

@@ -25,13 +25,15 @@ import psutil
 from core.config import NO_DEVICES
 from core.errors import ExplainedError
 from core.folders import ROOT
+from core.words import Words
 
 ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the answer
-ANSWER_BYTES = 1_000_000
+MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
 MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0
 START_SECONDS = 60.0  # how long loading torch may take, before the code's own seconds
+words = Words(__file__)
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # Files to read besides Python and its packages; torch reads about the processor.
@@ -63,26 +65,19 @@ class Ended:
 
 
 class Confined:
-    """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments.
-
-    The process starts at once, so that it can load what it needs before somebody asks.
-    """
+    """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments."""
 
     def __init__(
-        self,
-        argv: list[str],
-        *,
-        seconds: float = 10,
-        memory_bytes: int = 1_500_000_000,
-        output_bytes: int = 64_000,
+        self, argv: list[str], seconds: float = 10, memory_bytes: int = 1_500_000_000
     ) -> None:
-        """Raises ExplainedError if this machine can't confine a process."""
+        """Start the process, which can load what it needs before somebody asks.
+
+        Raises ExplainedError if this machine can't confine a process.
+        """
         if why := problem():
             raise ExplainedError(why)
         self._seconds, self._memory = seconds, memory_bytes
-        self._most = dict.fromkeys(("output", "errors"), output_bytes)
-        self._most["answer"] = ANSWER_BYTES
-        pipes = {name: os.pipe() for name in self._most}
+        pipes = {name: os.pipe() for name in MOST_BYTES}
         answer = pipes["answer"][1]
         self._process = _starter.submit(
             subprocess.Popen,
@@ -115,13 +110,13 @@ class Confined:
         deadline = time.monotonic() + self._seconds
         given = (self._stdin, request)
         threading.Thread(target=_write, args=given, daemon=True).start()
-        said = {name: b"" for name in self._most}
+        said = {name: b"" for name in MOST_BYTES}
         try:
             why = self._read(said, deadline)
             status = self._process.poll()
         finally:
             self.end()
-        said = {name: text[: self._most[name]] for name, text in said.items()}
+        said = {name: text[: MOST_BYTES[name]] for name, text in said.items()}
         if status and 128 < status <= 192:
             status = 128 - status  # bubblewrap adds 128 to the number of a signal
         if not why and status and status < 0:
@@ -148,30 +143,23 @@ class Confined:
                     return why
 
     def _excess(self, said: dict[str, bytes], deadline: float) -> str:
-        for name, most in self._most.items():
+        for name, most in MOST_BYTES.items():
             if len(said[name]) > most:
-                return (
-                    f"The program wrote more than {most // 1000:,} kB and was stopped."
-                )
+                return words("confined.output", kilobytes=most // 1000)
         if time.monotonic() > deadline:
-            return (
-                f"The program ran for over {self._seconds:g} seconds and was stopped."
-            )
+            return words("confined.time", seconds=self._seconds)
         memory = threads = 0
         for process in self._members():
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
                 threads += process.num_threads()
         if threads > MOST_THREADS:
-            return (
-                f"The program started more than {MOST_THREADS} threads and was stopped."
-            )
+            return words("confined.threads", most=MOST_THREADS)
         return self._too_much if memory > self._memory else ""
 
     @property
     def _too_much(self) -> str:
-        most = f"{self._memory / 1e9:g} GB"
-        return f"The program used more than {most} of memory and was stopped."
+        return words("confined.memory", gigabytes=self._memory / 1e9)
 
     def _members(self) -> list[psutil.Process]:
         with suppress(psutil.Error):

@@ -1,8 +1,7 @@
 """A Dask client and its cluster: hands jobs to workers, and hears from them.
 
 A thread replaces a client that has lost its scheduler. Dask itself would reconnect
-without the subscriptions, or close for good. A lost client's jobs end by themselves:
-see core.jobs.worker.
+without the subscriptions, or close for good.
 """
 
 import logging
@@ -40,15 +39,6 @@ DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is kille
 NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
 
 words = Words(__file__)
-LOST_WORKER = words("workers.lost_worker")
-LOST_CLUSTER = words("workers.lost_cluster")
-LOST_SCHEDULER = words("workers.lost_scheduler")
-AWAY = words("workers.away")
-NO_WORKER = words("workers.no_worker")
-NO_WORKER_ELSEWHERE = words("workers.no_worker_elsewhere")
-SHARED = words("workers.shared")
-HOST_AWAY = words("workers.host_away")
-NO_HOST = words("workers.no_host")
 
 
 def in_background(work: Callable[..., object], *arguments: Any) -> None:
@@ -58,8 +48,7 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 def _leave(client: Client) -> None:
     """Close a client within two seconds, or at least mark it as closed.
 
-    Otherwise, Dask would try for a long time to close the client when Python collects
-    it as garbage.
+    Python would otherwise try for a long time to close it as garbage.
     """
     with suppress(Exception):
         client.close(timeout=2)
@@ -67,10 +56,9 @@ def _leave(client: Client) -> None:
 
 
 class Connection:
-    """The connection to an existing scheduler, or to a local cluster of its own.
+    """The connection to a scheduler, or to a local cluster; safe to use from threads.
 
-    Safe to use from threads. Callers may hold a lock, but not a lock that `on_event`
-    takes, since `on_event` runs on the client's event loop, which must not wait.
+    `on_event` runs on the client's event loop, so it must not take a caller's lock.
     """
 
     def __init__(
@@ -83,16 +71,15 @@ class Connection:
     ) -> None:
         """Only `open` connects.
 
-        Each function gets a job's id: `on_event` with what the job reports, `on_end`
-        with how it ended, `on_lost` with why no worker has it anymore. `on_look` is
+        `on_lost` gets a sentence on why no worker has the job anymore. `on_look` is
         called about every second once it is known whether there are workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._security = cluster.security(self._scheduler)
         self._on_event, self._on_end = on_event, on_end
         self._on_lost, self._on_look = on_lost, on_look
-        self._lost = LOST_SCHEDULER if self._scheduler else LOST_CLUSTER
-        self._no_worker = NO_WORKER_ELSEWHERE if self._scheduler else NO_WORKER
+        here = words.table("elsewhere") if self._scheduler else words.table("own")
+        self._lost, self._no_worker = here["lost"], here["no_worker"]
         self._topic = f"engine-{uuid.uuid4().hex}"
         self._lock = threading.Lock()  # guards the next four
         self._client: Client | None = None
@@ -148,7 +135,7 @@ class Connection:
     def _drop(self, client: Client) -> None:
         """Give up a broken client, whose jobs are lost."""
         with self._lock:
-            self._client, self.problem = None, AWAY
+            self._client, self.problem = None, words("workers.away")
             lost = list(self._futures)
             self._forget(*lost)
             self._up.clear()
@@ -233,13 +220,17 @@ class Connection:
             without = max(map(self.hosts.seconds_without, job.resources))
             if min(waited, without) > NO_WORKER_SECONDS:
                 return self._no_worker, True
-            return SHARED if job.id in self._shared else "", False
+            is_shared = job.id in self._shared
+            return words("workers.shared") if is_shared else "", False
         if not (job.host and self.is_up) or self.hosts.capacity[on(job.host)]:
             return "", False
         waited = time.time() - job.submitted
         without = self.hosts.seconds_without(on(job.host))
         is_vain = min(waited, without) > NO_WORKER_SECONDS
-        return (NO_HOST if is_vain else HOST_AWAY).format(quoted(job.host)), is_vain
+        host = quoted(job.host)
+        if is_vain:
+            return words("workers.no_host", host=host), True
+        return words("workers.host_away", host=host), False
 
     def hand_out(self, job: Job) -> None:
         """Give a job to a worker. Raises ExplainedError if not connected."""
@@ -265,7 +256,9 @@ class Connection:
         try:
             outcome = future.result(timeout=ANSWER_SECONDS)
         except Exception as error:
-            reason = LOST_WORKER if isinstance(error, KilledWorker) else self._lost
+            reason = self._lost
+            if isinstance(error, KilledWorker):
+                reason = words("workers.lost_worker")
         with self._lock:
             if self._futures.get(job_id) is not future:  # withdrawn, or already lost
                 return
@@ -344,12 +337,10 @@ class Connection:
             left = max(0.1, deadline - time.monotonic())
             outcome: Outcome = future.result(timeout=left)
         except TimeoutError:
-            raise ExplainedError(
-                f"The worker did not answer within {seconds:.0f} seconds. Try again: "
-                "it may still be starting or may be busy with other work."
-            ) from None
+            too_late = words("workers.too_late", seconds=seconds)
+            raise ExplainedError(too_late) from None
         except KilledWorker:
-            raise ExplainedError(LOST_WORKER) from None
+            raise ExplainedError(words("workers.lost_worker")) from None
         except Exception:  # the connection broke
             raise ExplainedError(self._lost) from None
         finally:

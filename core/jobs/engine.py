@@ -1,9 +1,6 @@
 """Submit, follow and cancel work on a Dask cluster, local or remote.
 
-The web server has one Engine and never imports torch: a function has an address
-("core.training:run"), and the worker that calls the function looks it up.
-
-Long jobs wait in our own queue, and go to a worker only when one is free: when a worker
+Jobs wait in our own queue, and go to a worker only when one is free: when a worker
 dies, Dask fails all the jobs that it holds, even those that it has not begun.
 """
 
@@ -48,15 +45,11 @@ class Engine:
     ) -> None:
         """Connect to the Dask scheduler there, or start a local cluster.
 
-        `on_end` gets each ended job once, and must not wait. Jobs that were waiting in
-        the store keep waiting; without a store, jobs end with the engine. The `gate`
-        has a class's rules.
+        `on_end` gets each ended job once, and must not wait. The store's waiting jobs
+        keep waiting; without a store, jobs end with the engine.
         """
         self._on_end = on_end
-        self._own_store = None
-        if store is None:
-            store = self._own_store = Store.passing("")
-        self._history = History(store)
+        self._history = History(store or Store.passing(""))
         # How many may be open at once: in all, and per person. The lab worker has four
         # threads, so slow uploads delay other uploads but leave threads for questions.
         self._questions = {
@@ -65,13 +58,12 @@ class Engine:
             "code": Questions(2, 1),
         }
         self._dispatching = threading.Lock()  # a thread that needs both takes it first
-        self._lock = threading.RLock()  # guards the next five
+        self._lock = threading.RLock()  # guards the next four
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
-        self.admission = Admission(gate)
-        self._overdue: set[str] = set()  # jobs that took too long
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
-        self._reasons: dict[str, str] = {}  # why running jobs were canceled
+        self._stops: dict[str, Outcome] = {}  # of running jobs that have to end
+        self.admission = Admission(gate)
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for the machine's description again
         self._connection = Connection(
@@ -153,7 +145,7 @@ class Engine:
 
     def is_idle(self, but: str = "") -> bool:
         with self._lock:
-            return not self._queue.others(but)
+            return all(job.id == but for job in self._queue.jobs())
 
     def read(self, stored: Stored) -> bytes:
         """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
@@ -161,16 +153,19 @@ class Engine:
 
     def cancel(self, job_id: str, why: str = "") -> None:
         """End a job, within one batch if it runs; `why` is a sentence for its owner."""
+        self._stop(job_id, Outcome("cancelled", message=why))
+
+    def _stop(self, job_id: str, outcome: Outcome) -> None:
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 return
-            self._reasons[job_id] = why
             if job.status == "running":
+                self._stops.setdefault(job_id, outcome)
                 return self._connection.cancel(job_id)
             # A worker that is still starting wouldn't hear that it has to cancel.
             self._connection.withdraw(job_id)
-            self._end(job_id, Outcome("cancelled"))
+            self._end(job_id, outcome)
         self._dispatch()
 
     def wish(self, job_id: str) -> Wish:
@@ -226,18 +221,14 @@ class Engine:
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """End a job; call this with the lock. Ending a job again changes nothing."""
         self._queue.remove(job_id)  # even if the job was forgotten
-        is_overdue = job_id in self._overdue and outcome.status != "finished"
-        self._overdue.discard(job_id)
         self._wishes.pop(job_id, None)
-        why = self._reasons.pop(job_id, "")
+        stop = self._stops.pop(job_id, None)
         job = self._jobs.get(job_id)
         if job is None or job.ended:
             return
-        if why and outcome.status == "cancelled":
-            outcome = Outcome("cancelled", message=why)
-        if is_overdue:
-            most = self.admission.seconds(job.owner)
-            outcome = Outcome("failed", message=overdue(most))
+        is_overdue = stop and stop.status == "failed" and outcome.status != "finished"
+        if stop and (is_overdue or outcome.status == "cancelled"):
+            outcome = stop
         ended = self._jobs.end(job_id, outcome)
         # The time of a job that was paused says nothing about similar jobs.
         if not ended.progress.pause and (is_overdue or ended.status == "finished"):
@@ -258,10 +249,9 @@ class Engine:
     ) -> Any:
         """The answer of a quick function on the lab worker.
 
-        A stranger's files take the lane "upload", and a visitor's code takes the lane
-        "code". The seconds begin again with the owner's turn. Raises ExplainedError if
-        the function does, if no turn or no answer comes in time, or if the owner has
-        too many questions open.
+        The seconds begin again with the owner's turn. Raises ExplainedError if the
+        function does, if no turn or no answer comes in time, or if the owner has too
+        many questions open.
         """
         with self._questions[lane].turn(owner, seconds):
             return self._connection.ask(address, self._unpacked(arguments), seconds)
@@ -306,8 +296,6 @@ class Engine:
 
     def close(self) -> None:
         self._connection.close()
-        if self._own_store is not None:
-            self._own_store.close()
 
     def _dispatch(self) -> None:
         if not (self._queue and self._connection.is_up):
@@ -366,9 +354,8 @@ class Engine:
         for job in self.going_on():
             most = self.admission.seconds(job.owner)
             ran = time.time() - (job.started or math.inf)
-            if job.status == "running" and ran > most and job.id not in self._overdue:
-                self._overdue.add(job.id)
-                self.cancel(job.id)
+            if job.status == "running" and ran > most and job.id not in self._stops:
+                self._stop(job.id, Outcome("failed", message=overdue(most)))
         if self._machine is None:
             self.machine()
         self.hosts()  # has new machines described before a page asks

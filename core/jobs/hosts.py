@@ -1,8 +1,7 @@
 """The machines that have workers, as the scheduler and the workers report them.
 
-When a machine loses power or its network, the scheduler takes half a minute to be sure.
-The app knows sooner, because each worker tells the scheduler twice a second that it is
-there.
+When a machine loses power, the scheduler takes half a minute to be sure. The app knows
+sooner, because each worker reports to the scheduler twice a second.
 """
 
 import asyncio

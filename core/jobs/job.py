@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
-
 # How many ended jobs of one function stay in memory, for one person and for all. Older
 # ones come from the database.
 MOST_OF_ONE = 10
@@ -162,9 +161,8 @@ class Job:
     def end(self, outcome: Outcome) -> "Job":
         """The job as it ended, without the checkpoint's bytes, which the database has.
 
-        The job keeps only events that are read later. With a result, these are the
-        events that `lasts` marks. Without one, events that `passes` marks are dropped
-        if a newer one of their class replaced them, unless they have losses.
+        With a result, only events that `lasts` marks stay. Without one, events stay
+        unless `passes` marks them, they have no losses, and a newer one is there.
         """
         value, progress = outcome.value, self.progress
         if isinstance(value, RunResult):  # has all progress, even if events are late

@@ -1,11 +1,8 @@
 """The order of jobs, without Dask.
 
-Each lane has its own queue, which is fair between people: start-time fair queueing. A
-new job gets the round after its owner's last round, or the current round if that is
-later. The lowest round is served first, and within a round, the oldest job.
-
-A job stays until it is removed: it waits, and then it is taken and keeps one of its
-lane's workers busy.
+Each lane is fair between people: start-time fair queueing. A new job gets the round
+after its owner's last round, or the current round if that is later. The lowest round is
+served first, and within a round, the oldest job.
 """
 
 import math
@@ -16,9 +13,7 @@ from types import MappingProxyType
 
 from core.jobs.job import Job, on
 
-# Starvation guard: so many later jobs may go first, and no more. It is large enough for
-# a whole class of newcomers.
-PATIENCE = 100
+PATIENCE = 100  # so many later jobs, a whole class of newcomers, may go first
 # How many of one person's jobs a lane's workers take at once, even while other workers
 # are idle, so that the next person needn't wait.
 AT_ONCE = {"lab": 1}
@@ -33,7 +28,7 @@ class _Ticket:
 
 
 class Queue:
-    """Not safe to use from threads."""
+    """A job waits, is taken by a worker, and is removed; not safe in threads."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Ticket] = {}  # by job id
@@ -60,7 +55,7 @@ class Queue:
         """
         for job, turn in jobs:
             self._wait(job, turn)
-        for lane in {job.lane for job in self._jobs()}:
+        for lane in {job.lane for job in self.jobs()}:
             self._round[lane] = self._lane(lane)[0].round
 
     def _wait(self, job: Job, turn: int) -> None:
@@ -71,6 +66,10 @@ class Queue:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def jobs(self) -> list[Job]:
+        tickets = (*self._waiting.values(), *self._taken.values())
+        return [each.job for each in tickets]
+
     def waiting(self, lane: str) -> list[Job]:
         return [each.job for each in self._lane(lane)]
 
@@ -78,10 +77,7 @@ class Queue:
         return [t.job for t in self._taken.values() if t.job.lane == lane]
 
     def of(self, person: str) -> int:
-        return sum(job.turn_of == person for job in self._jobs())
-
-    def others(self, job_id: str) -> int:
-        return sum(job.id != job_id for job in self._jobs())
+        return sum(job.turn_of == person for job in self.jobs())
 
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
@@ -102,9 +98,8 @@ class Queue:
     ) -> Job | None:
         """The job whose turn it is, if a worker is free for it.
 
-        `capacity` is how many jobs workers take at once, by lane; a lane without
-        workers counts as one, because its worker is starting. Other jobs may pass a job
-        that waits for a certain machine. `hosts` has the known machines of taken jobs.
+        `capacity` is how many jobs workers take at once, by lane; a lane without any
+        has a worker that is starting. `hosts` has the machines of taken jobs.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             taken = self.taken(lane)
@@ -145,13 +140,9 @@ class Queue:
         self._waiting.pop(job_id, None)
         self._taken.pop(job_id, None)
         self._lanes.clear()
-        busy = {job.lane for job in self._jobs()}
+        busy = {job.lane for job in self.jobs()}
         self._round = Counter({k: n for k, n in self._round.items() if k in busy})
         self._served = {k: n for k, n in self._served.items() if k[0] in busy}
-
-    def _jobs(self) -> list[Job]:
-        tickets = (*self._waiting.values(), *self._taken.values())
-        return [each.job for each in tickets]
 
     def _lane(self, lane: str) -> list[_Ticket]:
         if lane not in self._lanes:

@@ -1,9 +1,7 @@
 """Call a function in its own process, which may die without harm to the caller.
 
-Some things must not share a process: an error that breaks the GPU's context, memory
-that runs out, a stranger's file. On Linux and macOS, a server process that has imported
-torch forks such children in some hundredths of a second; on Windows, each child starts
-from scratch. Where there are process groups, a child's own children end with it.
+On Linux and macOS, a server process that has imported torch forks such children in some
+hundredths of a second. Where there are process groups, a child's children end with it.
 """
 
 import ctypes
@@ -73,11 +71,10 @@ def call_for(seconds: float, address: str, *arguments: Any) -> Any:
 
 
 class Child:
-    """A process that calls the function at `address`.
+    """A process that calls a function, sends what it reports, and then an Outcome.
 
-    The process sends what the function reports, then an Outcome. With `memory_bytes`,
-    it may take that much more than at its start; macOS and Windows set no such limit.
-    With `hostile`, for a stranger's file, the process gives up its rights: `confine`.
+    On Linux, it may take `memory_bytes` more than at its start. With `hostile`, for a
+    stranger's file, it gives up its rights: see `confine`.
     """
 
     def __init__(
@@ -88,10 +85,7 @@ class Child:
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:
-        """Start the process; after a little more than `seconds`, it ends by itself.
-
-        Its log lines have the id of the run that this process works on.
-        """
+        """Start the process; after a little more than `seconds`, it ends by itself."""
         context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
         self._process = context.Process(  # type: ignore[attr-defined]
@@ -166,10 +160,7 @@ def _work(
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this group when the parent ends, however busy it is.
-
-    The parent holds one end of a pipe; when that end closes, the group gets a signal.
-    """
+    """Have the kernel kill this group when the parent's end of a pipe closes."""
     import fcntl
 
     parent = multiprocessing.parent_process()
@@ -195,8 +186,7 @@ def confine() -> None:
 
     Since Linux 5.13, it can't start programs or create files, either; since 6.7, it
     can't open TCP connections; since 6.12, it can't send signals to others. Reading
-    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, the process
-    gives up only the devices.
+    files and UDP stay possible. On Windows, the process gives up only the devices.
     """
     hide_devices()
     if sys.platform != "win32":

@@ -1,11 +1,7 @@
 """Inside a worker process: warm up, do a job, and let its owner steer or cancel it.
 
-A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
-module when the process starts and calls `dask_setup`.
-
-A job ends within one batch when it is canceled, or when its app or the scheduler is
-gone. Only plain data leaves a worker, including failures: the web server must not have
-to import torch to read an exception.
+Dask loads this module when the process starts, and calls `dask_setup`. A job ends
+within one batch when it is canceled, or when its app or the scheduler is gone.
 """
 
 import logging
@@ -127,8 +123,8 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 def keep_threads() -> None:
     """Hold this thread to the process's number of CPU threads.
 
-    torch keeps the number for each thread. In a thread that hasn't set it, matrix
-    products take all cores, and Dask runs jobs in its own threads.
+    torch keeps the number for each thread. In one of Dask's threads that hasn't set it,
+    matrix products take all cores.
     """
     import torch
 
@@ -146,10 +142,7 @@ def steer(job_id: str, wish: Wish) -> None:
 
 
 def kill(dask_worker: Any) -> None:
-    """End a worker that hangs, and all processes that it started.
-
-    The worker's nanny calls this, and then starts a new worker.
-    """
+    """End a worker that hangs, and all processes that it started; its nanny calls."""
     import psutil
 
     process = psutil.Process(dask_worker.pid)

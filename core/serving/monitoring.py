@@ -97,8 +97,7 @@ def count_job(job: Job) -> None:
 class ResponseTimes:
     """ASGI middleware: counts connected tabs, and measures how long requests wait.
 
-    A run of a page's script answers all requests that came before it began. If the run
-    is stopped early for a newer run, the newer run answers them.
+    A run of a page's script answers all requests from before it, unless it is stopped.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -59,9 +59,8 @@ def apply() -> None:
 def send_at_once() -> None:
     """Turn Nagle's algorithm off, so that small packets leave the server at once.
 
-    asyncio turns it off for sockets marked as TCP, but Streamlit's listening socket
-    isn't marked. Each answer on a keep-alive connection waited 40 ms for the browser to
-    confirm the previous packet. Connections inherit the listening socket's setting.
+    Streamlit's listening socket isn't marked as TCP, so asyncio leaves it on. Each
+    answer on a keep-alive connection waited 40 ms for the browser to confirm a packet.
     """
     for each in _instances(socket.socket):
         if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
@@ -71,13 +70,10 @@ def send_at_once() -> None:
 
 
 def draw_pages_in_turn() -> None:
-    """Draw whole pages one after the other, in the order they were asked for.
+    """Draw whole pages, but not fragments, one after the other.
 
-    If pages are drawn at the same time, each takes as long as all of them together,
-    since Python switches between threads every 5 ms.
-    When 100 people came within 20 s (2 cores, three times each), 95 of 100 pages were
-    there after 0.15, 0.17 and 0.42 s instead of 0.30, 0.30 and 0.56 s.
-    Fragments need no turn.
+    Drawn at the same time, each takes as long as all of them together. When 100 people
+    came within 20 s (2 cores), 95 of 100 pages came after 0.15 instead of 0.30 s.
     """
     run = ScriptRunner._run_script
 
@@ -151,10 +147,9 @@ def finish_scripts() -> None:
 def send_what_waits() -> None:
     """Send a fragment's messages even if its next run starts before they are sent.
 
-    Streamlit drops these messages when the fragment's next run starts, but not those
-    of large elements that the browser has cached: they are references, which name no
-    fragment. The browser then puts an element into a container that was never sent,
-    fails, and shows a white page.
+    Streamlit drops these messages, but not references to elements that the browser has
+    cached. The browser would put such an element into a container that was never sent,
+    fail, and show a white page.
     """
     clear = ForwardMsgQueue.clear
 
@@ -174,7 +169,6 @@ def send_what_waits() -> None:
 def forget_left_pages() -> None:
     """Ignore requests for fragments of a page that the browser has left.
 
-    Until the next page begins, the browser keeps asking for the old page's fragments.
     Streamlit runs them after the next page, under the old page's name. The browser
     takes this for a change of pages, and shows nothing until somebody reloads the page.
     """
@@ -251,8 +245,8 @@ PATCHES = (
 def page_routes(titles: Iterable[str]) -> list[Route]:
     """Routes for the HTML that is the same at each page's address.
 
-    Without them, Streamlit would first look for files with these names, in threads, ten
-    times for each opened page. With many people, that takes longer than the answers.
+    Streamlit would first look for ten files, in threads, for each opened page. With
+    many people, that takes longer than the answers.
     """
     html = steady(Path(get_static_dir()))
 
@@ -278,9 +272,8 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
 def steady(folder: Path) -> str:
     """Streamlit's index.html, changed so that pages don't move as they load.
 
-    Streamlit loads the code for a kind of element when the first such element comes,
-    which is 20 pixels high until then. Here, the code is loaded with the page, and the
-    sidebar has its place from the start. `folder` is Streamlit's static folder.
+    An element is 20 pixels high until its code is loaded. Here, the code is loaded with
+    the page, and the sidebar has its place. `folder` is Streamlit's static folder.
     """
     html = (folder / "index.html").read_text("utf-8")
     scripts = [*(folder / "static/js").glob("*.js")]

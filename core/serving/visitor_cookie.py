@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import time
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -80,9 +80,8 @@ def key_in(file: Path) -> str:
         if not read():
             aside = file.with_name(f"{file.name}.{os.getpid()}")
             aside.unlink(missing_ok=True)
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
-            with os.fdopen(os.open(aside, flags, 0o600), "w") as opened:
-                opened.write(secrets.token_hex(KEY_LENGTH))
+            aside.touch(0o600, exist_ok=False)
+            aside.write_text(secrets.token_hex(KEY_LENGTH))
             aside.replace(file)
     return read()
 
@@ -98,18 +97,12 @@ def read(cookie: str) -> str:
 
 def _read_dated(cookie: str) -> tuple[str, float]:
     try:
-        visitor, signed = _unsign(signer(), cookie)
+        value, signed = signer().unsign(cookie, return_timestamp=True)
     except BadSignature:
         return "", 0.0
-    age = time.time() - signed
+    visitor, age = value.decode(), time.time() - signed.timestamp()
     is_valid = age < LASTS_SECONDS and visitor not in _deleted
     return (visitor, age) if is_valid else ("", 0.0)
-
-
-@lru_cache(maxsize=1024)  # a page reads its cookie dozens of times
-def _unsign(signer: TimestampSigner, cookie: str) -> tuple[str, float]:
-    visitor, signed = signer.unsign(cookie, return_timestamp=True)
-    return visitor.decode(), signed.timestamp()
 
 
 def give(response: Response, visitor: str, scope: Scope) -> None:
@@ -157,10 +150,7 @@ def retire(visitor: str) -> None:
 
 
 class VisitorCookie:
-    """ASGI middleware: sets the cookie with a page, also with a cached one (304).
-
-    After a day, a page renews the cookie.
-    """
+    """ASGI middleware: a page, even a cached one (304), sets or renews the cookie."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

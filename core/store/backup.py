@@ -10,25 +10,20 @@ from sqlalchemy import Connection, MetaData, select
 
 from core.store.codec import StoreError
 from core.store.database import Database
+from core.words import Words
 
-NO_TOOL = (
-    "To copy a Postgres database, the app needs {tool}, which is not installed here. "
-    "Install postgresql-client (on Debian), or run {tool} on the database server."
-)
+words = Words(__file__)
 
 
 def backup(url: str | None, path: Path) -> None:
-    """Write the database to a file, also while the app runs.
-
-    Either the file is complete, or there is no file. Raises StoreError.
-    """
+    """Write the database to a file, also while the app runs; all or StoreError."""
     database = Database(url)
     if database.is_file and not database.path.exists():
         raise StoreError(f"There is no database at {database.where}.")
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         # Only this user may read the file: it has the codes that visitors log in with.
-        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        aside.touch(0o600, exist_ok=False)
         if database.is_file:
             with closing(database.open_file()) as file:
                 file.execute("VACUUM INTO ?", [str(aside)])
@@ -77,10 +72,7 @@ def _check_empty(connection: Connection, database: Database) -> None:
         for table in metadata.sorted_tables:
             row = connection.execute(select(table).limit(1)).first()
             if row is not None and table.name != "alembic_version":
-                raise StoreError(
-                    f"{database.where} already has data. Restore into a new "
-                    "database, and set DATABASE_URL to its address."
-                )
+                raise StoreError(words("backup.not_empty", where=database.where))
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -107,7 +99,7 @@ def _postgres(database: Database, tool: str, *arguments: str) -> None:
             text=True,
         )
     except FileNotFoundError:
-        raise StoreError(NO_TOOL.format(tool=tool)) from None
+        raise StoreError(words("backup.no_tool", tool=tool)) from None
     if done.returncode:
         why = done.stderr.strip().partition("\n")[0]
         raise StoreError(f"{tool} failed: {why}.")

@@ -23,6 +23,7 @@ from sqlalchemy.orm import Session
 from core.folders import DATA
 from core.store.codec import StoreError
 from core.store.tables import Row
+from core.words import Words
 
 DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -34,11 +35,7 @@ SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as los
 OWNER_SECONDS = 10.0  # Postgres notices within this time that an app was killed
 OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
 
-FORMS = "sqlite:///folder/file or postgresql://user:password@host/database"
-TWO_APPS = (
-    "Another app is using {where}, and only one app at a time can use a database. Stop "
-    "the other app, or set DATABASE_URL to another database."
-)
+words = Words(__file__)
 
 
 class GoneError(Exception):
@@ -57,13 +54,11 @@ def address(given: str | None = None) -> sa.URL:
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
     except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ValueError):
-        raise StoreError(
-            f"DATABASE_URL must be the address of a database: {FORMS}."
-        ) from None
+        raise StoreError(words("address.wrong")) from None
     kind = url.get_backend_name()
     in_memory = kind == "sqlite" and url.database in (None, "", ":memory:")
     if kind not in ("sqlite", "postgresql") or in_memory:
-        raise StoreError(f"Runs can't be saved in {url!r}. Use {FORMS}.")
+        raise StoreError(words("address.other", url=repr(url)))
     return url
 
 
@@ -135,10 +130,7 @@ class Database:
             if not isinstance(error, OSError | sqlite3.Error | sa.exc.SQLAlchemyError):
                 raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            raise StoreError(
-                f"The database {self.where} can't be used: {why}. Fix that problem, or "
-                "set DATABASE_URL to another database."
-            ) from error
+            raise StoreError(words("unusable", where=self.where, why=why)) from error
 
     def _own_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -146,10 +138,10 @@ class Database:
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            raise StoreError(TWO_APPS.format(where=self.where)) from None
+            raise StoreError(words("two_apps", where=self.where)) from None
         self._owner = lock
         # Only this user may read the file: it has the codes that visitors log in with.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        self.path.touch(0o600)
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # `erase` needs this
@@ -165,13 +157,10 @@ class Database:
         connection = self.writer.connect()
         if not self.is_file:
             deadline = time.monotonic() + OWNER_SECONDS
-            taken = sa.text("SELECT pg_try_advisory_lock(:owner)").bindparams(
-                owner=OWNER
-            )
-            while not connection.scalar(taken):
+            while not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(OWNER))):
                 if time.monotonic() > deadline:
                     connection.close()
-                    raise StoreError(TWO_APPS.format(where=self.where))
+                    raise StoreError(words("two_apps", where=self.where))
                 time.sleep(0.2)
             connection.commit()  # the lock lasts as long as the connection
         return connection
@@ -196,10 +185,7 @@ class Database:
             with self.readers.connect() as connection, Session(connection) as session:
                 yield session
         except sa.exc.SQLAlchemyError as error:
-            raise StoreError(
-                "Saved data can't be read right now: the database isn't responding. "
-                "Try again in a minute."
-            ) from error
+            raise StoreError(words("unreadable")) from error
 
     def upgrade(self, connection: sa.Connection) -> None:
         """Make the tables, or migrate them in one transaction. Raises StoreError."""
@@ -221,11 +207,7 @@ class Database:
                     if broken.first() is not None:
                         raise StoreError(f"The upgrade of {self.where} lost rows.")
         except CommandError:
-            raise StoreError(
-                f"The database {self.where} was made either by a newer version of "
-                "this app or by a version so old that the database can't be upgraded. "
-                "Update the app, or set DATABASE_URL to another database."
-            ) from None
+            raise StoreError(words("other_version", where=self.where)) from None
         finally:
             self._foreign_keys(connection, "ON")
 
@@ -249,42 +231,35 @@ class Database:
             self._owner.release()
 
 
-FULL = "the disk is full"
-READ_ONLY = "the database is read-only"
-BUSY = "another program has locked the database"
-LOST = "the database isn't responding"
-DAMAGED = "the database is damaged; restore a backup"
-FILE_CAUSES = {  # the keys are SQLite's primary result codes
-    sqlite3.SQLITE_FULL: FULL,
-    sqlite3.SQLITE_READONLY: READ_ONLY,
-    sqlite3.SQLITE_PERM: READ_ONLY,
-    sqlite3.SQLITE_BUSY: BUSY,
-    sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_CORRUPT: DAMAGED,
-    sqlite3.SQLITE_NOTADB: DAMAGED,
-    sqlite3.SQLITE_IOERR: "the disk reported an error",
-    sqlite3.SQLITE_CANTOPEN: "the database file can't be opened",
-    sqlite3.SQLITE_NOMEM: "there is not enough memory",
+LOST = words("causes.lost")
+# The keys are SQLite's primary result codes, and Postgres's codes.
+CAUSES: dict[int | str | None, str] = {
+    **dict.fromkeys((sqlite3.SQLITE_FULL, "53100"), "full"),
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "read_only"),
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "busy"),
+    **dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), "damaged"),
+    "25006": "read_only",
+    sqlite3.SQLITE_IOERR: "disk",
+    sqlite3.SQLITE_CANTOPEN: "closed",
+    sqlite3.SQLITE_NOMEM: "memory",
 }
-SERVER_CAUSES = {"53100": FULL, "25006": READ_ONLY}  # the keys are Postgres's codes
 
 
 def cause(error: Exception) -> str:
     """Why the database takes no writes; "" if only this one write is wrong."""
+    causes = words.table("causes")
     if isinstance(error, GoneError):
-        return "the database file was moved or deleted"
+        return causes["gone"]
     if isinstance(error, StoreError):
-        return "another app is using the same database"
+        return causes["two_apps"]
     original = getattr(error, "orig", None)
     if isinstance(original, sqlite3.Error):
-        return FILE_CAUSES.get(getattr(original, "sqlite_errorcode", 1) & 0xFF, "")
-    if state := SERVER_CAUSES.get(getattr(original, "sqlstate", None) or ""):
-        return state
-    return (
-        LOST
-        if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
-        else ""
-    )
+        code = getattr(original, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        return causes.get(CAUSES.get(code), "")
+    if name := CAUSES.get(getattr(original, "sqlstate", None)):
+        return causes[name]
+    is_lost = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+    return LOST if is_lost else ""
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

@@ -1,9 +1,8 @@
 """The one writer: a thread with one connection, and a queue of small writes.
 
-Callers that need durability wait for the commit; others don't. While the database is
-away the writes stay in memory, in order, and are made once it is back. Every write must
-have the same effect if it is made twice: a connection that breaks during a commit does
-not tell whether the commit happened.
+While the database is away, the writes stay in memory, in order. Every write must have
+the same effect if it is made twice: a connection that breaks during a commit does not
+tell whether the commit happened.
 """
 
 import logging
@@ -19,8 +18,10 @@ from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
 from core.store.database import LOST, Database, cause
+from core.words import Words
 
 logger = logging.getLogger(__name__)
+words = Words(__file__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
@@ -67,11 +68,8 @@ class Writer:
             if not self._cause:
                 return ""
             count = len(self._waiting) - (not self._question.ended)
-            sentence = (
-                f"Runs are not being saved right now: {self._cause}. Training "
-                "continues, and new data stays in memory until the database works "
-                f"again ({count} change{'s' * (count != 1)} so far)."
-            )
+            changes = f"{count} change{'s' * (count != 1)}"
+            sentence = words("writer.problem", cause=self._cause, changes=changes)
             if self._lost:
                 sentence += f" {self._lost} more didn't fit and were lost."
             return sentence
@@ -115,16 +113,13 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError(
-                "The database can't be reached. This change will be saved later."
-            )
+            raise StoreError(words("writer.away"))
         return write.result
 
     def answers(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know.
 
-        Asks with an empty change in the queue, one at a time, so that questions don't
-        pile up while a database hangs.
+        Asks with an empty change, one at a time: they don't pile up during a hang.
         """
         with self._changed:
             question = self._question

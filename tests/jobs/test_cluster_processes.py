@@ -19,7 +19,7 @@ from distributed.core import connect
 
 from core.jobs import dask_connection
 from core.jobs.cluster import ROOT, security
-from core.jobs.dask_connection import SHARED
+from core.jobs.dask_connection import words
 from core.jobs.engine import Engine
 from tests.jobs.by_hand import Elsewhere, commands
 from tests.jobs.follow import RUN, Counted, finish, lanes, status, wait
@@ -87,7 +87,7 @@ def test_a_scheduler_that_comes_back_soon_costs_only_the_run(app, elsewhere):
     ids = one_that_runs_and_two_that_wait(app)
     elsewhere.kill("scheduler")
     elsewhere.start("scheduler")
-    all_but_the_first_ran_once(app, ids, dask_connection.LOST_SCHEDULER)
+    all_but_the_first_ran_once(app, ids, words("elsewhere.lost"))
 
 
 def test_a_scheduler_that_comes_back_late_costs_only_the_run(
@@ -103,7 +103,7 @@ def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     wait(lambda: lost.status == "closed" and "can't be reached" in app.problem)
     assert [status(app, job_id) for job_id in ids] == ["failed", "queued", "queued"]
     elsewhere.start("scheduler")
-    all_but_the_first_ran_once(app, ids, dask_connection.LOST_SCHEDULER)
+    all_but_the_first_ran_once(app, ids, words("elsewhere.lost"))
     assert app.problem == ""
     wait(lambda: lanes(app)["train"])
 
@@ -113,10 +113,10 @@ def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
     with elsewhere.stopped("scheduler"), monkeypatch.context() as patience:
         patience.setattr(dask_connection, "ANSWER_SECONDS", 0.5)
         wait(lambda: app.lanes() is None)
-        wait(lambda: app.problem == dask_connection.AWAY)
+        wait(lambda: app.problem == words("workers.away"))
         wait(lambda: status(app, ids[0]) == "failed")
         assert [status(app, job_id) for job_id in ids[1:]] == ["queued", "queued"]
-    all_but_the_first_ran_once(app, ids, dask_connection.LOST_SCHEDULER)
+    all_but_the_first_ran_once(app, ids, words("elsewhere.lost"))
 
 
 def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
@@ -127,11 +127,11 @@ def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
     other = Engine(elsewhere.address)
     ids = one_that_runs_and_two_that_wait(app)
     waiting = other.submit(COUNT, SHORT)
-    wait(lambda: other.job(waiting).message == SHARED)
+    wait(lambda: other.job(waiting).message == words("workers.shared"))
     elsewhere.kill("workers")
     wait(lambda: not lanes(app)["train"])
     elsewhere.start("workers")
-    all_but_the_first_ran_once(app, ids, dask_connection.LOST_WORKER)
+    all_but_the_first_ran_once(app, ids, words("workers.lost_worker"))
     assert finish(other, waiting).status == "finished"
     other.close()
 
@@ -139,7 +139,7 @@ def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
 def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
     monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", 0.1)
     job = finish(app, app.submit(COUNT, SHORT, lane="nobody"))
-    assert (job.status, job.message) == ("failed", dask_connection.NO_WORKER_ELSEWHERE)
+    assert (job.status, job.message) == ("failed", words("elsewhere.no_worker"))
 
 
 def test_a_run_whose_app_is_gone_ends(app, elsewhere):

@@ -116,7 +116,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
     assert why in ended.why + ended.errors.decode(errors="replace"), ended
     assert len(ended.output) <= 64_000
     assert len(ended.errors) <= 64_000
-    assert len(ended.answer) <= confined.ANSWER_BYTES
+    assert len(ended.answer) <= confined.MOST_BYTES["answer"]
 
 
 @walls

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from core.config import RunConfig
-from core.jobs.dask_connection import HOST_AWAY, NO_WORKER_SECONDS, SHARED, Connection
+from core.jobs.dask_connection import NO_WORKER_SECONDS, Connection, words
 from core.jobs.job import Job
 
 ANY = Job("any", "", (RunConfig(),), "train")
@@ -45,7 +45,7 @@ def test_a_machine_that_is_away_is_waited_for_a_while(there, status):
     there.hosts._since -= NO_WORKER_SECONDS + 1
     assert there.obstacle(job)[1]
     now = time.time()
-    told = HOST_AWAY.format("`b`") if status == "queued" else ""
+    told = words("workers.host_away", host="`b`") if status == "queued" else ""
     assert there.obstacle(replace(job, submitted=now, started=now)) == (told, False)
 
 
@@ -53,4 +53,4 @@ def test_a_job_that_was_handed_out_may_wait_for_another_app(there):
     job = replace(long_ago(ANY), status="starting")
     assert there.obstacle(job) == ("", False)
     there._shared = {job.id}
-    assert there.obstacle(job) == (SHARED, False)
+    assert there.obstacle(job) == (words("workers.shared"), False)

@@ -2,7 +2,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.errors import ExplainedError
-from core.jobs.dask_connection import SHARED
 from core.jobs.job import Job
 from core.ui import job_panel
 from core.ui import last_measurement as measured
@@ -132,8 +131,8 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
 
 
 def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
-    use(job("a", "starting", 1, message=SHARED))
-    assert slots(drawn()) == [f"The race: {SHARED}"]
+    use(job("a", "starting", 1, message="Another app is busy."))
+    assert slots(drawn()) == ["The race: Another app is busy."]
 
 
 @pytest.mark.parametrize(
