@@ -6,8 +6,9 @@ machine with an accelerator may be bare.
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tools.server import CHROMIUM
 
 if TYPE_CHECKING:
     from core.jobs.engine import Engine
+    from core.store.store import Store
     from tests.store.postgres import Postgres
 
 # What helpers assert is explained as what tests assert is.
@@ -73,6 +75,21 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("database") / "tests.sqlite"
     os.environ["DATABASE_URL"] = f"sqlite:///{file}"
     os.environ["MEASURE_WHEN_IDLE"] = "0"  # but for tests that are about it
+
+
+@pytest.fixture
+def file_url(tmp_path: Path) -> str:
+    """The address of a SQLite file that is not there yet."""
+    return f"sqlite:///{tmp_path / 'data' / 'store.sqlite'}"
+
+
+@pytest.fixture
+def open_store() -> Iterator[Callable[[str], "Store"]]:
+    """Opens the database at an address, until the test ends."""
+    from core.store.store import Store
+
+    with ExitStack() as opened:
+        yield lambda url: opened.enter_context(closing(Store(url)))
 
 
 @pytest.fixture(scope="session")

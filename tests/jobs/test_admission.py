@@ -74,31 +74,16 @@ class Server:
         return str(error.value)
 
 
-@pytest.mark.parametrize("seconds", [None, 5, 60])
-def test_a_class_fits(seconds):
-    server = Server()
-    if seconds is not None:
-        server.did(DEFAULT, seconds)
-    for number in range(100):
-        server.submit(f"person {number}")
-    assert len(server.queue) == 100
-
-
-def test_a_person_has_so_many_and_the_next_is_let_in():
+def test_a_person_has_so_many_and_the_server_as_many_as_it_wants():
     server = Server(max_jobs_per_person=2)
     running = server.submit("ada")
     server.queue.take(running)
     server.submit("ada", DEFAULT, "lab")
     assert "You have 2 jobs" in server.refused("ada")
-    server.submit("bob")
+    for other in ("bob", "", "", ""):
+        server.submit(other)
     server.queue.remove(running.id)
     server.submit("ada")
-
-
-def test_the_servers_own_jobs_have_no_cap():
-    server = Server(max_jobs_per_person=1)
-    for _ in range(5):
-        server.submit("")
 
 
 def test_the_queue_has_an_end():
@@ -109,12 +94,13 @@ def test_the_queue_has_an_end():
     server.submit("bob", DEFAULT, "lab")
 
 
-@pytest.mark.parametrize("known", [None, 600.0])
-def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known):
+@pytest.mark.parametrize(("known", "short"), [(None, None), (600.0, 60.0)])
+def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known, short):
     """Twenty long runs: those that make an hour wait, and a class still fits."""
     server = Server()
     if known is not None:
         server.did(HALF_AN_HOUR, known)
+        server.did(DEFAULT, short)
     hour = 3600 // int(known or 300)
     for number in range(hour):
         server.submit(f"cookie {number}", HALF_AN_HOUR)
@@ -127,18 +113,7 @@ def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known):
 def test_a_run_that_would_be_cut_is_refused_at_once():
     server = Server(max_job_seconds=100)
     server.did(DEFAULT, 130)
-    said = server.refused("ada")
-    assert (
-        "would take about 2 minutes here, but jobs may take at most 100 seconds" in said
-    )
-
-
-def test_a_refusal_changes_nothing():
-    server = Server(max_jobs_per_person=1)
-    server.submit("ada")
-    for _ in range(3):
-        server.refused("ada")
-    assert [job.owner for job in server.queue.waiting("train")] == ["ada"]
+    assert "2 minutes here, but jobs may take at most 100" in server.refused("ada")
 
 
 def test_limits_are_set_by_the_environment(monkeypatch):
@@ -173,12 +148,6 @@ def clock(monkeypatch) -> None:
     monkeypatch.setattr(admission.time, "time", lambda: NOW)
 
 
-@pytest.mark.usefixtures("clock")
-def test_without_history_nothing_is_said():
-    assert Estimates().seconds(job(CONFIG)) is None
-    assert Estimates().until_turn([job(CONFIG, started=NOW)], []) is None
-
-
 def test_an_estimate_is_the_median_of_like_jobs():
     known = seen(*(done(s, CONFIG) for s in (10, 11, 90)))
     assert known.seconds(job(CONFIG)) == 11
@@ -191,34 +160,21 @@ def test_what_costs_no_time_makes_no_difference(change):
     assert seen(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) == 10
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"model": "cnn"},
-        {"task": "fashion-mnist"},
-        {"device": "cpu"},
-        {"feed": "device"},
-        {"batch_size": 128},
-        {"augment": True},
-    ],
-)
-def test_other_work_is_not_like_it(change):
-    assert seen(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) is None
-
-
 def test_another_function_or_other_arguments_are_not_like_it():
     known = seen(done(10, CONFIG, 300, address=RACE))
     assert known.seconds(job(CONFIG, 300, address=RACE)) == 10
     assert known.seconds(job(CONFIG, 301, address=RACE)) is None
     assert known.seconds(job(CONFIG, 300)) is None
+    larger = replace(CONFIG, batch_size=128)
+    assert known.seconds(job(larger, 300, address=RACE)) is None
 
 
 @pytest.mark.parametrize(
     ("epochs", "expected"), [(1, None), (2, 5), (4, 10), (8, 20), (9, None), (50, None)]
 )
 def test_a_run_of_many_epochs_is_not_like_one_of_few(epochs, expected):
-    known = seen(done(10, CONFIG))
-    assert known.seconds(job(replace(CONFIG, epochs=epochs))) == expected
+    like = job(replace(CONFIG, epochs=epochs))
+    assert seen(done(10, CONFIG)).seconds(like) == expected
 
 
 def test_only_what_came_to_its_end_is_an_estimate():
@@ -241,30 +197,21 @@ def test_the_wait_is_what_is_left_and_what_is_before():
     running, waiting = job(CONFIG, started=NOW - 4), job(CONFIG)
     assert known.until_turn([running], []) == 6
     assert known.until_turn([running], [waiting, waiting]) == 26
-
-
-@pytest.mark.usefixtures("clock")
-def test_two_workers_share_the_wait():
-    known = seen(done(10, CONFIG))
-    running = [job(CONFIG, started=NOW - 4), job(CONFIG, started=NOW - 8)]
-    assert [known.until_turn(running, [job(CONFIG)] * n) for n in range(4)] == [
-        *(2, 6, 12, 16)
-    ]
+    two = [running, job(CONFIG, started=NOW - 8)]
+    waits = [known.until_turn(two, [waiting] * number) for number in range(4)]
+    assert waits == [2, 6, 12, 16]
+    late = job(CONFIG, started=NOW - 11)
+    assert known.until_turn([late], []) == 0
+    assert known.until_turn([late], [waiting]) == 10
 
 
 @pytest.mark.usefixtures("clock")
 def test_one_job_of_unknown_length_makes_the_wait_unknown():
     known, other = seen(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
     running = job(CONFIG, started=NOW - 4)
+    assert known.seconds(other) is None
     assert known.until_turn([running], [other]) is None
     assert known.until_turn([replace(other, started=NOW)], []) is None
-
-
-@pytest.mark.usefixtures("clock")
-def test_a_job_that_takes_longer_than_expected_is_expected_to_end_soon():
-    running = job(CONFIG, started=NOW - 11)
-    assert seen(done(10, CONFIG)).until_turn([running], []) == 0
-    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 10
 
 
 @pytest.mark.usefixtures("clock")
@@ -348,19 +295,11 @@ def test_how_many_come_first_is_known_before_one_waits():
 def test_many_open_questions_are_refused(monkeypatch):
     """A person who opens a hundred tabs takes no hundred threads of the server."""
     monkeypatch.setattr(admission, "OPEN_QUESTIONS", 1)
-    questions = Questions(4, 2)
-    with (
-        questions.turn("ada", 5),
-        pytest.raises(ExplainedError, match="many requests"),
-        questions.turn("ada", 5),
-    ):
-        pytest.fail("she has enough")
-    with questions.turn("ada", 5):
-        pass
-
-
-def test_a_turn_ends_with_an_error():
     questions = Questions(1, 1)
-    for _ in range(3):
-        with pytest.raises(ZeroDivisionError), questions.turn("ada", 1):
-            raise ZeroDivisionError
+    for _ in range(2):
+        with (
+            pytest.raises(ExplainedError, match="many requests"),
+            questions.turn("ada", 5),
+            questions.turn("ada", 5),
+        ):
+            pytest.fail("she has enough")

@@ -42,31 +42,21 @@ def test_the_script_changes_nothing_that_is_good(tmp_path):
     assert changed == {made / "two" / "cert.pem", made / "two" / "key.pem"}
     for machine in ("one", "two", "three"):
         assert security(folder=str(made / machine)).require_encryption
-
-
-def test_keys_are_for_their_owner_alone(tmp_path):
-    made = make(tmp_path, "one")
     assert {file.stat().st_mode & 0o777 for file in made.rglob("key.pem")} == {0o600}
     assert {file.stat().st_mode & 0o077 for file in made.rglob("*")} == {0}
 
 
-@pytest.mark.parametrize("name", CERTIFICATES)
-def test_a_file_that_is_not_there_is_named(mine, name):
-    (mine / name).unlink()
-    with pytest.raises(ExplainedError, match=f"mine/{name} is missing"):
-        security(folder=str(mine))
-
-
-def test_a_key_that_others_can_read_is_not_used(mine):
-    (mine / "key.pem").chmod(0o640)
-    with pytest.raises(ExplainedError, match=r"can read the key .*key\.pem"):
-        security(folder=str(mine))
-
-
-def test_what_is_no_certificate_is_told(mine):
+def test_certificates_that_can_not_be_used_are_told(mine):
     (mine / "cert.pem").write_text("nothing")
     with pytest.raises(ExplainedError, match="can't be used"):
         security(folder=str(mine))
+    (mine / "key.pem").chmod(0o640)
+    with pytest.raises(ExplainedError, match=r"can read the key .*key\.pem"):
+        security(folder=str(mine))
+    for name in reversed(CERTIFICATES):
+        (mine / name).unlink()
+        with pytest.raises(ExplainedError, match=f"mine/{name} is missing"):
+            security(folder=str(mine))
 
 
 def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):

@@ -1,9 +1,7 @@
 """What of jobs is written, and what an engine finds that starts on the same store."""
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -25,15 +23,8 @@ FIT = Fit(step=50, outputs=(-1.0, 0.5), noise=None)
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'history.sqlite'}"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    store = Store(url)
-    yield store
-    store.close()
+def store(open_store, file_url) -> Store:
+    return open_store(file_url)
 
 
 def job(job_id: str, *arguments: object, owner: str = "ada") -> Job:
@@ -134,10 +125,11 @@ def test_a_run_that_ends_without_its_database_is_read_from_memory(store, monkeyp
 
 
 @pytest.mark.slow
-def test_the_next_engine_goes_on_with_what_waited_once(engine, url, monkeypatch):
+def test_the_next_engine_goes_on_with_what_waited_once(
+    engine, store, open_store, file_url, monkeypatch
+):
     monkeypatch.setattr(history, "PROGRESS_SECONDS", 0.1)
     scheduler = engine._connection._client.scheduler.address
-    store = Store(url)
     own = Engine(scheduler, store=store)
     going = own.submit(RUN, LONG, owner="ada")
     waiting = own.submit(RUN, SHORT, owner="bob")
@@ -148,7 +140,7 @@ def test_the_next_engine_goes_on_with_what_waited_once(engine, url, monkeypatch)
     store.close()
     own.close()
 
-    store = Store(url)
+    store = open_store(file_url)
     own = Engine(scheduler, store=store)
     cut = own.job(going)
     assert (cut.status, cut.owner) == ("interrupted", "ada")
@@ -158,4 +150,3 @@ def test_the_next_engine_goes_on_with_what_waited_once(engine, url, monkeypatch)
     assert isinstance(done.value, RunResult)
     assert len(own.read(Stored(waiting))) > 100_000
     own.close()
-    store.close()

@@ -46,16 +46,7 @@ def test_each_lane_takes_what_its_workers_take_together(clock):
     assert here.seconds_without("train") == 3
 
 
-def test_a_scheduler_that_tells_nothing_is_not_there(clock):
-    here = Hosts(nothing)
-    here.hear({"a": told(1, train=1)})
-    clock[0] += SILENT_SECONDS + 1
-    assert here.answering() is None
-    here.hear({"a": told(2, train=1)})
-    assert here.answering() == {"train": 1}
-
-
-def test_a_worker_that_says_nothing_is_not_there(clock):
+def test_who_says_nothing_is_not_there(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
     here = Hosts(nothing)
     for second in range(int(SILENT_SECONDS) + 2):
@@ -63,6 +54,8 @@ def test_a_worker_that_says_nothing_is_not_there(clock):
         clock[0] += 1
     assert here.answering() == {"lab": 4}
     assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
+    clock[0] += SILENT_SECONDS
+    assert here.answering() is None, "the scheduler is silent"
     here.hear({"a": told(-49, train=1)})
     assert here.answering() == {"train": 1}
 
@@ -70,46 +63,30 @@ def test_a_worker_that_says_nothing_is_not_there(clock):
 def test_workers_of_one_machine_are_known_by_its_name(clock):
     here = Hosts(nothing)
 
-    def look(word: float) -> list[tuple]:
+    def look(word: float) -> tuple[list[tuple], dict[str, str]]:
         here.hear(
             {
-                "a": told(word, "big-host-train-0", train=1),
-                "b": told(1, "big-host-train-1", train=1),
-                "c": told(1, "big-host-lab", lab=4),
-                "d": told(1, "other-train-0", train=1),
+                "a": told(word, "a-host-train-0", train=1),
+                "c": told(1, "a-host-lab", lab=4),
+                "d": told(1, "b-train-0", train=1),
+                "e": told(1, "b-train-1", train=1),
             }
         )
-        return [tuple(each)[:4] for each in here()]
+        return [tuple(each)[:4] for each in here()], here.speakers()
 
-    assert look(1) == [("big-host", "c", 2, True), ("other", "d", 1, True)]
+    known, speakers = look(1)
+    assert known == [("a-host", "c", 1, True), ("b", "e", 2, True)]
+    assert speakers == {"a-host-lab": "c", "b-train-0": "d", "b-train-1": "e"}
+    assert [first_gpu(each) for each in speakers] == [0, 0, 1]
     clock[0] += SILENT_SECONDS + 1
-    assert look(2) == [("big-host", "a", 2, True), ("other", "d", 1, False)]
+    silent = [("a-host", "a", 1, True), ("b", "e", 2, False)]
+    assert look(2) == (silent, {"a-host-train-0": "a"})
 
 
 def test_an_app_with_workers_of_its_own_has_one_machine():
     here = Hosts(nothing)
     here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
     assert [tuple(each)[:3] for each in here()] == [("", "b", 1)]
-
-
-def test_who_speaks_sees_all_devices_together(clock):
-    here = Hosts(nothing)
-    trains = {f"t{n}": told(1, f"b-train-{n}", train=1) for n in range(2)}
-
-    def speak(word: float) -> dict[str, str]:
-        here.hear(
-            {
-                "a": told(word, "a-train-0", train=1),
-                "c": told(1, "a-lab", lab=4),
-                **trains,
-            }
-        )
-        return here.speakers()
-
-    assert speak(1) == {"a-lab": "c", "b-train-0": "t0", "b-train-1": "t1"}
-    assert [first_gpu(each) for each in speak(1)] == [0, 0, 1]
-    clock[0] += SILENT_SECONDS + 1
-    assert speak(2) == {"a-train-0": "a"}
 
 
 MACHINES = {"a": "one-lab", "b": "two-lab"}

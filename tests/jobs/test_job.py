@@ -66,15 +66,6 @@ def test_a_job_takes_from_when_its_worker_says_so_to_its_end(jobs, monkeypatch):
     assert jobs.end("b", Outcome("cancelled")).seconds is None
 
 
-def test_what_comes_after_the_end_changes_nothing(jobs):
-    jobs.receive("a", "one step")
-    ended = jobs.end("a", Outcome("cancelled", 42))
-    jobs.receive("a", "too late")
-    assert jobs.get("a") is ended
-    assert (ended.status, ended.value) == ("cancelled", 42)
-    assert ended.events == ("one step",)
-
-
 def test_jobs_are_found_by_function_and_owner(jobs):
     assert jobs.ids(RUN, "ada") == jobs.ids(owner="ada") == ["a"]
     assert jobs.ids(RUN) == jobs.ids() == ["a", "b"]
@@ -147,7 +138,8 @@ def test_what_is_filed_is_told_once():
     for event in ("one", "two"):
         jobs.receive("a", event)
     jobs.get("a")
-    jobs.end("a", Outcome("finished"))
+    ended = jobs.end("a", Outcome("cancelled", 42))
     jobs.receive("a", "too late")
-    jobs.file_events()
+    assert jobs.get("a") is ended
+    assert (ended.status, ended.value) == ("cancelled", 42)
     assert told == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]

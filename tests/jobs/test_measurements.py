@@ -32,37 +32,30 @@ def job(address: str, value: object, status: str = "finished", **more: object) -
 
 
 @pytest.fixture
-def url(tmp_path) -> str:
-    return f"sqlite:///{tmp_path / 'kept.sqlite'}"
+def store(open_store, file_url) -> Store:
+    return open_store(file_url)
+
+
+SAME = ("address", "arguments", "value", "owner", "stopped", "machine", "status")
 
 
 @pytest.mark.parametrize("address", RESULTS)
-def test_what_was_measured_is_the_same_after_a_restart(url, address):
-    store = Store(url)
+def test_what_was_measured_is_the_same_after_a_restart(
+    store, open_store, file_url, address
+):
     before = job(address, RESULTS[address])
     measured.keep(store.measurements, before)
     store.close()
-    store = Store(url)
-    found = newest(store, address)
+    found = newest(open_store(file_url), address)
     after = measured.as_job(found)
-    for name in [
-        "address",
-        "arguments",
-        "value",
-        "owner",
-        "stopped",
-        "machine",
-        "status",
-    ]:
+    for name in SAME:
         assert getattr(after, name) == getattr(before, name), name
     known = measured.environments(before.value)
     assert known
     assert found.provenance["environments"] == known
-    store.close()
 
 
-def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
-    store = Store(url)
+def test_what_did_not_come_to_its_end_is_not_kept(store, caplog):
     for each in (
         job(RACE, samples.RACE, "cancelled"),
         job(RACE, samples.RACE, "failed"),
@@ -76,17 +69,13 @@ def test_what_did_not_come_to_its_end_is_not_kept(url, caplog):
     store.writer.flush()
     assert store.measurements.of("me") == []
     assert newest(store, RACE) is None
-    store.close()
 
 
 @pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
-def test_what_a_person_measured_is_never_the_servers(url, owner, after):
-    store = Store(url)
+def test_what_a_person_measured_is_never_the_servers(store, owner, after):
     measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
     store.writer.write(lambda each: each.execute(delete(Visitor)))
-    found = measured.as_job(newest(store, RACE))
-    assert found.owner == after
-    store.close()
+    assert measured.as_job(newest(store, RACE)).owner == after
 
 
 def test_a_run_is_what_is_measured_of_it():

@@ -54,17 +54,14 @@ def serve(waiting: Queue) -> str:
 
 
 class Story:
-    """What comes, played: who was served, and the places that everybody saw."""
+    """What comes, played, and the places that everybody saw after each event."""
 
     def __init__(self, happened: list[str]) -> None:
         self.queue, self.counts = Queue(), Counter[str]()
-        self.served: list[str] = []
-        self.places: dict[
-            str, list[int]
-        ] = {}  # each job's places, one after each event
+        self.places: dict[str, list[int]] = {}
         for each in happened:
             if each == "serve":
-                self.served.append(serve(self.queue))
+                serve(self.queue)
             elif each == "give up":
                 for job in self.queue.waiting("train")[1:2]:
                     self.queue.remove(job.id)
@@ -100,7 +97,9 @@ def test_who_gives_up_waiting_has_lost_no_turn():
     for name in ("X1", "A1", "B1"):
         come(waiting, name)
     serve(waiting)
-    waiting.remove("A1")
+    for gone in ("A1", "nobody"):
+        waiting.remove(gone)
+    assert (waiting.place("A1"), waiting.place("B1")) == (0, 1)
     come(waiting, "A2")
     come(waiting, "B2")
     assert [serve(waiting) for _ in range(3)] == ["B1", "A2", "B2"]
@@ -176,12 +175,11 @@ def test_in_the_round_that_is_served_nobody_is_overtaken(happened):
 @given(COMINGS)
 def test_places_are_the_order_of_turns(happened):
     """1, 2, 3 ... without a gap, and if nobody comes they are served like that."""
-    story = Story(happened)
-    waiting = [job.id for job in story.queue.waiting("train")]
-    assert [story.queue.place(each) for each in waiting] == [
-        *range(1, len(waiting) + 1)
-    ]
-    assert [serve(story.queue) for _ in waiting] == waiting
+    queue = Story(happened).queue
+    waiting = [job.id for job in queue.waiting("train")]
+    places = [queue.place(each) for each in waiting]
+    assert places == [*range(1, len(waiting) + 1)]
+    assert [serve(queue) for _ in waiting] == waiting
 
 
 def test_nobody_is_remembered_for_longer_than_it_matters():
@@ -200,16 +198,11 @@ def test_nobody_is_remembered_for_longer_than_it_matters():
 
 def test_lanes_do_not_wait_for_each_other():
     waiting = queue("train", "lab", "train", "lab")
+    assert waiting.next({"train": 1, "lab": 2}, ["train"]).id == "1"
+    assert waiting.next({"train": 1, "lab": 2}, ["train", "lab"]) is None
     assert [waiting.place(each) for each in "0123"] == [1, 1, 2, 2]
     assert hand_out(waiting, train=1, lab=2) == ["0", "1", "3"]
     assert len(waiting) == 1
-
-
-def test_a_lane_that_is_paused_keeps_its_places():
-    waiting = queue("train", "lab", "train")
-    assert waiting.next({"train": 1, "lab": 1}, ["train"]).id == "1"
-    assert [waiting.place(each) for each in "012"] == [1, 1, 2]
-    assert waiting.next({"train": 1, "lab": 1}, ["train", "lab"]) is None
 
 
 def test_those_who_count_as_one_take_turns_as_one():
@@ -231,12 +224,12 @@ def test_one_person_does_not_take_all_of_the_lab():
     assert hand_out(waiting, lab=3) == ["A2"]
 
 
-def test_more_workers_take_more_jobs():
-    assert hand_out(queue("train", "train", "train"), train=2) == ["0", "1"]
+def test_more_workers_take_more_jobs_and_one_that_starts_gets_one():
     waiting = Queue()
-    come(waiting, "A1")
-    come(waiting, "A2")
+    for name in ("A1", "A2", "A3"):
+        come(waiting, name)
     assert hand_out(waiting, train=2) == ["A1", "A2"]
+    assert hand_out(queue("train", "train")) == ["0"]
 
 
 def test_a_job_for_one_machine_waits_for_that():
@@ -252,18 +245,6 @@ def test_a_job_for_one_machine_waits_for_that():
     waiting.remove("1")
     assert waiting.next(free, hosts={"0": "a"}).id == "2"
     assert waiting.next({"train": 3}, hosts={"0": "a"}).id == "3", "it is not there"
-
-
-def test_a_worker_that_is_starting_gets_one_job():
-    assert hand_out(queue("train", "train")) == ["0"]
-
-
-def test_who_leaves_lets_the_others_up():
-    waiting = queue("train", "train")
-    waiting.remove("0")
-    waiting.remove("nobody")
-    assert waiting.place("0") == 0
-    assert waiting.place("1") == 1
 
 
 def test_a_queue_that_is_made_anew_has_the_same_order():

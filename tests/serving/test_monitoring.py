@@ -32,13 +32,8 @@ from tests import event_loop
 from tests.ui.client import Client
 
 ALL = Counter(train=1, lab=4)
-TOLD = {
-    "lab": [
-        DeviceLoad("cuda:0", 10, 30, 50),
-        DeviceLoad("cuda:1", 9, 30),
-        DeviceLoad("cpu", 1, 2),
-    ]
-}
+CPU = DeviceLoad("cpu", 1, 2)
+TOLD = {"lab": [DeviceLoad("cuda:0", 10, 30, 50), DeviceLoad("cuda:1", 9, 30), CPU]}
 ASK = BackMsg(rerun_script=ClientState()).SerializeToString()
 BEGIN = ForwardMsg(new_session=NewSession(name="page"))
 PAGE, PART, EARLY = (
@@ -62,9 +57,8 @@ def parts() -> SimpleNamespace:
         going_on=lambda: jobs,
         hosts=SimpleNamespace(answers=lambda *_: TOLD),
     )
-    here.client = Client(
-        Starlette(routes=monitoring.routes(lambda: here, lambda: here))
-    )
+    routes = monitoring.routes(lambda: here, lambda: here)
+    here.client = Client(Starlette(routes=routes))
     return here
 
 
@@ -80,10 +74,7 @@ def missing(parts: SimpleNamespace) -> dict[str, str]:
     ("lost", "said"),
     [
         ({"is_there": lambda _: False}, {"database": NOT_KEPT}),
-        (
-            {"is_there": lambda _: False, "problem": "The disk is full."},
-            {"database": "The disk is full."},
-        ),
+        ({"is_there": lambda _: False, "problem": "Full."}, {"database": "Full."}),
         (
             {"lanes": lambda: None, "problem": "It can't be reached."},
             {"scheduler": "It can't be reached.", "training worker": NO_WORKER},
@@ -150,8 +141,8 @@ def test_metrics_say_what_there_is_now(parts):
 
 
 def test_metrics_are_of_the_devices_of_all_machines(parts):
-    one = [DeviceLoad("cuda:0", 10, 30, 50), DeviceLoad("cpu", 1, 2)]
-    two = [DeviceLoad("cuda:0", 5, 40, 25), DeviceLoad("cpu", 1, 2)]
+    one = [DeviceLoad("cuda:0", 10, 30, 50), CPU]
+    two = [DeviceLoad("cuda:0", 5, 40, 25), CPU]
     parts.hosts.answers = lambda *_: {"b-train-0": one, "b-train-1": two, "a-lab": one}
     parts.lanes = lambda: Counter(train=2)  # nobody answers quick questions
     found = samples(parts)
@@ -163,11 +154,10 @@ def test_metrics_are_of_the_devices_of_all_machines(parts):
 
 
 def test_metrics_are_there_when_the_workers_are_not(parts):
-    parts.hosts.answers = lambda *_: {}
-    assert not [each for each in samples(parts) if each[0].startswith("device")]
-    parts.lanes = lambda: None
+    parts.hosts.answers, parts.lanes = lambda *_: {}, lambda: None
     found = samples(parts)
     assert found["up", "scheduler"] == found["workers", "train"] == 0
+    assert not [each for each in found if each[0].startswith("device")]
 
 
 @pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])

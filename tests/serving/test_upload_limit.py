@@ -109,15 +109,10 @@ def test_what_is_on_its_way_counts_too(limit, files) -> None:
     assert not limit.arriving
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("PUT", "/"),
-        ("PUT", ""),
-        ("DELETE", "/_stcore/upload_file/s/f"),
-        ("GET", "/x/y/z"),
-    ],
-)
+UPLOAD = "/_stcore/upload_file/s/f"
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", ""), ("DELETE", UPLOAD)])
 def test_other_requests_pass(method: str, path: str) -> None:
     seen = []
 

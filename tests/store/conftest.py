@@ -1,7 +1,7 @@
 """What tests of the store share: with `url` they run on SQLite and a real Postgres."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,6 @@ from tests.store.postgres import Postgres, tool
 def server_url(postgres: Postgres) -> str:
     """The address of an empty database of the server."""
     return postgres.empty_database("store")
-
-
-@pytest.fixture
-def file_url(tmp_path: Path) -> str:
-    """The address of a SQLite file that is not there yet."""
-    return f"sqlite:///{tmp_path / 'data' / 'store.sqlite'}"
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
@@ -42,19 +36,6 @@ def other_url(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     if url.startswith("sqlite"):
         return f"sqlite:///{tmp_path / 'new' / 'store.sqlite'}"
     return request.getfixturevalue("postgres").empty_database("other")
-
-
-@pytest.fixture
-def open_store() -> Iterator[Callable[[str], Store]]:
-    opened: list[Store] = []
-
-    def open_one(url: str) -> Store:
-        opened.append(Store(url))
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        store.close()
 
 
 @pytest.fixture
