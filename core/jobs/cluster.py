@@ -262,31 +262,26 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument(
-        "--certificates",
-        metavar="FOLDER",
-        help="folder with this machine's certificates from deploy/certificates; turns "
-        "on TLS (default: DASK_CERTIFICATES)",
-    )
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
         description="Start a scheduler and workers. They stop when stdin closes.",
-        parents=[shared],
     )
     commands = parser.add_subparsers(dest="command")
-    alone = commands.add_parser(
-        "scheduler", help="start only a scheduler", parents=[shared]
-    )
+    alone = commands.add_parser("scheduler", help="start only a scheduler")
+    hands = commands.add_parser("workers", help="start only this machine's workers")
+    for each in (parser, alone, hands):
+        each.add_argument(
+            "--certificates",
+            metavar="FOLDER",
+            help="folder with this machine's certificates from deploy/certificates; "
+            "turns on TLS (default: DASK_CERTIFICATES)",
+        )
     alone.add_argument(
         "--host",
         help="interface to listen on (default: loopback, or all interfaces if "
         "you use certificates)",
     )
     alone.add_argument("--port", type=int, default=PORT)
-    hands = commands.add_parser(
-        "workers", help="start only this machine's workers", parents=[shared]
-    )
     hands.add_argument(
         "address",
         help="the scheduler's address: tcp://HOST:PORT, or tls:// with certificates",

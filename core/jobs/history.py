@@ -1,12 +1,7 @@
-"""Writes jobs to the database, and reads them back.
-
-A job's row is written when the job is submitted, as it reports, and when it ends. Of
-the functions that write, only `wait` waits for the database.
-"""
+"""Writes jobs to the database, and reads them back; only `wait` waits for a write."""
 
 import logging
 import time
-from collections import OrderedDict
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
@@ -47,7 +42,7 @@ class History:
         # When each job's progress was last written, and how many of its losses are.
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the next one
-        self._late: OrderedDict[str, _Late] = OrderedDict()
+        self._late: dict[str, _Late] = {}
         self._read = lru_cache(READ)(self._read_ended)
 
     def queue(self, job: Job, round: int) -> Write | None:
@@ -105,19 +100,15 @@ class History:
         self._written.pop(job.id, None)
         write = self._store.runs.end(job.id, job.status, value, job.message)
         with self._lock:
-            self._late[job.id] = _Late(job, value, write)
-            while len(self._late) > LATE or self._first_is_written():
-                self._late.popitem(last=False)
-
-    def _first_is_written(self) -> bool:
-        return any(late.write.ended for late in list(self._late.values())[:1])
+            late = [each for each in self._late.items() if not each[1].write.ended]
+            late.append((job.id, _Late(job, value, write)))
+            self._late = dict(late[-LATE:])
 
     def forget(self, owner: str, *job_ids: str) -> None:
         """Drop an owner's jobs, or these jobs, from memory: their rows are deleted."""
         with self._lock:
-            for job_id, late in list(self._late.items()):
-                if late.job.owner == owner:
-                    del self._late[job_id]
+            late = self._late.items()
+            self._late = {k: each for k, each in late if each.job.owner != owner}
         for job_id in job_ids:
             self._written.pop(job_id, None)
         self._read.cache_clear()

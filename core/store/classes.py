@@ -8,7 +8,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import ColumnElement, Update, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.store import codec
@@ -67,12 +67,11 @@ class Classes(Rows):
         """Set some columns; a class that opens closes the others."""
         if "rules" in values:
             values["rules"] = codec.dumps(values["rules"])
-        this = update(Class).where(Class.id == class_id).values(values)
 
         def work(session: Session) -> None:
             if values.get("is_open"):
                 session.execute(update(Class).values(is_open=False))
-            session.execute(this)
+            session.execute(_change(class_id, **values))
 
         self.writer.now(work)
 
@@ -83,30 +82,26 @@ class Classes(Rows):
 
     def join(self, member: Member, joined: int) -> Write:
         """Add a member, without waiting; `joined` counts all who have joined so far."""
-        this = update(Class).where(Class.id == member.class_id).values(joined=joined)
 
         def work(session: Session) -> None:
             know(session, member.visitor)
             session.merge(member)
-            session.execute(this)
+            session.execute(_change(member.class_id, joined=joined))
 
         return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        this = Member.class_id == member.class_id
-        whose = Member.visitor == member.visitor
-        statement = update(Member).where(this, whose).values(values)
-        return self.writer.put(lambda session: session.execute(statement))
+        change = update(Member).where(_is(member)).values(values)
+        return self.writer.put(lambda session: session.execute(change))
 
     def remove(self, member: Member) -> None:
-        this, whose = Member.class_id == member.class_id, Member.visitor
-        out = delete(Member).where(this, whose == member.visitor)
+        out = delete(Member).where(_is(member))
         self.writer.now(lambda session: session.execute(out))
 
     def count_outside(self, class_id: str, number: int) -> Write:
         """Store how many runs people outside the class have begun, without waiting."""
-        statement = update(Class).where(Class.id == class_id).values(outside=number)
-        return self.writer.put(lambda session: session.execute(statement))
+        change = _change(class_id, outside=number)
+        return self.writer.put(lambda session: session.execute(change))
 
     def write_down(self, who: str, what: str, class_id: str | None = None) -> None:
         """Add an entry to the log, without waiting."""
@@ -118,3 +113,11 @@ class Classes(Rows):
             what=clean(what),
         )
         self.writer.put(lambda session: session.merge(row))
+
+
+def _change(class_id: str, **values: Any) -> Update:
+    return update(Class).where(Class.id == class_id).values(values)
+
+
+def _is(member: Member) -> ColumnElement[bool]:
+    return (Member.class_id == member.class_id) & (Member.visitor == member.visitor)

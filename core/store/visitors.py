@@ -52,9 +52,8 @@ class Visitors(Rows):
         with self._lock:
             if now - self._seen.get(visitor, 0.0) < SEEN_SECONDS:
                 return
-            for old in [k for k, t in self._seen.items() if now - t > SEEN_SECONDS]:
-                del self._seen[old]
-            self._seen[visitor] = now
+            new = {k: t for k, t in self._seen.items() if now - t < SEEN_SECONDS}
+            self._seen = {**new, visitor: now}
 
         def work(session: Session) -> None:
             know(session, visitor)
