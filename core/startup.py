@@ -1,8 +1,4 @@
-"""What the server does by itself so that the first visitor doesn't wait.
-
-It imports the pages, and asks the workers for what pages open with. Then core.idle
-measures while nobody needs the workers.
-"""
+"""What the server loads and asks by itself so that the first visitor doesn't wait."""
 
 import importlib
 import pkgutil

@@ -1,7 +1,6 @@
 """Which jobs may wait, how long they may run, and how long they will probably take.
 
-There has to be room for a class of a hundred people with a run of up to a minute each,
-but a script must not queue hours of work, whatever cookies it sends.
+A class of a hundred with a minute each has to fit, but no script's hours of work.
 """
 
 import hashlib
@@ -58,10 +57,7 @@ class Limits:
 
 
 class Gate:
-    """A class's rules, besides the server's limits; this base class allows everything.
-
-    The engine calls a gate while it holds its own lock, so a gate must not wait.
-    """
+    """A class's rules; this one allows all. A gate is asked with a lock held."""
 
     @property
     def paused(self) -> bool:
@@ -79,10 +75,7 @@ class Gate:
         """Raise ExplainedError if the owner of a running job may not have this wish."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Raise ExplainedError if the job may not wait; otherwise count the job.
-
-        `expected` is the estimate in seconds, if there is one.
-        """
+        """Count the job, or raise ExplainedError; `expected` is the estimate."""
 
 
 class Admission:
@@ -96,10 +89,7 @@ class Admission:
         return min(most, self.gate.seconds(owner) or most)
 
     def check(self, job: Job, queue: Queue) -> None:
-        """Raise ExplainedError if the job may not wait; a refused job changes nothing.
-
-        The server's own jobs, which have no owner, may always wait.
-        """
+        """Raise ExplainedError if the job may not wait, as the server's own may."""
         if not job.owner:
             return
         limits, waiting = self.limits, queue.waiting(job.lane)
@@ -189,10 +179,9 @@ class Estimates:
         return job.work.amount * median(rates) if rates else job.work.assumed
 
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
-        """Seconds until workers have done the jobs they have and those before.
+        """Seconds until workers have done the jobs they have and those before, or None.
 
-        None if a job has no estimate. The steps of a run tell when it will end, and how
-        long waiting runs of its kind take if they have no estimate.
+        A run's steps tell when it will end, and how long others of its kind take.
         """
         # Seconds of work that each worker has, and seconds per amount, by kind of job.
         left, paces = [], {}
@@ -234,10 +223,9 @@ class Questions:
 
     @contextmanager
     def turn(self, owner: str, seconds: float) -> Iterator[None]:
-        """Wait for a turn, at most so many seconds.
+        """Wait for a turn at most so many seconds; the server, "", needn't wait.
 
-        The server itself, whose owner is "", needn't wait. Raises ExplainedError if no
-        turn comes in time, or if the owner has too many questions open.
+        Raises ExplainedError if no turn comes in time, or too many questions are open.
         """
         if not owner:
             yield

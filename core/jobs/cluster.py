@@ -111,8 +111,7 @@ def listening(host: str, port: int, tls: Security) -> Scheduler:
 def security(address: str | None = None, folder: str | None = None) -> Security:
     """TLS from certificates, for a scheduler or to reach the scheduler at an address.
 
-    The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
-    apply. Raises ExplainedError if the certificates can't be used.
+    Without a folder in DASK_CERTIFICATES, Dask's settings apply. Raises ExplainedError.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     secured = _tls(folder) if folder else Security()
@@ -225,8 +224,7 @@ async def work(address: str, lanes: list[str], name: str, tls: Security) -> None
 async def keep(address: str, name: str, options: dict) -> None:
     """Run one worker, and start it again whenever its scheduler is back.
 
-    A worker and its nanny end when they lose their connection. But a worker that hangs
-    wouldn't notice the loss, so this function watches a connection of its own.
+    A worker that hangs wouldn't notice a loss, so a connection here is watched.
     """
     arguments = options["security"].get_connection_args("worker")
     while True:

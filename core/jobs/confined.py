@@ -1,8 +1,7 @@
 """A process for a stranger's script, which can do nothing but compute.
 
-With bubblewrap and core.jobs.seccomp, the process has no network and no device, can't
-start another process or send signals, and can only read files: those of Python, its
-packages, and core/.
+With bubblewrap and core.jobs.seccomp, it has no network, device, or other process, and
+can only read files: those of Python, its packages, and core/.
 """
 
 import os
@@ -103,10 +102,7 @@ class Confined:
             ready.select(START_SECONDS)
 
     def ask(self, request: bytes) -> Ended:
-        """Send the request to the standard input, and wait until the process has ended.
-
-        The `seconds` of the process begin here.
-        """
+        """Send the request, and give the process its `seconds` to answer and end."""
         deadline = time.monotonic() + self._seconds
         given = (self._stdin, request)
         threading.Thread(target=_write, args=given, daemon=True).start()

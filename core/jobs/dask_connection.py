@@ -46,10 +46,7 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 
 
 def _leave(client: Client) -> None:
-    """Close a client within two seconds, or at least mark it as closed.
-
-    Python would otherwise try for a long time to close it as garbage.
-    """
+    """Close a client, or at least mark it: Dask would try again for a long time."""
     with suppress(Exception):
         client.close(timeout=2)
     client.status = "closed"
@@ -320,10 +317,7 @@ class Connection:
             in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
-        """The answer of a quick function on the lab worker.
-
-        Raises ExplainedError if the function does, or if no answer comes in time.
-        """
+        """The answer of a quick function on the lab worker. Raises ExplainedError."""
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
         client = self._client

@@ -87,9 +87,8 @@ class Engine:
     def submit(
         self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
-        """Queue a call of the function at `address`; returns the job's id.
+        """Queue a call of the function at `address`; returns the id of a stored job.
 
-        When this returns, the job is in the database, or `Store.problem` says why not.
         Raises ExplainedError if the job is not admitted.
         """
         todo, person = work(address, arguments), self.admission.gate.person(owner)
@@ -173,10 +172,9 @@ class Engine:
             return self._wishes.get(job_id, NO_WISH)
 
     def steer(self, job_id: str, owner: str, **wish: Any) -> None:
-        """Tell a running job what its owner wants: fields of Wish.
+        """Tell an owner's running job a wish, as fields of Wish.
 
-        Nothing changes for somebody else's job, or if the job isn't running. Raises
-        ExplainedError if a class's rules forbid the wish.
+        Raises ExplainedError if a class's rules forbid the wish.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -204,8 +202,7 @@ class Engine:
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
         """End an owner's jobs, all or `only` some, and drop them from memory.
 
-        Call this before their rows are deleted, and again afterward, since a page may
-        have read them meanwhile.
+        Call this before and after their rows are deleted: a page may have read them.
         """
         with self._lock:
             theirs = self._jobs.ids(owner=owner)
@@ -247,11 +244,9 @@ class Engine:
         owner: str = "",
         lane: str = "question",
     ) -> Any:
-        """The answer of a quick function on the lab worker.
+        """The answer of a quick function on the lab worker, within `seconds` of a turn.
 
-        The seconds begin again with the owner's turn. Raises ExplainedError if the
-        function does, if no turn or no answer comes in time, or if the owner has too
-        many questions open.
+        Raises ExplainedError if the function does, or if no turn or no answer comes.
         """
         with self._questions[lane].turn(owner, seconds):
             return self._connection.ask(address, self._unpacked(arguments), seconds)

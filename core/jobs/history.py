@@ -46,10 +46,7 @@ class History:
         self._read = lru_cache(READ)(self._read_ended)
 
     def queue(self, job: Job, round: int) -> Write | None:
-        """Write a waiting job with its round; None if the job is not kept.
-
-        The server's own measurements aren't kept: the server would make them again.
-        """
+        """Write a waiting job with its round; None for the server's measurements."""
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
             return None

@@ -60,10 +60,7 @@ def first_gpu(worker: str) -> int:
 
 
 class Hosts:
-    """The machines of one connection; only one thread writes, and any may read.
-
-    Each machine is described once, in the background; callers never wait.
-    """
+    """The machines of one connection; only one thread writes, and any may read."""
 
     def __init__(self, describe: Callable[[str], Machine]) -> None:
         """`describe` is called with the address of a worker."""
@@ -136,10 +133,7 @@ class Hosts:
                 self._described[address] = machine
 
     def speakers(self) -> dict[str, str]:
-        """Names and addresses of reporting workers that see all devices.
-
-        These are a machine's lab, or without a lab all its training workers.
-        """
+        """By name, each machine's reporting lab, or else its training workers."""
         heard = {k: each for k, each in self._workers.items() if each.answers}
         labs = {each.machine for each in heard.values() if each.takes["lab"]}
         return {
@@ -149,10 +143,7 @@ class Hosts:
         }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
-        """The answers of all `speakers` to a quick function, by their names.
-
-        Speakers answer even while they train; late answers are left out.
-        """
+        """The answers of all `speakers`, even busy ones, that come in time, by name."""
 
         async def all_answers() -> list[Any]:
             asked = (

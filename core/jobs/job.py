@@ -66,8 +66,7 @@ class Outcome:
 def resolve(address: str) -> Any:
     """Import the name at an address such as "core.training:run"; a method has dots.
 
-    Jobs and shown code are named by address, since the server must not import torch.
-    Raises ImportError or AttributeError.
+    Jobs are named so, since the server must not import torch.
     """
     module, _, name = address.partition(":")
     return attrgetter(name)(importlib.import_module(module))
@@ -76,10 +75,7 @@ def resolve(address: str) -> Any:
 def outcome_of(
     address: str, arguments: tuple[Any, ...], watch: Watch = UNWATCHED
 ) -> Outcome:
-    """Call the function at the address; never raises.
-
-    The function gets `watch` if it has a parameter with this name.
-    """
+    """Call the function, with `watch` if it has this parameter; never raises."""
     try:
         watch.check()
         function = resolve(address)

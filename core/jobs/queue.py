@@ -49,10 +49,7 @@ class Queue:
         return turn
 
     def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
-        """Fill a new queue with jobs in their order, each with its round.
-
-        Later jobs enter at the lowest of these rounds.
-        """
+        """Fill a new queue with jobs in their order, each with its round."""
         for job, turn in jobs:
             self._wait(job, turn)
         for lane in {job.lane for job in self.jobs()}:
@@ -82,8 +79,7 @@ class Queue:
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
 
-        The place grows only by one for each newcomer who had fewer turns, at most
-        PATIENCE times, and never in the round that is being served.
+        A newcomer who had fewer turns makes it worse by one, PATIENCE times at most.
         """
         if job_id not in self._waiting:
             return 0

@@ -50,8 +50,7 @@ def call(
 ) -> Any:
     """Call the function at `address` in a child; returns its result.
 
-    Raises ChildDiedError if the process dies or doesn't answer in time, and
-    ExplainedError if the function fails.
+    Raises ExplainedError, or ChildDiedError if the process dies or is too late.
     """
     child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:

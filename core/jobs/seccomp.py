@@ -111,10 +111,9 @@ def give_up_calls() -> None:
 
 
 def attempt(outside: str) -> None:
-    """Try what this process must not do, and print what succeeds.
+    """Print what succeeds of what this process must not do, as to read `outside`.
 
-    `outside` is a file that it must not read. Raises RuntimeError if the process can't
-    have threads, which torch needs.
+    Raises RuntimeError if it can't have threads, which torch needs.
     """
     threading.Thread(target=int).start()
     deeds: dict[str, Callable[[], Any]] = {

@@ -100,10 +100,7 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the scheduler is there and one of its clients waits for the task.
-
-    Dask doesn't stop a running task, but only marks it as canceled.
-    """
+    """Whether a client still waits for the task: Dask only marks a canceled one."""
     from distributed import Status
 
     task = worker.state.tasks.get(key)

@@ -34,8 +34,7 @@ class Mode:
 def mode(ask: Callable[..., Any]) -> Mode:
     """The mode for the visitor whose page is drawn; `ask` is Engine.ask.
 
-    "here" means that the app runs on the visitor's own machine: nobody else can reach
-    the app, and no proxy forwarded this request.
+    "here" is only for a browser on this machine, if nobody else can reach the app.
     """
     wish = os.environ.get("RUN_CODE", "")
     if wish == "off":
@@ -73,8 +72,7 @@ def is_for_this_machine() -> bool:
 def is_direct(headers: Mapping[str, str]) -> bool:
     """Whether a browser on this machine sent a request with these headers, unproxied.
 
-    Both Host and Origin must name this machine: a page from another site could reach
-    the app by a name of that site that stands for 127.0.0.1 (DNS rebinding).
+    Host and Origin must name this machine: other names may lead here (DNS rebinding).
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):

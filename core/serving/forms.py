@@ -1,7 +1,4 @@
-"""HTML forms: an HTTP response can set a cookie, and Streamlit's websocket can't.
-
-The response to a form redirects to a page, which shows a sentence about the outcome.
-"""
+"""HTML forms, which can set a cookie, and what the next page says about them."""
 
 import time
 from collections import deque
@@ -38,10 +35,7 @@ def said(to: str) -> Sentence | None:
 
 
 class Failures:
-    """Counts wrong passwords or codes; `delay` is how many seconds the next try waits.
-
-    Nobody is refused. The network address that sent the wrong ones waits longest.
-    """
+    """Counts wrong passwords or codes; their own address has the longest delay."""
 
     LAST_SECONDS = 600.0  # how long a failure counts
     # The delay for each failure, and the longest delay
@@ -67,8 +61,7 @@ class Failures:
 async def posted(request: Request) -> dict[str, str]:
     """The fields of a form; {} if the form is too long.
 
-    Raises HTTPException 403 for a form that another site's page sent: browsers say so
-    in headers that a page can't change.
+    Raises HTTPException 403 for a form from another site: browsers say so in headers.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc

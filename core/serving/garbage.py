@@ -1,7 +1,6 @@
 """Full garbage collections, each of which stops all pages, at most once a minute.
 
-By default, Python collects fully whenever the number of objects has grown by a quarter.
-With 100 people, this happened every five seconds and took 0.1 to 0.2 s.
+With 100 people, Python collected every five seconds, which took 0.1 to 0.2 s.
 """
 
 import asyncio
@@ -14,10 +13,7 @@ DUE = 10  # by `watch`; also Python's default
 
 
 def freeze() -> None:
-    """Exempt all objects so far from collections, and leave full ones to `watch`.
-
-    Otherwise, each full collection would spend 0.1 s on pandas, Altair, and Dask.
-    """
+    """Exempt all objects so far from collections, and leave full ones to `watch`."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()

@@ -1,7 +1,6 @@
 """The visitor's cookie: an id that this server has signed, and nothing else.
 
-The response with a page's HTML sets the cookie, and the browser sends the cookie as it
-opens the page's websocket. So a cookie that is set later counts only after a reload. A
+A page's response sets it, and the browser sends it as it opens the page's websocket. A
 cookie that is forged, damaged, or old, or whose id was deleted, counts as no cookie.
 """
 
@@ -64,10 +63,7 @@ def signer() -> TimestampSigner:
 
 
 def key_in(file: Path) -> str:
-    """The key in the file, made if it is missing or damaged. May raise OSError.
-
-    Servers that start at the same time agree on the key. Only their user may read it.
-    """
+    """The key that servers share in a file of their user. May raise OSError."""
 
     def read() -> str:
         text = file.read_text("ascii", "ignore").strip() if file.exists() else ""

@@ -24,10 +24,7 @@ DAY_SECONDS = 86_400.0
 
 
 def purge(store: Store, days: float) -> int:
-    """Delete ended runs, measurements, and visitors without runs, if older than `days`.
-
-    Returns how many rows were deleted. Raises StoreError.
-    """
+    """Delete ended runs, measurements, and visitors that are old; returns how many."""
     before = time.time() - days * DAY_SECONDS
     has_runs = select(RunSummary.id).where(RunSummary.visitor == Visitor.id).exists()
     old = [

@@ -1,7 +1,4 @@
-"""Classes: their rules, members, and what their teachers did.
-
-core.classroom decides what may change; this module stores it.
-"""
+"""Classes: their rules, members, and what their teachers did."""
 
 import time
 import uuid

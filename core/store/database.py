@@ -43,10 +43,7 @@ class GoneError(Exception):
 
 
 def address(given: str | None = None) -> sa.URL:
-    """The address that is given, else DATABASE_URL, else the file in data/.
-
-    Raises StoreError for anything but an address of SQLite or Postgres.
-    """
+    """The address given, or DATABASE_URL, or the file in data/; or StoreError."""
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
         url = sa.make_url(given)
@@ -111,10 +108,7 @@ class Database:
         return connection
 
     def own(self, upgrade: bool = True) -> sa.Connection:
-        """Become the one app that writes; returns the connection to write with.
-
-        Raises StoreError if another app writes already, or the database can't be used.
-        """
+        """Become the one app that writes; returns its connection, or StoreError."""
         connection = None
         try:
             if self.is_file:
@@ -149,10 +143,7 @@ class Database:
         connection.close()
 
     def connect(self) -> sa.Connection:
-        """Open the connection that writes.
-
-        Raises SQLAlchemy's errors, GoneError, and StoreError if another app writes.
-        """
+        """Open the connection that writes. Raises what `cause` explains."""
         self.check()
         connection = self.writer.connect()
         if not self.is_file:
@@ -177,10 +168,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Read in one transaction, so that all rows are from the same moment.
-
-        Raises StoreError if the database does not answer.
-        """
+        """Read in one transaction, all rows of one moment. Raises StoreError."""
         try:
             with self.readers.connect() as connection, Session(connection) as session:
                 yield session

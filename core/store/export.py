@@ -34,8 +34,7 @@ def runs_csv(
 ) -> str:
     """A table of runs with their settings and figures, below a row of names.
 
-    `people` gives the names of visitors. If it is given, all runs have to be training
-    runs, and the first column has the name of each run's owner.
+    With `people`, the names of visitors, training runs have their owner's first.
     """
     if people is None:
         return csv_text(RUN, (_row(run).values() for run in runs))

@@ -57,9 +57,9 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The id of the newest measurement; any other comes before one of `students`.
+        """The newest measurement's id; any other comes before one of `students`.
 
-        Only measurements of `subject` count, or of all subjects if it is None.
+        Without `subject`, measurements of all subjects count.
         """
         by = func.coalesce(Measurement.visitor, "")
         query = (

@@ -183,10 +183,9 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """When the app starts: mark running jobs as interrupted; return waiting jobs.
+        """At the start, mark running jobs as interrupted; return waiting jobs in order.
 
-        They come in their order. A waiting job that this version of the app can't read
-        fails. Raises StoreError.
+        A waiting job that this version can't read fails. Raises StoreError.
         """
         now = time.time()
 

@@ -93,10 +93,9 @@ class Writer:
         return write
 
     def wait(self, write: Write) -> bool:
-        """Wait until a write is committed; returns whether it is.
+        """Wait until a write is committed; returns whether it is, or raises its error.
 
-        While the database is away the write stays queued: see `problem`. Raises the
-        error of a write that the database refuses.
+        While the database is away, the write stays queued: see `problem`.
         """
         with self._changed:
             self._changed.wait_for(
@@ -107,20 +106,14 @@ class Writer:
         return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
-        """Make a write; returns what `work` returns.
-
-        Raises StoreError while the database is away.
-        """
+        """Make a write; returns what `work` returns. Raises StoreError."""
         write = self.write(work, erases=erases)
         if not write.ended:
             raise StoreError(words("writer.away"))
         return write.result
 
     def answers(self, seconds: float) -> bool:
-        """Whether the database takes changes; waits at most `seconds` to know.
-
-        Asks with an empty change, one at a time: they don't pile up during a hang.
-        """
+        """Whether the database takes changes, by one empty change at a time."""
         with self._changed:
             question = self._question
             if question.ended:
@@ -221,10 +214,7 @@ class Writer:
 
 @dataclass(eq=False)
 class Rows:
-    """Reads in any thread, writes through the one writer.
-
-    Reads raise StoreError, and so do writes that wait while the database is away.
-    """
+    """Reads in any thread, and writes through the one writer; raises StoreError."""
 
     database: Database
     writer: Writer
