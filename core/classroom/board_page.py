@@ -1,6 +1,5 @@
 """The class's board for students: chart, quest, queue, and guesses."""
 
-import re
 from collections.abc import Callable
 
 import pandas as pd
@@ -14,7 +13,6 @@ from core.classroom.standings_chart import Point
 from core.classroom.standings_page import Standings, label, neighbors
 from core.errors import ExplainedError
 from core.jobs.job import Job
-from core.store.tables import RunSummary
 from core.ui import figures, format, runs
 from core.ui.charts import TALL
 from core.ui.course import HOME, link, page
@@ -24,6 +22,7 @@ from core.words import Words
 
 words = Words(__file__)
 
+ICONS = "hourglass_top", "play_arrow", "pause"
 MOST_WAITING = 4  # jobs listed; the rest are only counted
 
 
@@ -107,7 +106,6 @@ def points(standings: Standings) -> list[Point]:
             getattr(run, rules.cost),
             run.accuracy or 0.0,
             backends.get(run.device_name or "", "CPU"),
-            format.NAMES[run.task],
         )
         for run in standings.best
     ]
@@ -117,7 +115,7 @@ def chart(standings: Standings) -> None:
     """A point for each person's best run; empty axes until somebody has a run."""
     rules: Rules = standings.opened.rules
     drawn, best, me = points(standings), standings.best, visitor()
-    columns = ["who", "cost", "accuracy", "backend", "task"]
+    columns = ["who", "cost", "accuracy", "backend"]
     data = pd.DataFrame(drawn, columns=columns).assign(
         costs=[f"{run.steps:,} steps, {run.seconds:.1f} s" for run in best],
         mine=["You" if run.visitor == me else "" for run in best],
@@ -126,7 +124,6 @@ def chart(standings: Standings) -> None:
         data,
         axes.scatter(
             tuple(sorted(set(data["backend"]))) or ("CPU",),
-            tuple(sorted({*data["task"], format.NAMES[standings.task]})),
             rules.limits,
             axes.ticks(drawn, rules.limits),
             f"Training {rules.cost}",
@@ -169,15 +166,12 @@ def _quest(standings: Standings, me: str) -> None:
 
 
 def place(standings: Standings, me: str) -> str:
-    def mine(runs: list[RunSummary]) -> RunSummary | None:
-        own = (run for run in runs if run.visitor == me)
-        return next((run for run in own if run.task == standings.task), None)
-
-    if ranked := mine(standings.order):
-        number, of = standings.place(ranked), len(standings.order)
-        tied = "tied for " * (standings.tied(ranked) > 1)
+    best = next((run for run in standings.best if run.visitor == me), None)
+    if best in standings.order:
+        number, of = standings.place(best), len(standings.order)
+        tied = "tied for " * (standings.tied(best) > 1)
         return f"You are {tied}**number {number}** of {of}."
-    if (best := mine(standings.best)) is None:
+    if best is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
     rules = standings.opened.rules
     missing = f"{(rules.target - (best.accuracy or 0)) * 100:.1f} points"
@@ -202,6 +196,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     With `on_wall`, the lines are for the projector: without icons and without "You".
     """
     me = "" if on_wall else visitor()
+    wait, play, pause = ("" if on_wall else f":material/{icon}: " for icon in ICONS)
     anonymous = on_wall and standings.opened.rules.anonymous
 
     def line(job: Job) -> str:
@@ -211,12 +206,12 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
         is_run, what = job.address == runs.RUN, label(job)
         if job.place:
             task = "train" if is_run else f"measure on {what}"
-            return f":material/hourglass_top: {job.place}. {who} waiting to {task}"
+            return f"{wait}{job.place}. {who} waiting to {task}"
         task = f"measuring on {what}"
         if is_run:
             share = f", {runs.view(job).share:.0%}" if job.status == "running" else ""
             task = f"training: {what}{share}"
-        return f":material/play_arrow: {who} {task}"
+        return f"{play}{who} {task}"
 
     queue = standings.queue
     listed = [job for job in queue if job.place <= MOST_WAITING or job.owner == me]
@@ -224,8 +219,5 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     if rest := len(queue) - len(listed):
         lines.append(f"and {rest} more")
     if engine().paused:
-        lines.insert(0, ":material/pause: Your teacher paused the queue.")
-    lines = lines or ["Nothing is training right now."]
-    return (
-        [re.sub(r":material/\w+: ", "", each) for each in lines] if on_wall else lines
-    )
+        lines.insert(0, f"{pause}Your teacher paused the queue.")
+    return lines or ["Nothing is training right now."]

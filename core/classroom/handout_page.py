@@ -1,10 +1,10 @@
 """A class's downloads (tables and a handout), and the day of its deletion."""
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
 import streamlit as st
@@ -100,8 +100,10 @@ def handout(chosen: Class) -> dict[str, Any]:
     people, rules = room().names(chosen.id), chosen.rules
     machine, code = engine().machine(), body(LOOP)
     runs = [run for run in all_runs(chosen) if run.visitor in people]
-    best = bests((r for r in runs if not (r.hidden or r.withheld)), people, rules)
-    most = Counter(run.task for run in best).most_common(1)
+    task = mode(run.task for run in runs) if runs else ""
+    best = (
+        run for run in runs if run.task == task and not (run.hidden or run.withheld)
+    )
     return {
         "title": chosen.name,
         "day": format.day(date.fromtimestamp(chosen.created)),
@@ -110,8 +112,7 @@ def handout(chosen: Class) -> dict[str, Any]:
         "runs": len(runs),
         "rules": rules,
         "names": {} if rules.anonymous else people,
-        # The best runs on the task that most people have trained on
-        "best": [run for run in best if run.task == most[0][0]],
+        "best": bests(best, people, rules),
         "hard": [score for score in questions.of_class(chosen) if score.mistaken],
         "guesses": _guesses(chosen),
         "code": code[code.index("for ") : code.index("\n\n    if ")],
@@ -141,7 +142,7 @@ def page(best: Sequence[RunSummary], rules: Rules, **fields: Any) -> str:
 
     `best` has each person's best run, the winner's first.
     """
-    points = [("", getattr(r, rules.cost), r.accuracy or 0.0, "", "") for r in best]
+    points = [("", getattr(r, rules.cost), r.accuracy or 0.0, "") for r in best]
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
         rules=rules,

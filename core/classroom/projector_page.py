@@ -64,7 +64,7 @@ def _wall(standings: Standings) -> None:
         place=standings.place,
         names=standings.names,
         mistakes=None if tally else _mistakes(standings),
-        top=[r for r in standings.best if r.task == standings.task][:MOST_PLACES],
+        top=standings.best[:MOST_PLACES],
         now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
     )
     st.html(page)
@@ -84,12 +84,9 @@ def _chart(standings: Standings) -> dict[str, Any]:
     """The template's fields for the chart: points, where their names stand, legend."""
     points = board.points(standings)
     scaled = axes.scaled(points, standings.opened.rules.limits)
-    sides = axes.sides(points, (scaled["costs"], scaled["shares"]))
-    tasks = sorted({task for *_, task in points})
     return scaled | {
-        "points": [*zip(points, sides, strict=True)],
-        "legend": sorted({(backend, task) for *_, backend, task in points}),
-        "shapes": dict(zip(tasks, axes.SHAPES, strict=False)),
+        "points": [*zip(points, axes.sides(scaled), strict=True)],
+        "legend": sorted({backend for *_, backend in points}),
     }
 
 

@@ -135,18 +135,15 @@ def draw() -> None:
     elif by_password:
         with st.container(border=True, width=560):
             sign_in_form(key="sign_in_form")
-    if os.environ.get(EMAILS) and _has_accounts():
+    # .streamlit/secrets.toml may name an OIDC provider.
+    if (
+        os.environ.get(EMAILS)
+        and st.secrets.load_if_toml_exists()
+        and "auth" in st.secrets
+    ):
         _account()
     elif by_password is None:
         st.markdown(words("sign_in.off", name=PASSWORD))
-
-
-def _has_accounts() -> bool:
-    """Whether .streamlit/secrets.toml names an OIDC provider."""
-    try:
-        return "auth" in st.secrets
-    except FileNotFoundError:
-        return False
 
 
 def _account() -> None:

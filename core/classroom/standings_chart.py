@@ -1,23 +1,21 @@
 """The chart of the class's best runs: test accuracy over cost, in seconds or steps."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import ceil, floor, log, log10
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from core.ui import charts
 from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
-SHAPES = ("circle", "square", "triangle-up")
 SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # size of the projector's chart; 1 is the height of its letters
 BELOW = (0, -1.5, WIDTH)  # left, line, and width of the axis's labels, which stay free
 Ticks = tuple[float, ...]
-Point = tuple[str, float, float, str, str]  # who, cost, accuracy, backend, task
+Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
 
 
@@ -55,37 +53,31 @@ def ticks(points: Sequence[Point], limits: Limits) -> tuple[Ticks, Ticks]:
     )
 
 
-def along(value: float, ticks: Ticks, begin: float, end: float) -> float:
-    """The place of a value on an axis with these ticks, drawn from begin to end."""
-    return float(np.interp(value, (ticks[0], ticks[-1]), (begin, end)))
-
-
 def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
     """The fields from which an HTML template draws the chart.
 
     `x` and `y` are functions: they return percentages of the chart's width and height.
     """
     across, up = ticks(points, limits)
-    logs = tuple(map(log, across))
+    left, right = log(across[0]), log(across[-1])
     return {
         "costs": across,
         "shares": up,
-        "x": lambda cost: along(log(cost), logs, 0, 100),
-        "y": lambda share: along(share, up, 0, 100),
+        "x": lambda cost: 100 * (log(cost) - left) / (right - left),
+        "y": lambda share: 100 * (share - up[0]) / (up[-1] - up[0]),
         "points": points,
     }
 
 
-def sides(points: Iterable[Point], ticks: tuple[Ticks, Ticks]) -> list[tuple[str, int]]:
+def sides(chart: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Where each name has room: "right" or "left" of its point, and how many lines up.
 
-    A name without room has the side "". `points` begin with the most important, whose
-    name is placed first.
+    A name without room has the side "". The points of the `scaled` chart begin with the
+    most important, whose name is placed first.
     """
-    logs = tuple(map(log, ticks[0]))
     places = [
-        (name, along(log(cost), logs, 0, WIDTH), along(share, ticks[1], 0, HEIGHT))
-        for name, cost, share, *_ in points
+        (name, WIDTH * chart["x"](cost) / 100, HEIGHT * chart["y"](share) / 100)
+        for name, cost, share, *_ in chart["points"]
     ]
     taken = [(x - 0.5, y, 1.0) for _, x, y in places]
     found = []
@@ -110,15 +102,14 @@ def sides(points: Iterable[Point], ticks: tuple[Ticks, Ticks]) -> list[tuple[str
 def scatter(
     colors: Palette,
     backends: tuple[str, ...],
-    tasks: tuple[str, ...],
     lines: Limits,
     ticks: tuple[Ticks, Ticks],
     title: str,
 ) -> Chart:
     """Accuracy over cost; `lines` are the quest's limits.
 
-    Columns: who, cost, accuracy, backend, task, costs (in words), and mine: "You" for
-    the visitor.
+    Columns: who, cost, accuracy, backend, costs (in words), and mine: "You" for the
+    visitor.
     """
     across, up = ticks
     axes = alt.Chart(LATER).encode(
@@ -131,15 +122,11 @@ def scatter(
         .scale(zero=False, domain=[up[0], up[-1]])
         .axis(charts.ticks(up, format=charts.PERCENT)),
     )
-    ink: Any = {"symbolFillColor": colors.text, "symbolStrokeColor": colors.text}
     hues = [colors.of(backend) for backend in backends]
     color = charts.hues("backend", backends, hues, symbolOpacity=1)
-    shape = alt.Shape("task:N").scale(domain=tasks, range=SHAPES[: len(tasks)])
-    several = alt.Legend(title=None, orient="top", **ink)
     points = axes.mark_point(filled=True, size=SIZE, opacity=0.85).encode(
         color=color if len(backends) > 1 else color.legend(None),
-        shape=shape.legend(several if len(tasks) > 1 else None),
-        tooltip=charts.tips(who="Who", task="Task", backend="Device", costs="Cost")
+        tooltip=charts.tips(who="Who", backend="Device", costs="Cost")
         + charts.tips(".2%", accuracy="Test accuracy"),
     )
     mine = axes.transform_filter("datum.mine")

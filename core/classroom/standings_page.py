@@ -50,10 +50,10 @@ class Standings:
 def bests(
     runs: Iterable[RunSummary], names: Container[str], rules: Rules
 ) -> list[RunSummary]:
-    """Each member's best run on each image task, the best first.
+    """Each member's best run, the best first; of equally good runs, the earliest.
 
-    Of equally good runs, the earliest comes first. `names` has members by visitor. Runs
-    that were steered by hand don't count, because others can't repeat them.
+    `names` has members by visitor. Runs that were steered by hand don't count, because
+    others can't repeat them.
     """
     counted = [
         run
@@ -62,13 +62,13 @@ def bests(
         if run.accuracy is not None and run.seconds is not None and run.steps
     ]
     counted.sort(key=lambda run: (rules.worth(run), -run.seq), reverse=True)
-    best: dict[tuple[str, str], RunSummary] = {}
+    best: dict[str | None, RunSummary] = {}
     for run in counted:
-        best.setdefault((run.visitor or "", run.task), run)
+        best.setdefault(run.visitor, run)
     return [*best.values()]
 
 
-def luck(runs: Iterable[RunSummary], task: str) -> str:
+def luck(runs: Iterable[RunSummary]) -> str:
     """A sentence on how far apart runs are that differ only in their seeds.
 
     It is about the settings that were run with the most seeds; "" if these are fewer
@@ -77,7 +77,7 @@ def luck(runs: Iterable[RunSummary], task: str) -> str:
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
         is_whole = run.status == "finished" and run.accuracy is not None
-        if run.task == task and is_whole and not run.changes:
+        if is_whole and not run.changes:
             same = (getattr(run, name) for name in SETTINGS if name != "seed")
             by_setting.setdefault((run.device_name, *same), {})[run.seed] = run
     seeds = [*max(by_setting.values(), key=len, default={}).values()]
@@ -149,9 +149,13 @@ def _gather() -> Standings:
         raise ExplainedError(words("room.closed"))
     names, rules = room().names(shown.id), shown.rules
     everything = all_runs(shown)
-    summaries = [run for run in everything if not (run.hidden or run.withheld)]
-    best = bests(summaries, names, rules)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
+    summaries = [
+        run
+        for run in everything
+        if run.task == task and not (run.hidden or run.withheld)
+    ]
+    best = bests(summaries, names, rules)
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
         shown,
@@ -159,9 +163,9 @@ def _gather() -> Standings:
         here=frozenset(open_pages().keys() & names.keys()),
         task=task,
         best=best,
-        order=[run for run in best if run.task == task and rules.reached(run)],
+        order=[run for run in best if rules.reached(run)],
         hidden=frozenset(run.visitor or "" for run in everything if run.withheld),
-        luck=luck(summaries, task),
+        luck=luck(summaries),
         newest=next(evaluated, ""),
         queue=[job for job in queue() if job.owner],
         guesses=guesses.of_class(shown.id),

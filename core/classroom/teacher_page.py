@@ -198,9 +198,7 @@ def _table(
 ) -> None:
     """A row for each member, with the page they have open; the stuck ones first."""
     count = Counter(run.visitor for run in class_runs)
-    best = bests(class_runs, names, rules)
-    best.sort(key=lambda run: run.accuracy or 0.0)
-    scores = {run.visitor: rules.score(run) for run in best}
+    scores = {r.visitor: rules.score(r) for r in bests(class_runs, names, rules)}
     pages = open_pages()
     figures.table(
         (

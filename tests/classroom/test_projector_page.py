@@ -16,14 +16,14 @@ TALLY = {"title": EVIL, "answers": [(EVIL, 3)], "right": ((EVIL,), EVIL)}
 
 def wall(**more: Any) -> str:
     """The wall on which each word that somebody wrote is evil."""
-    points = [((EVIL, 590, 0.88, "CPU", EVIL), ("left", -1))]
+    points = [((EVIL, 590, 0.88, EVIL), ("left", -1))]
     chart = {"costs": (1, 1000), "shares": (0.8, 0.9), "points": points, "legend": []}
     return paper.template(WALL).render(
         shown=SimpleNamespace(name=EVIL, is_open=True, code=EVIL, size=30),
         rules=Rules(quest="steps", target=0.8),
         colors=charts.LIGHT,
         lines=[EVIL, EVIL],
-        chart=chart | {"x": float, "y": float, "shapes": {EVIL: "square"}},
+        chart=chart | {"x": float, "y": float},
         top=[summary(accuracy=share, steps=590) for share in (0.9, 0.7, 0.6)],
         place=lambda _: 1,
         names={"me": EVIL},

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.classroom.standings_chart import costs, shares, sides
+from core.classroom.standings_chart import costs, scaled, shares, sides
 from core.ui.charts import MOST_TICKS
 
 COSTS = st.lists(st.floats(0.5, 2e4), min_size=1, max_size=30)
@@ -28,13 +28,12 @@ def test_an_axis_of_accuracies_has_round_ticks_around_all_and_none_twice(values)
 
 
 def test_names_stand_near_their_points_where_they_cover_nothing():
-    ticks = costs([590, 4690]), shares([0.86, 0.88])
-    where = "CPU", "Sprites"
-    alone = [("Amber Otter", 590.0, 0.88, *where), ("Tidy Newt", 4690.0, 0.86, *where)]
-    assert sides(alone, ticks) == [("right", 0), ("left", 0)]
-    close = [(name, 4690.0, 0.87 + n / 2000, *where) for n, name in enumerate("ABCD")]
-    assert {lines for side, lines in sides(close, ticks) if side} > {0}
-    crowd = [(f"Otter {n}", 1500.0, 0.87 + n / 1e5, *where) for n in range(9)]
-    near = sides(crowd, ticks)
+    limits = 590.0, 0.86
+    alone = [("Amber Otter", 590.0, 0.88, "CPU"), ("Tidy Newt", 4690.0, 0.86, "CPU")]
+    assert sides(scaled(alone, limits)) == [("right", 0), ("left", 0)]
+    close = [(name, 4690.0, 0.87 + n / 8000, "CPU") for n, name in enumerate("ABCD")]
+    assert {lines for side, lines in sides(scaled(close, limits)) if side} > {0}
+    crowd = [(f"Otter {n}", 1500.0, 0.87 + n / 1e5, "CPU") for n in range(9)]
+    near = sides(scaled(crowd, limits))
     assert {side for side, _ in near} == {"left", "right", ""}
     assert near[0] == ("right", 0)

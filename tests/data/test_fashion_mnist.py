@@ -22,8 +22,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda _: b"", "truncated"),
     "too long": (lambda data: data + b"x", "is too long"),
     "altered byte": (lambda data: data[:-9] + b"?" + data[-8:], "altered"),
-    "wrong header": (lambda data: b"\0\0\x0d" + data[3:], "header"),
-    "other shape": (lambda data: data[:4] + b"\1" + data[5:], "header"),
+    "other shape": (lambda data: data[:4] + b"\1" + data[5:], "altered"),
 }
 
 

@@ -224,7 +224,7 @@ def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):
 
 
 def test_the_projector_shows_the_code_to_members_alone(opened):
-    made = opened()
+    made = opened(fixed={"task": "sprites"})
     stranger = open_page(PAGE, projector="1")
     assert "the members of an open class" in said(stranger)
     assert made.code not in wall(stranger)
