@@ -26,9 +26,7 @@ def fake_pynvml(**answers: Any) -> types.ModuleType:
         {
             "NVMLError": NVMLError,
             "NVML_TEMPERATURE_GPU": 0,
-            "shut_down": [],
             "nvmlInit": lambda: None,
-            "nvmlShutdown": lambda: module.shut_down.append(True),
             "nvmlSystemGetDriverVersion": lambda: "580.95.05",
             "nvmlSystemGetCudaDriverVersion": lambda: 13020,
             "nvmlDeviceGetCount": lambda: 2,

@@ -114,12 +114,13 @@ def of_class(class_id: str) -> Tallies:
     results[RUN] = store().runs.find(
         hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
     )
-    tallies = {}
-    for each in GUESSES:
-        answers = Counter(given[each.key].values())
-        del answers[guess.SHOWN]
-        tallies[each] = Tally(answers, each.measured(results))
-    return tallies
+    return {
+        each: Tally(
+            Counter(a for a in given[each.key].values() if a != guess.SHOWN),
+            each.measured(results),
+        )
+        for each in GUESSES
+    }
 
 
 def draw(tallies: Tallies) -> None:

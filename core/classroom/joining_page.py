@@ -7,13 +7,19 @@ import segno
 import streamlit as st
 from streamlit.net_util import get_internal_ip
 
-from core.errors import ExplainedError
 from core.store.tables import Class
 from core.store.visitors import as_code
 from core.ui.charts import LIGHT
 from core.ui.course import RUNS, TEACHER, link
 from core.ui.frame import PROSE
-from core.ui.server import noticed, room, tell_notice, visitor, visitor_of_cookie
+from core.ui.server import (
+    explained,
+    noticed,
+    room,
+    tell_notice,
+    visitor,
+    visitor_of_cookie,
+)
 from core.words import Words
 
 words = Words(__file__)
@@ -66,10 +72,8 @@ def _ask_in(opened: Class | None) -> None:
     code = st.query_params.get("code", "")
     fits = opened is not None and as_code(code) == opened.code
     if code and not fits:
-        try:
+        with explained("The list of classes can't be read right now"):
             st.warning(room().why_not(code), icon=":material/info:")
-        except ExplainedError as error:
-            st.warning(str(error), icon=":material/info:")
     if opened is None:
         st.markdown(words("joining.none_open"), width=PROSE)
         return

@@ -73,13 +73,8 @@ def draw(chosen: Class) -> None:
     else:
         st.markdown("**Everybody got every question right on the first try.**")
     rows = [
-        (
-            score.lesson,
-            score.question.text.replace("`", ""),
-            score.right,
-            score.answered,
-        )
-        for score in all_scores
+        (s.lesson, s.question.text.replace("`", ""), s.right, s.answered)
+        for s in all_scores
     ]
     # st.table shows long questions in full; st.dataframe would cut them.
     names = ("Lesson", "Question", "Right on the first try", "Answered")

@@ -1,8 +1,7 @@
-"""The room: the open class, its members, and which jobs it admits.
+"""The open class, its members, and which jobs it admits.
 
-A server has one room. The open class, its rules, and its members are in memory, so that
-neither the queue nor a hundred open pages wait for the database. Each change is also
-stored.
+These are in memory and in the database, so that neither the queue nor a hundred open
+pages wait for the database.
 """
 
 import asyncio
@@ -53,10 +52,8 @@ class Room(Gate):
         """Restore the class that was open when the server stopped, if possible."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
-        # The open class, or the class that was open last, for its final board
-        self.on_board: Class | None = None
-        # The members of that class by visitor, in the order in which they joined
-        self._members: dict[str, Member] = {}
+        self.on_board: Class | None = None  # the class that is open, or was last
+        self._members: dict[str, Member] = {}  # its members by visitor, as they joined
         # By visitor: the class's rules, and the rules with the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
         self.revealed = ""  # key of the guess that the projector shows; "": none

@@ -127,10 +127,7 @@ def files() -> tuple[Path, dict[str, bytes]]:
             "Fashion-MNIST is not on this machine. Fetch it from the Train page, or "
             f"train on the sprites. {OTHER_WAYS}"
         )
-    contents = {name: _checked(_file(folder, name), name) for name in SHA256}
-    if folder == DEBIAN_FOLDER:
-        _unpack(contents)  # makes the next start quicker; torchvision reads them too
-    return folder, contents
+    return folder, {name: _checked(_file(folder, name), name) for name in SHA256}
 
 
 def download(watch: Watch = UNWATCHED) -> None:
@@ -259,15 +256,6 @@ def _header_bytes(name: str) -> int:
 
 def _bytes(name: str) -> int:
     return _header_bytes(name) + prod(SHAPES[name])
-
-
-def _unpack(contents: dict[str, bytes]) -> None:
-    with suppress(OSError):  # without unpacked files, each start takes a second longer
-        DATA_FOLDER.mkdir(parents=True, exist_ok=True)
-        with FileLock(DATA_FOLDER / ".lock"):
-            for name, data in contents.items():
-                if not (DATA_FOLDER / name).exists():
-                    _write(DATA_FOLDER / name, data)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -39,18 +39,15 @@ def read() -> Driver:
     pynvml = _load()
     if pynvml is None:
         return NONE
-    try:
-        cuda = _ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
-        count = _ask(pynvml, pynvml.nvmlDeviceGetCount) or 0
-        gpus = (_gpu(pynvml, index) for index in range(count))
-        return Driver(
-            version=_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or "",
-            # 13020 stands for 13.2
-            cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
-            gpus=tuple(gpu for gpu in gpus if gpu is not None),
-        )
-    finally:
-        _ask(pynvml, pynvml.nvmlShutdown)
+    cuda = _ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
+    count = _ask(pynvml, pynvml.nvmlDeviceGetCount) or 0
+    gpus = (_gpu(pynvml, index) for index in range(count))
+    return Driver(
+        version=_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or "",
+        # 13020 stands for 13.2
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
+        gpus=tuple(filter(None, gpus)),
+    )
 
 
 def energy_counter(uuid: str) -> Callable[[], float] | None:
@@ -58,7 +55,7 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
 
     None if nothing counts them, as on older boards and on slices of a board.
     """
-    pynvml = _load() if uuid else None  # not shut down: the returned function needs it
+    pynvml = _load() if uuid else None
     if pynvml is None:
         return None
     try:
@@ -72,7 +69,10 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
 
 
 def _load() -> Any:
-    """The module pynvml, once the driver has answered; None without a driver."""
+    """The module pynvml, once the driver has answered; None without a driver.
+
+    NVML stays loaded until the process ends.
+    """
     try:
         import pynvml  # a bare machine may lack it
     except ImportError:

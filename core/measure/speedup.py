@@ -102,17 +102,13 @@ class Speedup:
         if self.n:
             among = f"over {few}{self.n} {pairs}"
         between = f"{other} ran {low} to {high} times as fast as {one}"
-        if self.note and self.winner is None:
-            return f"**We can't tell which is faster.** {self.note}"
+        if self.winner is None:
+            close = all(agree((end, 1), CLOSE) for end in self.interval)
+            text = "Too close to call" if close else "We can't tell which is faster"
+            return f"**{text}.** {self.note or f'{capitalized(between)}, {among}.'}"
         if self.note:
             text = f"{other} ran faster than {one}, but we can't tell how much faster"
             return f"**{capitalized(text)}.** {self.note}"
-        if self.winner is None and all(agree((end, 1), CLOSE) for end in self.interval):
-            return f"**Too close to call.** {capitalized(between)}, {among}."
-        if self.winner is None:
-            return (
-                f"**We can't tell which is faster.** {capitalized(between)}, {among}."
-            )
         if not self.steady:
             return (
                 f"**{capitalized(between)}**, {among}. The ratios vary too much to be "
