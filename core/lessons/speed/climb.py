@@ -61,12 +61,10 @@ def climb(
     base: PreparedRung | None = None
     try:
         for rung in climb_result.RUNGS[len(results) :]:
-            last = climb_result.base(results)
+            last, ready = climb_result.base(results), None
             obstacle = rung.obstacle(devices.backend(device), wanted.model)
-            ready = None
-            if obstacle:
-                result = Result(rung.name, last, message=obstacle)
-            else:
+            result = Result(rung.name, last, message=obstacle)
+            if not obstacle:
                 watch.report(Progress(rung.name))
                 try:
                     if last and base is None:  # a resumed climb, without its base yet
@@ -76,7 +74,7 @@ def climb(
                 except CancelledError:
                     raise
                 except Exception as error:
-                    result = Result(rung.name, last, message=why(error))
+                    result = replace(result, message=why(error))
             if result.kept:
                 base = ready
             results.append(result)

@@ -1,9 +1,7 @@
 """The rungs of the ladder, the results of measuring them, and sentences on the results.
 
-A rung is a training loop that makes one change to an earlier rung's loop, its base. A
-climb measures all rungs. Its headline is the speedup of the best rung over the textbook
-loop, the first rung. The headline is measured at the end of the climb, where epochs of
-both alternate. The product of the rungs' gains would say nothing: they are measured at
+The headline is the speedup of the best rung over the textbook loop, whose epochs
+alternate. The product of the rungs' gains would say nothing: they are measured at
 different times, and another program may have been busy during some of them.
 """
 

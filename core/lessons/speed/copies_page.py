@@ -66,8 +66,6 @@ class Copies(Lab):
     def lines(self, lab: CopiesLab) -> list[str]:
         one, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(one.seconds)
-        if extra <= 0:
-            return [self.words["no_price"]]
         price = format.precise(extra / (many.pieces - one.pieces))
         size = format.size(many.bytes / many.pieces)
         text = self.words["price"].format(price=price, size=size)

@@ -40,23 +40,16 @@ class CopiesLab:
     waited: tuple[Waited, ...] = ()  # empty without the simulated accelerator
 
     def rows(self) -> list[Row]:
-        columns: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
-        columns |= pick(self, "environment date")
-
-        def about(part: Copied | Fetched | Waited, names: str) -> Row:
-            return columns | pick(part, names)
-
+        about: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
+        about |= pick(self, "environment date")
+        timed: list[tuple[str, Copied | Fetched, str]] = [
+            *(("copies", each, "pieces bytes") for each in self.copied),
+            *(("steps, fetched", each, "way steps") for each in self.fetched),
+        ]
         return [
-            *(
-                row("copies", c.seconds, **about(c, "pieces bytes"))
-                for c in self.copied
-            ),
-            *(
-                row("steps, fetched", f.seconds, **about(f, "way steps"))
-                for f in self.fetched
-            ),
-            *(
-                counted("waits of the host", **about(w, "way waits times"))
-                for w in self.waited
-            ),
+            row(what, each.seconds, **about | pick(each, columns))
+            for what, each, columns in timed
+        ] + [
+            counted("waits of the host", **about | pick(each, "way waits times"))
+            for each in self.waited
         ]

@@ -109,25 +109,19 @@ def buttons(wanted: Climb | None) -> None:
     if PANEL.going_on:
         PANEL.cancel_button()
         return
+    done: tuple[Result, ...] = ()
     job = PANEL.job
-    done = results_of(job) if job and job.arguments[0] == wanted else ()
-    anew = None if wanted is None else (wanted, ())
-    if done and job and job.value is None:
-        PANEL.start_button("Resume the climb", (wanted, done), "run_ladder")
-        PANEL.start_button(
-            "Start over",
-            anew,
-            "restart_ladder",
-            icon=":material/restart_alt:",
-            type="secondary",
-        )
-    else:
-        PANEL.start_button("Climb the ladder", anew, "run_ladder")
+    if job and job.value is None and job.arguments[0] == wanted:
+        done = results_of(job)
+    label = "Resume the climb" if done else "Climb the ladder"
+    PANEL.start_button(label, (wanted, done) if wanted else None, "run_ladder")
+    if done:
+        look = {"icon": ":material/restart_alt:", "type": "secondary"}
+        PANEL.start_button("Start over", (wanted, ()), "restart_ladder", **look)
 
 
 def follow(wanted: Climb | None, machine: Machine) -> None:
-    mine = PANEL.job
-    job = mine or PANEL.before
+    job = PANEL.job or PANEL.before
     climb = job.arguments[0] if job else wanted
     backends = {device.device: device.backend for device in machine.devices}
     backend = backends.get(climb.device if climb else "", "CPU")
@@ -139,7 +133,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
         draw_climb(now, backend)
 
     if job is not None:
-        if mine is None:
+        if PANEL.job is None:
             last_measurement.tell(job)
         job_panel.follow(job, PANEL.what, draw, "climb")
     if job is None or waits:

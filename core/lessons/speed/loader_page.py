@@ -56,13 +56,9 @@ class Loader(Lab):
         return f"Measuring: {cells} of {planned} cells so far", cells / planned
 
     def gather(self, job: Job) -> LoaderLab | None:
-        if job.value is not None:
-            if not job.value.cells:
-                st.warning(self.words["too_short"])
-            return job.value if job.value.cells else None
         cells, machine = tuple(reported(job, LoaderCell)), engine().machine()
-        if not cells or machine is None:
-            return None
+        if job.value or not cells or machine is None:
+            return job.value
         task, _, plan, budget = job.arguments
         here = machine.usable_cores, budget, machine.devices[0]
         return LoaderLab(plan, cells, (), (), task, *here, date="")
@@ -107,29 +103,25 @@ class Loader(Lab):
     def lines(self, lab: LoaderLab) -> list[str]:
         best = loader_result.fastest(lab.cells)
         worst = min(lab.cells, key=lambda cell: cell.samples_per_second)
-        lines = []
-        if best != worst:
-            ends = setting(best), rate(best), setting(worst), rate(worst)
-            lines.append(self.words["ends"].format(*ends))
-        row = loader_result.at_textbook_batch(lab.cells)
         in_turn = loader_result.at_textbook_batch(lab.direct)
+        row = loader_result.at_textbook_batch(lab.cells) | in_turn
+        if len(row) < 2:
+            return []
+        ends = setting(best), rate(best), setting(worst), rate(worst)
+        lines = [self.words["ends"].format(*ends)]
         per_core = loader_result.per_core(lab.cores)
         advice = {
             f"“One worker per core”, {per_core} here": per_core,
             f"“{loader_result.FOR_A_GPU} workers for a GPU”": loader_result.FOR_A_GPU,
         }
-        if len(row) > 1:
-            lines += [
-                f"{name}: {against(in_turn.get(workers, row[workers]), in_turn)}"
-                for name, workers in advice.items()
-                if workers in row
-            ]
+        lines += [
+            f"{name}: {against(row[workers], in_turn)}"
+            for name, workers in advice.items()
+            if workers in row
+        ]
         if ratios := loader_result.pinning(lab.cells):
             middle = map(format.times, (median(ratios), min(ratios), max(ratios)))
             lines.append(self.words["pinning"].format(*middle, n=len(ratios)))
-        row |= in_turn
-        if len(row) < 2 or 0 not in row:
-            return lines
         alone, busiest = row[0], row[max(row)]
         if loader_result.fastest(row.values()) == alone:
             image = format.precise(1 / alone.samples_per_second)

@@ -6,6 +6,7 @@ weights, and a batch split into parts has the same gradients as the whole batch.
 
 import gc
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -69,7 +70,7 @@ def measure(
         for mode in MODES
     }
     firsts: dict[str, list[Tensor]] = {}  # by kind, the result of its first way
-    peaks = []
+    costs = []
     for (kind, name), work in works.items():
         output = work()  # the first call sets things up and is not measured
         result = gradients(model) if kind == "training" else [output.detach().clone()]
@@ -79,16 +80,12 @@ def measure(
         model.zero_grad()
         watch.report(Peak(name, peak))
         difference = greatest_difference(result, firsts.setdefault(kind, result))
-        peaks.append((peak, difference, max(float(t.abs().max()) for t in result)))
+        greatest = max(float(t.abs().max()) for t in result)
+        costs.append(MemoryCost(kind, name, (), peak, difference, greatest))
     timings = timing.measure_side_by_side(list(works.values()), device, repeats)
-    costs = tuple(
-        MemoryCost(*key, timed.seconds, peak, difference, greatest)
-        for key, timed, (peak, difference, greatest) in zip(
-            works, timings, peaks, strict=True
-        )
-    )
+    pairs = zip(costs, timings, strict=True)
     return MemoryLab(
-        costs,
+        tuple(replace(cost, seconds=timed.seconds) for cost, timed in pairs),
         batch_size,
         PARTS,
         width,

@@ -18,16 +18,10 @@ from core.lessons.speed.memory_result import (
 from core.measure.speedup import Speedup, paired
 from core.ui import charts, controls, figures, format, simulated
 from core.ui.job_panel import reported
-from core.ui.lab import Finding, Guess, Lab
+from core.ui.lab import Finding, Lab
 
 WAYS = 6
-GUESSES = ("Over three quarters", "A quarter to three quarters", "Under a quarter")
-COMPARED = {  # each way, and the plain way to compare it with
-    CHECKPOINTED: STEP,
-    ACCUMULATED: STEP,
-    "no_grad": "gradients",
-    "inference_mode": "gradients",
-}
+PLAIN = {"training": STEP, "inference": "gradients"}  # to compare the others with
 BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 
@@ -41,9 +35,6 @@ class Memory(Lab):
         ("Inference", "core.lessons.speed.memory:infer"),
         ("A card", "core.lessons.speed.memory:step_on_card"),
     )
-
-    def asks(self, *_: object) -> Guess:
-        return Guess("memory_guess", self.words["question"], GUESSES)
 
     def progress(self, job: Job) -> tuple[str, float]:
         peaks = len(reported(job, Peak))
@@ -74,23 +65,18 @@ class Memory(Lab):
         if not checkpointed or not plain:
             return None
         share = checkpointed / plain
-        right = GUESSES[(share < 0.75) + (share < 0.25)]
-        text = f"Checkpointing cuts the peak memory to **{share:.0%}**."
-        return Finding(text, right)
+        right = self.words["answers"][(share < 0.75) + (share < 0.25)]
+        return Finding(f"Checkpointing cuts the peak memory to **{share:.0%}**.", right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
         costs = {cost.name: cost for cost in lab.costs}
-        texts, part = self.words["ways"], lab.batch_size // lab.parts
+        fields = {"lab": lab, "part": lab.batch_size // lab.parts}
         lines, notes = [], set()
-        for way, plain in COMPARED.items():
-            times = paired(costs[way].seconds, costs[plain].seconds)
-            line = texts[way].format(
-                against=against(times, costs[way], costs[plain]),
-                gradients=gradients(costs[way]),
-                lab=lab,
-                part=part,
-            )
-            lines.append(line)
+        for way, text in self.words["ways"].items():
+            cost, plain = costs[way], costs[PLAIN[costs[way].kind]]
+            times = paired(cost.seconds, plain.seconds)
+            fields["against"] = against(times, cost, plain)
+            lines.append(text.format(gradients=gradients(cost), **fields))
             notes.add(times.note)
         return [*lines, *notes - {""}]
 

@@ -82,9 +82,10 @@ def draw_rows(
                     svg = picture(result, best[rung.name], most, backend, palette())
                     figures.drawing(svg, alt, f"bar_{rung.name}", WIDTH)
                 elif rung.obstacle(backend, model):
-                    by_model = rung.obstacle("", model)
-                    where = f"for the {format.NAMES[model]}" if by_model else ""
-                    st.markdown(f":small[Not {where or f'on {backend}'}]")
+                    where = f"on {backend}"
+                    if rung.obstacle("", model):
+                        where = f"for the {format.NAMES[model]}"
+                    st.markdown(f":small[Not {where}]")
                 elif result and not result.measured:
                     st.markdown(":material/error: :small[Failed here]")
                 elif rung.name == TEXTBOOK:
@@ -110,11 +111,6 @@ def ask(rung: Rung) -> None:
         on_change=keep,
         label_visibility="collapsed",
     )
-
-
-def in_short(answer: str) -> str:
-    """A guess in the short words of its button, in lower case for use in a sentence."""
-    return guess.within(SHORT.get(answer, answer))
 
 
 def guessed(rung: str) -> str | None:
@@ -275,7 +271,7 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         names = in_sentence(result.base), in_sentence(result.rung)
         text = gain.sentence(*names, "pairs of epochs")
         right = climb_result.answers(gain)
-        guess.judge(text, guessed(result.rung), right, in_short)
+        guess.judge(text, guessed(result.rung), right, lambda a: SHORT[a].lower())
     for pair in (  # two rows, since a row has no room for four
         {
             "Epoch": format.precise(result.epoch_seconds),

@@ -29,7 +29,6 @@ HEIGHT = charts.TALL + 70  # pixels; the 70 are for the three rows of the legend
 
 class SecondsToAccuracy(Lab):
     key, order, file = "run_time_to_accuracy", 0, "time-to-accuracy"
-    event, noun = Tested, "test"
     code = (
         ("The recipe", "core.lessons.speed.recipe:train"),
         ("Its settings", "core.lessons.speed.recipe:Recipe"),
@@ -47,14 +46,8 @@ class SecondsToAccuracy(Lab):
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        """The share done follows from the latest way, since some may be left out."""
-        tests, epochs = reported(job, Tested), job.arguments[2]
-        text, ways = f"Training: {format.counted(len(tests), 'test')} so far", len(WAYS)
-        if not tests:
-            return text, 0.0
-        # The last two ways share a training.
-        place = min(WAYS.index(tests[-1].way), ways - 2)
-        return text, (place + tests[-1].epoch / epochs) / (ways - 1)
+        tests, planned = len(reported(job, Tested)), job.arguments[2] * len(WAYS)
+        return f"Training: {format.counted(tests, 'test')} so far", tests / planned
 
     def gather(self, job: Job) -> TimeToAccuracy | None:
         tests, machine = tuple(reported(job, Tested)), engine().machine()

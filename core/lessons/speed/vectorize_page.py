@@ -1,5 +1,7 @@
 """A loop against vectorized code, as the Speed page shows it."""
 
+from functools import partial
+
 import altair as alt
 import streamlit as st
 
@@ -15,6 +17,8 @@ from core.measure.environment import Machine
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
+
+points_in_words = partial(format.counted, noun="point")
 
 
 class Vectorize(Lab):
@@ -96,7 +100,3 @@ class Vectorize(Lab):
 
 def said(way: str) -> str:
     return f"the {way}" if way == PYTHON else way
-
-
-def points_in_words(count: int) -> str:
-    return format.counted(count, "point")

@@ -107,12 +107,6 @@ def test_cancelling_ends_the_workers_at_once():
     assert asked[-1] == 1
 
 
-def test_the_end_of_the_time_leaves_out_what_is_not_whole():
-    lab = measure(seconds=0.0)
-    assert lab.cells == lab.failures == ()
-    assert lab.plan.cells == 4
-
-
 def test_workers_that_fail_leave_a_sentence(monkeypatch):
     monkeypatch.setattr(Images, "broken", True)
     lab = measure()
@@ -121,7 +115,9 @@ def test_workers_that_fail_leave_a_sentence(monkeypatch):
     assert "1 worker at batch size 4 failed" in lab.failures[0]
 
 
-def test_where_all_fails_the_learner_is_told(monkeypatch):
+def test_where_no_cell_is_measured_the_learner_is_told_why(monkeypatch):
+    with pytest.raises(ExplainedError, match="Allow more time"):
+        measure(seconds=0.0)
     monkeypatch.setattr(Images, "broken", True)
     with pytest.raises(ExplainedError, match="shared memory"):
         measure(LoaderPlan((4,), (1,), (False,)))
