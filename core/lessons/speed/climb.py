@@ -20,7 +20,7 @@ from torch import nn
 from core import devices, loops, models
 from core.config import SIMULATED
 from core.data import batches, datasets
-from core.errors import CancelledError, ExplainedError, explain, is_out_of_memory
+from core.errors import CancelledError, ExplainedError, explain
 from core.lessons.speed import climb_result, roofline, rungs
 from core.lessons.speed.climb_result import (
     FIRST_STEPS,
@@ -117,9 +117,8 @@ def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
 
 def why(error: Exception) -> str:
     """What failed and what to do about it, in a sentence."""
-    explained = isinstance(error, ExplainedError) or is_out_of_memory(error)
     text = f"{error} {getattr(error, 'inner_exception', '')}"
-    if not explained and ("C++ compiler" in text or "cl is not found" in text):
+    if "C++ compiler" in text or "cl is not found" in text:
         return words("no_compiler")
     return explain(error)
 

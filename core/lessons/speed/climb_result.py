@@ -12,7 +12,6 @@ from itertools import takewhile
 from statistics import median
 from typing import Any, ClassVar
 
-from core.config import IMAGE_MODELS, IMAGE_TASKS
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
 from core.measure.speedup import (
@@ -72,8 +71,6 @@ class Climb:
     images: int  # per epoch: the first images of the training set
 
     def __post_init__(self) -> None:
-        if self.task not in IMAGE_TASKS or self.model not in IMAGE_MODELS:
-            raise ValueError("The ladder needs an image task and an image model.")
         problems = [
             f"{name.capitalize()} must be from {low:,} to {high:,}, not {value:,}."
             for name, (low, high) in RANGES.items()

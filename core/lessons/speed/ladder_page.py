@@ -223,10 +223,9 @@ def draw_waterfall(
         return
     titles = [BY_NAME[result.rung].title for result in steps]
     seconds = [result.epoch_seconds for result in steps]
-    off = [before - after for before, after in pairwise(seconds)]
-    most = max(range(len(off)), key=off.__getitem__)
-    title = titles[most + 1]
-    st.markdown(words("ladder.most", title=title, off=off[most], of=seconds[0]))
+    saved = [before - after for before, after in pairwise(seconds)]
+    off, title = max(zip(saved, titles[1:], strict=True))
+    st.markdown(words("ladder.most", title=title, off=off, of=seconds[0]))
     bars = [(titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True)]
     for title, ends in zip(titles[1:], pairwise(seconds), strict=True):
         change = f"{ends[1] - ends[0]:+.2f} s".replace("-", "−")

