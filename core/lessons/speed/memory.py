@@ -26,7 +26,6 @@ from core.lessons.speed.memory_result import (
     Card,
     MemoryCost,
     MemoryLab,
-    Peak,
 )
 from core.measure import peak_memory, timing
 from core.measure.environment import now
@@ -78,10 +77,10 @@ def measure(
         model.zero_grad()
         peak = peak_memory.peak_bytes(work, device)
         model.zero_grad()
-        watch.report(Peak(name, peak))
         difference = greatest_difference(result, firsts.setdefault(kind, result))
         greatest = max(float(t.abs().max()) for t in result)
         costs.append(MemoryCost(kind, name, (), peak, difference, greatest))
+        watch.report(costs[-1])
     timings = timing.measure_side_by_side(list(works.values()), device, repeats)
     pairs = zip(costs, timings, strict=True)
     return MemoryLab(

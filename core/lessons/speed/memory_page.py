@@ -13,7 +13,6 @@ from core.lessons.speed.memory_result import (
     Card,
     MemoryCost,
     MemoryLab,
-    Peak,
 )
 from core.measure.speedup import Speedup, paired
 from core.ui import charts, controls, figures, format, simulated
@@ -37,19 +36,19 @@ class Memory(Lab):
     )
 
     def progress(self, job: Job) -> tuple[str, float]:
-        peaks = len(reported(job, Peak))
+        peaks = len(reported(job, MemoryCost))
         next_up = "" if peaks < WAYS else ". Now timing each method"
         text = f"Peak memory: {peaks} of {WAYS} methods measured{next_up}"
         return text, peaks / WAYS
 
-    def gather(self, job: Job) -> MemoryLab | list[Peak]:
+    def gather(self, job: Job) -> MemoryLab | list[MemoryCost]:
         """The peaks, until the times are measured too."""
-        return job.value or reported(job, Peak)
+        return job.value or reported(job, MemoryCost)
 
-    def chart(self, result: MemoryLab | list[Peak]) -> None:
+    def chart(self, result: MemoryLab | list[MemoryCost]) -> None:
         if not isinstance(result, MemoryLab):
-            counted = [peak for peak in result if peak.bytes is not None]
-            figures.bullets(f"{p.name}: {format.size(p.bytes)}" for p in counted)
+            counted = [cost for cost in result if cost.peak_bytes is not None]
+            figures.bullets(f"{c.name}: {format.size(c.peak_bytes)}" for c in counted)
         elif all(cost.peak_bytes is not None for cost in result.costs):
             st.altair_chart(
                 time_against_memory(result),
@@ -81,7 +80,7 @@ class Memory(Lab):
             notes.add(times.note)
         return [*lines, *notes - {""}]
 
-    def below(self, result: MemoryLab | list[Peak]) -> None:
+    def below(self, result: MemoryLab | list[MemoryCost]) -> None:
         if not isinstance(result, MemoryLab):
             return
         ways = (
@@ -109,9 +108,8 @@ class Memory(Lab):
         plain, again = (f"{card.fits[way]:,}" for way in (STEP, CHECKPOINTED))
         fits = {"card": mebibytes(card.bytes), "plain": plain, "again": again}
         st.markdown(self.words["fits"].format(**fits))
-        if card.activations:
-            taken = map(format.size, card.activations.values())
-            st.markdown(self.words["taken"].format(plain, *taken))
+        taken = map(format.size, card.activations.values())
+        st.markdown(self.words["taken"].format(plain, *taken))
         st.markdown(self.words["raises"].format(again))
         simulated.message(card.message)
 

@@ -1,6 +1,6 @@
 """Memory and time of several ways to train and to infer: plain data, without torch."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
@@ -9,18 +9,10 @@ STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
 
 
 @dataclass(frozen=True)
-class Peak:
-    """The peak memory of one way, reported before its time is measured."""
-
-    name: str
-    bytes: int | None
-
-
-@dataclass(frozen=True)
 class MemoryCost:
     kind: str  # "training" or "inference"
     name: str
-    seconds: tuple[float, ...]  # one for each repeat
+    seconds: tuple[float, ...]  # one for each repeat; empty until times are measured
     peak_bytes: int | None  # None where the device does not count it
     difference: float  # greatest, to the gradients or outputs of the kind's first way
     greatest: float  # the largest gradient or output, to judge the difference by
@@ -37,7 +29,7 @@ class Card:
     message: str
     # By way: a step's own bytes at its peak, with the plain way's largest batch. These
     # are activations and some gradients.
-    activations: dict[str, int] = field(default_factory=dict)
+    activations: dict[str, int]
 
 
 @dataclass(frozen=True)

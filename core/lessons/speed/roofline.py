@@ -32,11 +32,14 @@ def measure(
     state_dict = models.build(model).state_dict()
     state_bytes = sum(t.numel() * t.element_size() for t in state_dict.values())
     images, labels = datasets.load(task).train.images, datasets.load(task).train.labels
+    rates = {"float32": matmul_rate(torch.float32, device, repeats)}
+    with suppress(RuntimeError, TypeError):  # not every accelerator has bfloat16
+        rates["bfloat16"] = matmul_rate(torch.bfloat16, device, repeats)
     return Roofline(
         flops_per_image(model),
         images[0].numel() * images.element_size() + labels.element_size(),
         STATE_ACCESSES * state_bytes,
-        matmul_rates(device, repeats),
+        rates,
         bandwidth(BLOCK, device, repeats),
         bandwidth(4 * state_bytes, device, repeats),
     )
@@ -50,16 +53,6 @@ def flops_per_image(model: str) -> float:
     with FlopCounterMode(display=False) as counter:
         built(images).sum().backward()
     return counter.get_total_flops() / batch
-
-
-def matmul_rates(
-    device: torch.device, repeats: int = REPEATS
-) -> dict[str, tuple[float, ...]]:
-    """Operations per second: float32, and bfloat16 if the device can multiply it."""
-    rates = {"float32": matmul_rate(torch.float32, device, repeats)}
-    with suppress(RuntimeError, TypeError):  # not every accelerator has bfloat16
-        rates["bfloat16"] = matmul_rate(torch.bfloat16, device, repeats)
-    return rates
 
 
 def matmul_rate(

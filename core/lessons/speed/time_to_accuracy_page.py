@@ -13,7 +13,6 @@ from core.lessons.speed.time_to_accuracy_result import (
     EPOCHS,
     LIMITS,
     TARGET,
-    WAYS,
     Tested,
     TimeToAccuracy,
 )
@@ -46,8 +45,9 @@ class SecondsToAccuracy(Lab):
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
-        tests, planned = len(reported(job, Tested)), job.arguments[2] * len(WAYS)
-        return f"Training: {format.counted(tests, 'test')} so far", tests / planned
+        tests, epochs = len(reported(job, Tested)), job.arguments[2]
+        share = tests / (epochs * len(self.titles))
+        return f"Training: {format.counted(tests, 'test')} so far", share
 
     def gather(self, job: Job) -> TimeToAccuracy | None:
         tests, machine = tuple(reported(job, Tested)), engine().machine()

@@ -99,24 +99,6 @@ def test_what_a_rung_asks_of_the_host_is_counted(monkeypatch):
     assert "graphed" not in counts
 
 
-@pytest.mark.usefixtures("few")
-def test_it_is_resumed_where_it_ended():
-    events = []
-
-    def cancelled():
-        return any(isinstance(e, Progress) and e.rung == "fused" for e in events)
-
-    with pytest.raises(CancelledError):
-        climb.climb(WANTED, (), Watch(events.append, cancelled))
-    done = tuple(e for e in events if isinstance(e, Result))
-    assert [each.rung for each in done][-1] == "no_waiting"
-    again = climb.climb(WANTED, done)
-    assert again.results[: len(done)] == done
-    rest = {each.rung: each for each in again.results[len(done) :]}
-    assert rest["fused"].base == "no_waiting"
-    assert len(rest["fused"].base_seconds) == WANTED.epochs
-
-
 def fails(*_):
     raise RuntimeError("the kernel is missing\nand a long story")
 
@@ -222,22 +204,26 @@ def test_a_neighbour_that_stays_slows_both_sides_alike(clock, factor):
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_climb_that_is_cancelled_last_is_resumed_there():
-    events = []
+@pytest.mark.parametrize(("during", "last"), [("fused", "no_waiting"), ("", "graphed")])
+def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
+    """The rung "" stands for the direct comparison at the end."""
+    events, again = [], []
 
     def cancelled():
-        return any(isinstance(e, Progress) and not e.rung and e.step for e in events)
+        progress = (e for e in events if isinstance(e, Progress))
+        return any(e.rung == during and e.step for e in progress)
 
     with pytest.raises(CancelledError):
         climb.climb(WANTED, (), Watch(events.append, cancelled))
     done = tuple(e for e in events if isinstance(e, Result))
-    assert len(done) == len(climb_result.RUNGS)
-    again = []
+    assert done[-1].rung == last
     climbed = climb.climb(WANTED, done, Watch(again.append))
-    assert climbed.results == done
+    assert climbed.results[: len(done)] == done
     assert climbed.speedup.ratio == pytest.approx(12)
-    assert {type(each) for each in again} == {Roofline, Progress}
-    assert {each.rung for each in again if isinstance(each, Progress)} == {""}
+    seen = {each.rung for each in again if isinstance(each, Progress)}
+    assert seen.isdisjoint(each.rung for each in done)
+    for each in climbed.results[len(done) :]:
+        assert len(each.base_seconds) == WANTED.epochs * each.measured
 
 
 @pytest.mark.usefixtures("clock")

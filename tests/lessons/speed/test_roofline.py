@@ -33,7 +33,8 @@ def test_a_dtype_that_the_device_lacks_is_left_out(monkeypatch):
         return (1.0,)
 
     monkeypatch.setattr(roofline, "matmul_rate", rate)
-    assert roofline.matmul_rates(CPU) == {"float32": (1.0,)}
+    limit = roofline.measure("sprites", "ann", CPU, repeats=1)
+    assert limit.flops_per_second == {"float32": (1.0,)}
 
 
 def test_the_limit_is_measured_here():

@@ -16,7 +16,7 @@ from core.data import datasets, sprites
 from core.errors import CancelledError
 from core.lessons.speed import recipe, time_to_accuracy
 from core.lessons.speed.recipe import ANN, CNN, Recipe
-from core.lessons.speed.time_to_accuracy_result import TARGET, WAYS, Tested
+from core.lessons.speed.time_to_accuracy_result import TARGET, Tested
 from core.models import MODELS, count_parameters
 from core.watch import Watch
 from tests import samples
@@ -42,7 +42,8 @@ def test_every_way_is_tested_after_each_epoch(monkeypatch, half):
     reported = []
     result = time_to_accuracy.measure("sprites", "cpu", 2, Watch(reported.append))
     assert tuple(reported) == result.tests
-    assert result.ways == [way for way in WAYS if half or way != "half"]
+    ways = [way for training in time_to_accuracy.TRAININGS for way in training]
+    assert result.ways == [way for way in ways if half or way != "half"]
     for way in result.ways:
         first, second = (test for test in result.tests if test.way == way)
         assert (first.epoch, second.epoch) == (1, 2)
