@@ -130,7 +130,7 @@ def side_by_side(
             print(f"{name} was left out: {why(error)}", file=sys.stderr)
             del works[name]
     timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
-    taken = {name: each.seconds for name, each in zip(works, timings, strict=True)}
+    taken = dict(zip(works, timings, strict=True))
     textbook, floor = taken["textbook, batch 64"], taken["arithmetic floor"]
     return {
         name: {

@@ -6,18 +6,10 @@ clock that doesn't wait for the device measures only the queueing.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 
 from core import devices
-
-
-@dataclass(frozen=True)
-class Timing:
-    """The seconds of each counted repeat, in the order they were taken."""
-
-    seconds: tuple[float, ...]
 
 
 def measure(
@@ -25,10 +17,10 @@ def measure(
     device: torch.device,
     repeats: int = 5,
     warmup: int = 1,
-) -> Timing:
-    """Time `work` on `device`; the first `warmup` calls are not counted."""
-    (timing,) = measure_side_by_side([work], device, repeats, warmup)
-    return timing
+) -> tuple[float, ...]:
+    """Seconds of each repeat of `work`, after `warmup` calls that are not counted."""
+    (seconds,) = measure_side_by_side([work], device, repeats, warmup)
+    return seconds
 
 
 def measure_side_by_side(
@@ -37,7 +29,7 @@ def measure_side_by_side(
     repeats: int = 5,
     warmup: int = 1,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
-) -> list[Timing]:
+) -> list[tuple[float, ...]]:
     """Time works in turn, A B A B, so that the machine's drift affects all."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
@@ -48,4 +40,4 @@ def measure_side_by_side(
             synchronize(device)
             if repeat >= warmup:
                 taken.append(time.perf_counter() - start)
-    return [Timing(tuple(taken)) for taken in seconds]
+    return [tuple(taken) for taken in seconds]

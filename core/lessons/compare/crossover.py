@@ -123,7 +123,7 @@ def measure_cell(
                 # With a warm-up: the first step with another thread count is slower.
                 (reading,) = timing.measure(
                     many(steps[index], counts[index]), device, repeats=1, warmup=1
-                ).seconds
+                )
             if repeat == 0:
                 counts[index] = max(1, round(READING_SECONDS / reading))
             else:

@@ -124,12 +124,11 @@ def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
         for _ in range(THREAD_REPEATS):
             for threads in seconds:
                 with devices.cpu_threads(threads):
-                    timed = timing.measure(
+                    seconds[threads] += timing.measure(
                         lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
                         device,
                         repeats=1,
                         warmup=1,  # absorbs the cost of changing threads
                     )
-                seconds[threads] += timed.seconds
         readings += [ThreadReading(size, *each) for each in seconds.items()]
     return tuple(readings)

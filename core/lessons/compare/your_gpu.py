@@ -111,8 +111,8 @@ def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]
     with devices.cpu_threads(spare(devices.usable_cores())):
         for kind, size in works:
             call = work(kind, size)
-            (once,) = timing.measure(call, CPU, repeats=1).seconds
+            (once,) = timing.measure(call, CPU, repeats=1)
             count = max(1, round(READING_SECONDS / once))
             calls = timing.measure(call, CPU, repeats=count, warmup=0)
-            seconds.append(sum(calls.seconds) / count)
+            seconds.append(sum(calls) / count)
         return seconds, devices.environment(CPU)

@@ -72,8 +72,7 @@ def with_short_vectors(side: int) -> list[float]:
     os.environ["MKL_CBWR"] = "COMPATIBLE"
     a = torch.rand(side, side)
     with devices.cpu_threads(1):
-        timed = timing.measure(lambda: at_once(a, a), CPU, REPEATS, warmup=2)
-    return list(timed.seconds)
+        return list(timing.measure(lambda: at_once(a, a), CPU, REPEATS, warmup=2))
 
 
 def measure(
@@ -89,8 +88,8 @@ def measure(
             seconds = call()  # timed in the process that runs it
         else:
             with devices.cpu_threads(threads) if threads else nullcontext():
-                timed = timing.measure(watch.checked(call), where, REPEATS, warmup=2)
-            seconds = list(timed.seconds)
+                call = watch.checked(call)
+                seconds = list(timing.measure(call, where, REPEATS, warmup=2))
         one = tuple(total / count for total in seconds)
         found.append(Multiplied(work, way, one, where.type))
         watch.report(found[-1])

@@ -166,12 +166,12 @@ def compare_modes(
         costs += [
             ModeCost(
                 mode,
-                measured.seconds,
+                seconds,
                 peak_memory.peak_bytes(work, device),
                 len(test),
                 devices.environment(device),
                 name,
             )
-            for mode, measured, work in zip(MODES, timings, works, strict=True)
+            for mode, seconds, work in zip(MODES, timings, works, strict=True)
         ]
     return tuple(costs)

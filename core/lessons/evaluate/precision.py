@@ -36,13 +36,13 @@ def compare(
     return tuple(
         PrecisionCost(
             name,
-            timed.seconds,
+            seconds,
             int((said[name] != said[FLOAT32]).sum()),
             int((said[name] == targets).sum()),
             len(test),
             devices.environment(device),
         )
-        for name, timed in zip(works, timings, strict=True)
+        for name, seconds in zip(works, timings, strict=True)
     )
 
 

@@ -62,8 +62,8 @@ def time_move(model_name: str, device_name: str) -> MoveTime:
     """Time `model.to(device)`, with a new model on the host for each repeat."""
     device = devices.resolve_timed(device_name)
     built = [models.build(model_name) for _ in range(REPEATS + 1)]
-    timed = timing.measure(lambda: built.pop().to(device), device, REPEATS)
-    return MoveTime(timed.seconds, devices.environment(device))
+    seconds = timing.measure(lambda: built.pop().to(device), device, REPEATS)
+    return MoveTime(seconds, devices.environment(device))
 
 
 def copy_of_a_tensor(device: torch.device) -> Values:

@@ -87,7 +87,7 @@ def seconds_a_call() -> list[float]:
     for _ in range(ROUNDS):  # alternate, so that other load slows both equally
         for default, readings in seconds.items():
             torch.set_default_device(default)
-            (total,) = timing.measure(add, existing.device, repeats=1).seconds
+            (total,) = timing.measure(add, existing.device, repeats=1)
             readings.append(total / CALLS)
     return list(map(min, seconds.values()))
 

@@ -39,8 +39,8 @@ def measure(
             works = [watch.checked(copy) for copy in kinds.values()]
             repeats = FEW_REPEATS if size >= LARGE else REPEATS
             timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
-            for kind, timed in zip(kinds, timings, strict=True):
-                measured.append(Transfer(*kind, size, timed.seconds))
+            for kind, seconds in zip(kinds, timings, strict=True):
+                measured.append(Transfer(*kind, size, seconds))
                 watch.report(measured[-1])
         except Exception as error:
             if not measured or not is_out_of_memory(error):

@@ -43,8 +43,7 @@ def measure(
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
         works = [watch.checked(work) for work in works]
-        timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
-        return [timed.seconds for timed in timings]
+        return timing.measure_side_by_side(works, device, repeats, warmup=2)
 
     source = torch.randint(256, (size,), dtype=torch.uint8)
     target = torch.empty_like(source, device=device)

@@ -84,7 +84,7 @@ def measure(
     timings = timing.measure_side_by_side(list(works.values()), device, repeats)
     pairs = zip(costs, timings, strict=True)
     return MemoryLab(
-        tuple(replace(cost, seconds=timed.seconds) for cost, timed in pairs),
+        tuple(replace(cost, seconds=seconds) for cost, seconds in pairs),
         batch_size,
         PARTS,
         width,

@@ -62,8 +62,8 @@ def matmul_rate(
     size = SIZES.get(device.type, DEVICE_SIZE)
     a = torch.rand(size, size, device=device).to(dtype)
     b = torch.rand(size, size, device=device).to(dtype)
-    timed = timing.measure(lambda: a @ b, device, repeats, warmup=2)
-    return tuple(2 * size**3 / seconds for seconds in timed.seconds)
+    readings = timing.measure(lambda: a @ b, device, repeats, warmup=2)
+    return tuple(2 * size**3 / seconds for seconds in readings)
 
 
 def bandwidth(
@@ -81,5 +81,5 @@ def bandwidth(
         for _ in range(times):
             target.copy_(source)
 
-    timed = timing.measure(copy, device, repeats, warmup=2)
-    return tuple(2 * block * times / seconds for seconds in timed.seconds)
+    readings = timing.measure(copy, device, repeats, warmup=2)
+    return tuple(2 * block * times / seconds for seconds in readings)

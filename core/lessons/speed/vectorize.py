@@ -74,7 +74,7 @@ def measure(
             for way, (work, where) in works.items():
                 watch.check()
                 # timing.measure first makes a warm-up call, which is not counted.
-                seconds[way] += timing.measure(work, where, repeats=1).seconds
+                seconds[way] += timing.measure(work, where, repeats=1)
         for way, (work, where) in works.items():
             difference = float((torch.as_tensor(work()).cpu() - expected).abs().max())
             taken = seconds[way]
