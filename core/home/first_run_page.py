@@ -224,12 +224,8 @@ def _verdict(entered: Mapping[str, Run]) -> None:
 
 def _onward(shown: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button(
-            words("next"),
-            type="primary",
-            icon=":material/arrow_forward:",
-            key="next_lesson",
-        ):
+        label, icon = words("next"), ":material/arrow_forward:"
+        if st.button(label, type="primary", icon=icon, key="next_lesson"):
             st.switch_page(page("Device").file)
         query = {"run": shown.id}
         link(page("Train"), "See the whole run", query_params=query)

@@ -30,10 +30,8 @@ def read(machine: Machine) -> Records:
     """The records in the database; empty if it can't be read."""
     all_runs = runs.stored_runs(limit=None, hidden=True)
     midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    today = sum(
-        run.visitor is not None and run.submitted >= midnight.timestamp()
-        for run in all_runs
-    )
+    since = midnight.timestamp()
+    today = sum(run.visitor is not None and run.submitted >= since for run in all_runs)
     devices = {device.device_name for device in machine.devices}
     task = dataset.default_task(machine)
     evaluated = [

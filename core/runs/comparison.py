@@ -22,10 +22,7 @@ UNTIMED = "Runs on the simulated accelerator are not timed."
 
 def level(runs: Sequence[Run]) -> float | None:
     """The highest of LEVELS that all of these runs have reached."""
-    best = [
-        max((epoch.test_accuracy or 0 for epoch in run.history), default=0)
-        for run in runs
-    ]
+    best = [max((e.test_accuracy or 0 for e in run.history), default=0) for run in runs]
     return next((level for level in LEVELS if best and min(best) >= level), None)
 
 
@@ -50,10 +47,7 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
         if run.result is not None and not run.is_simulated and not run.diverged
     ]
     goal = level([run for _, run in finished])
-    timed = [
-        (seconds_to(goal, run.history) or result.seconds, run)
-        for result, run in finished
-    ]
+    timed = [(seconds_to(goal, run.history) or r.seconds, run) for r, run in finished]
     return sorted(timed, key=lambda pair: pair[0])
 
 
@@ -218,17 +212,11 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
         for field in differing(summaries)
     ]
     goal = level(runs)
+    timed = [None if r.is_simulated else seconds_to(goal, r.history) for r in runs]
     for title, form, figures in (
         ("Test accuracy", ".2%", [run.accuracy for run in summaries]),
         ("Test R²", ".3f", [run.r2 for run in summaries]),
-        (
-            f"Seconds to {goal or 0:.0%}",
-            ".1f",
-            [
-                None if run.is_simulated else seconds_to(goal, run.history)
-                for run in runs
-            ],
-        ),
+        (f"Seconds to {goal or 0:.0%}", ".1f", timed),
         ("Total seconds", ".1f", [run.seconds for run in summaries]),
     ):
         if title == "Total seconds" or any(value is not None for value in figures):

@@ -53,9 +53,8 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
             why = runs.why_none(summary.id)
             st.warning(why, icon=":material/database_off:")
     names = listing.names(compared, listing_page.numbers(compared))
-    said = [
-        quoted(n) if run.name else n for run, n in zip(compared, names, strict=True)
-    ]
+    pairs = zip(compared, names, strict=True)
+    said = [quoted(name) if run.name else name for run, name in pairs]
     if finding := comparison.finding(loaded, said):
         st.markdown(finding)
     elif len(compared) == 1 and (message := compared[0].message):
@@ -64,10 +63,8 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
     elif compared:
         st.markdown("**None of these runs has finished yet.**")
     if len(like) > COMPARED:
-        st.markdown(
-            f"Only the latest {COMPARED} of the {len(like):,} selected runs are "
-            "compared."
-        )
+        which = f"the latest {COMPARED} of the {len(like):,} selected runs"
+        st.markdown(f"Only {which} are compared.")
     elif len(chosen) > len(like):
         kind = "task" if any(run.task != chosen[0].task for run in chosen) else "loss"
         st.markdown(f"Only runs with the same {kind} as the latest run are compared.")
@@ -116,11 +113,8 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
             key="runs_axis" if timed else "runs_axis_untimed",
             **shared,
         )
-    looks = tuple(
-        (name, run.number)
-        for name, run in zip(names, loaded, strict=True)
-        if run.losses
-    )
+    pairs = zip(names, loaded, strict=True)
+    looks = tuple((name, run.number) for name, run in pairs if run.losses)
     if y == "Loss":
         data = runs.loss_table(loaded, names)
         top = runs.top_loss(loaded)
@@ -143,13 +137,11 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     st.markdown("**Accuracy and time**" if percent else "**R² and time**")
     seconds = [run.seconds or 0.0 for run in listed]
     data = _frontier_table(listed, set(best), selected)
+    backends = tuple(sorted(set(data["backend"])))
+    is_wide = max(seconds) > WIDE * min(seconds) > 0
     event = st.vega_lite_chart(
         data,
-        frontier_chart(
-            tuple(sorted(set(data["backend"]))),
-            percent,
-            max(seconds) > WIDE * min(seconds) > 0,
-        ),
+        frontier_chart(backends, percent, is_wide),
         key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
         on_select="rerun",
         selection_mode="dot",
@@ -212,9 +204,8 @@ def frontier_chart(
     `ring` is a selected run's color, or "". A click selects `dot`.
     """
     title = "Test accuracy" if percent else "Test R²"
-    scale = (
-        alt.Scale(type="log", nice=False, padding=14) if wide else alt.Scale(zero=True)
-    )
+    log: Any = {"type": "log", "nice": False, "padding": 14}
+    scale = alt.Scale(**log) if wide else alt.Scale(zero=True)
     axis = alt.Axis(format="~r")
     hues = [
         colors.quiet if name == OTHER_MACHINE else colors.of(name) for name in backends

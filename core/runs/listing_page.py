@@ -79,10 +79,8 @@ def draw_empty() -> None:
 def filters(listed: list[RunSummary]) -> list[RunSummary]:
     """Draw the filters that offer a choice; returns the runs that pass them all."""
     passing = listed
-    hidden_label: dict[str, Any] = {
-        "label_visibility": "collapsed",
-        "persist_state": "session",
-    }
+    hidden_label: dict[str, Any] = {"label_visibility": "collapsed"}
+    hidden_label["persist_state"] = "session"
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
             "Search",
@@ -102,18 +100,11 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
             if st.session_state.get(key, ALL) not in (ALL, *values):
                 del st.session_state[key]  # the last such run was deleted
             if len(values) > 1:
-                chosen = controls.choice(
-                    title,
-                    key,
-                    [ALL, *sorted(values)],
-                    format_func=lambda value, every=every: (
-                        format.NAMES.get(value, value) if value else every
-                    ),
-                    **hidden_label,
-                )
-                passing = [
-                    run for run in passing if chosen in (ALL, getattr(run, field))
-                ]
+                names = {ALL: every} | {v: format.NAMES.get(v, v) for v in values}
+                options = [ALL, *sorted(values)]
+                named = {"format_func": names.__getitem__} | hidden_label
+                chosen = controls.choice(title, key, options, **named)
+                passing = [r for r in passing if chosen in (ALL, getattr(r, field))]
         if any(run.hidden for run in listed) and not st.toggle(
             "Show hidden", key="runs_hidden", persist_state="session"
         ):
@@ -315,12 +306,9 @@ def _rename(run: RunSummary) -> None:
     key = f"name_{run.id}"
     with st.form("rename", border=False):
         st.text_input("Name", run.name, key=key, max_chars=80, placeholder="None")
+        save = partial(_save_name, run.id, key)
         if st.form_submit_button(
-            "Save",
-            type="primary",
-            key="save_name",
-            on_click=_save_name,
-            args=(run.id, key),
+            "Save", type="primary", key="save_name", on_click=save
         ):
             st.rerun()
 
@@ -334,12 +322,9 @@ def _delete(some: Sequence[RunSummary]) -> None:
         st.markdown(words("delete.going_on"))
     ids = [run.id for run in some]
     with st.container(horizontal=True):
+        erase = partial(_erase, ids)
         sure = st.button(
-            "Delete",
-            type="primary",
-            key="delete_for_good",
-            on_click=_erase,
-            args=(ids,),
+            "Delete", type="primary", key="delete_for_good", on_click=erase
         )
         if sure or st.button("Keep", key="keep_runs"):
             st.rerun()

@@ -143,11 +143,8 @@ def _missing(
     mine = facts(exercise, report)
     for name, sentence in exercise.say.items():
         if not same(mine[name], right[name]):
-            values = {
-                "mine": in_words(mine[name]),
-                "right": in_words(right[name]),
-            }
-            yield sentence.format(**values)
+            told = in_words(mine[name]), in_words(right[name])
+            yield sentence.format(mine=told[0], right=told[1])
 
 
 def same(mine: Any, right: Any) -> bool:

@@ -160,7 +160,8 @@ def workers_without_guard(script: Script) -> Iterator[Finding]:
         for node in script.tree.body
         if not hasattr(node, "body") or isinstance(node, Loop | ast.With | ast.If)
     ]
-    if loaders and any(script.reaches(node, "backward") for node in runs):
+    inside = (called(part) for node in runs for part in script.reached(node))
+    if loaders and "backward" in inside:
         say = words("rules.workers_without_guard")
         yield Finding(loaders[0].lineno, "likely", say)
 

@@ -142,9 +142,6 @@ class Script:
                     waiting.append(function)
         return found
 
-    def reaches(self, node: ast.AST, *names: str) -> bool:
-        return any(called(part) in names for part in self.reached(node))
-
     @cached_property
     def models(self) -> set[str]:
         """The variables on which the script calls a method that models have."""

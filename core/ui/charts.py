@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec
 import altair as alt
 import pandas as pd
 import streamlit as st
+from PIL import ImageColor
 
 Arguments = ParamSpec("Arguments")
 
@@ -124,9 +125,7 @@ def _pale(colors: Palette) -> Palette:
 
 
 def mixed(color: str, other: str, share: float) -> str:
-    parts = (
-        (int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)
-    )
+    parts = zip(*map(ImageColor.getrgb, (color, other)), strict=True)
     return "#" + "".join(f"{round(a * share + b * (1 - share)):02x}" for a, b in parts)
 
 

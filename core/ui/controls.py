@@ -79,10 +79,9 @@ def number(
         more["disabled"] = True
     if class_rules.hides(setting):
         return int(value)
-    settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
-    settings |= more
     label = class_rules.limited(label, setting)
-    settings |= {"step": float(step), "format": "%g"}
+    settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
+    settings |= {"step": float(step), "format": "%g"} | more
     given = st.number_input(label, value=float(value), key=key, **settings)
     whole = int(max(-MOST, min(given, MOST)))
     if given != whole:
@@ -102,9 +101,8 @@ def startable(place: DeltaGenerator) -> Iterator[None]:
     try:
         yield
     except (ValueError, ExplainedError) as error:
-        place.warning(
-            f"{error} You can't start until you fix this.", icon=":material/info:"
-        )
+        text = f"{error} You can't start until you fix this."
+        place.warning(text, icon=":material/info:")
 
 
 def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:

@@ -59,18 +59,13 @@ def table(
     st.dataframe(frame, hide_index=True, alt=alt, **more)
 
 
-def metrics(
-    figures: Mapping[str, str],
-    notes: Mapping[str, str] | None = None,
-) -> None:
+def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
     """Figures side by side or in pairs; `notes` explain some of them."""
-    widest = max(
-        max(LABEL_PIXELS * len(label), VALUE_PIXELS * len(value))
-        for label, value in figures.items()
-    )
+    labels = LABEL_PIXELS * max(map(len, figures))
+    widest = max(labels, VALUE_PIXELS * max(map(len, figures.values())))
     with st.grid(columns=len(figures), min_column_width=ceil(widest + AROUND_PIXELS)):
         for label, value in figures.items():
-            st.metric(label, value, border=True, help=(notes or {}).get(label))
+            st.metric(label, value, border=True, help=notes.get(label))
 
 
 def caption(text: str, result: Any) -> None:

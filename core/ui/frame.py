@@ -218,5 +218,5 @@ def _progress(job: Job) -> str:
     if job.place:
         return f"place {job.place} in line"
     if job.status == "running" and job.address == runs.RUN:
-        return f"{runs.view(job).share:.0%}"
+        return f"{job.progress.share:.0%}"
     return format.NAMES.get(job.status, job.status) if job.ended else "running"

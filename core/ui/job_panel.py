@@ -143,14 +143,8 @@ class JobPanel:
 
 
 def cancel_button(job: Job, key: str, **more: Any) -> None:
-    st.button(
-        "Cancel",
-        icon=":material/stop:",
-        key=key,
-        on_click=engine().cancel,
-        args=(job.id,),
-        **more,
-    )
+    more |= {"icon": ":material/stop:", "on_click": engine().cancel, "args": (job.id,)}
+    st.button("Cancel", key=key, **more)
 
 
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:

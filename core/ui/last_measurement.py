@@ -51,8 +51,7 @@ def forget() -> None:
 
 def machine() -> str:
     """The identity of the machine that pages show; "" until it is known."""
-    here = engine().machine()
-    return here.identity if here else ""
+    return here.identity if (here := engine().machine()) else ""
 
 
 def tell(job: Job) -> None:

@@ -94,13 +94,8 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
     if failure:
         said = code.failed(failure, NAME) or code.raised(failure)
     with field:
-        code_editor.draw(
-            "The code",
-            key,
-            text,
-            most=MOST_CHARACTERS,
-            marked=code_editor.lines_in(said),
-        )
+        lines = code_editor.lines_in(said)
+        code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
     with right:
         if report:
             _result(report, said, printed)
@@ -126,23 +121,15 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
         "**Tensors and models**, as they were after each line",
         ("Line", "Name", "Shape", "dtype", "Device"),
         [
-            (
-                value["line"],
-                value["name"],
-                _shape(value),
-                value["dtype"],
-                value["device"],
-            )
-            for value in report["values"]
+            (each["line"], each["name"], _shape(each), each["dtype"], each["device"])
+            for each in report["values"]
         ],
     )
     if not (said or report["notes"] or printed or report["values"]):
         st.markdown(words("playground.nothing"))
-    moved = [
-        (copy, f"copied {copy['way']}", format.size(copy["bytes"]))
-        for copy in report["copies"]
-    ]
-    moved += [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
+    moved = [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
+    for copy in report["copies"]:
+        moved.append((copy, f"copied {copy['way']}", format.size(copy["bytes"])))
     _table(
         "**Waits and copies** during the whole run",
         ("Line", "What", "How", "Times"),

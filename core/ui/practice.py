@@ -64,14 +64,10 @@ def _exercise(title: str, exercise: Exercise) -> None:
                 output(verdict["printed"])
             with st.expander("One way to do it"):
                 st.code(exercise.solution, wrap_lines=True)
+    text = exercise.code if written is None else written
+    lines = code_editor.lines_in(verdict["say"]) if verdict else ()
     with field:
-        code_editor.draw(
-            "The code",
-            key,
-            exercise.code if written is None else written,
-            most=MOST_CHARACTERS,
-            marked=code_editor.lines_in(verdict["say"]) if verdict else (),
-        )
+        code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
 
 
 def _judge(key: str, title: str, how: Mode) -> None:

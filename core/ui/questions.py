@@ -39,11 +39,8 @@ class Question:
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
         """The tries with one more; after the first try, each answer is there once."""
-        return [
-            *tries[:1],
-            *(answer for answer in tries[1:] if answer != chosen),
-            chosen,
-        ]
+        others = [answer for answer in tries[1:] if answer != chosen]
+        return [*tries[:1], *others, chosen]
 
     def is_solved(self, given: Mapping[str, Any]) -> bool:
         return self.right in self.tries(given)
@@ -62,14 +59,6 @@ class Question:
         return order
 
 
-def outcome(report: Mapping[str, Any], printed: str) -> list[str]:
-    """What the code came to: its error's line and name, or the first line of output."""
-    failure = report["failure"]
-    if failure:
-        return [f"Line {failure['line']['line']}", failure["kind"]]
-    return [*printed.splitlines()[:1], "None of them"]
-
-
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
     """The questions by lesson. Raises ExplainedError for a broken entry."""
     try:
@@ -80,25 +69,20 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
     questions: dict[str, tuple[Question, ...]] = {}
     try:
         for lesson, entries in bank.items():
+            name = f"[[{lesson}]]"
             if lesson not in lessons:
                 names = ", ".join(lessons)
-                raise ValueError(
-                    f"[[{lesson}]] is not a lesson; the lessons are {names}"
-                )
+                raise ValueError(f"{name} is not a lesson; the lessons are {names}")
             if not isinstance(entries, list):
-                raise ValueError(
-                    f"each question of {lesson} must begin with [[{lesson}]]"
-                )
+                raise ValueError(f"each question of {lesson} must begin with {name}")
             questions[lesson] = tuple(
                 _question(f"question {number} of {lesson}", lesson, entry)
                 for number, entry in enumerate(entries, 1)
             )
         keys = Counter(entry["key"] for entries in bank.values() for entry in entries)
-        for key, count in keys.items():
-            if count > 1:
-                raise ValueError(
-                    f"two questions have the key {key!r}; change one of the two keys"
-                )
+        if twice := [key for key, count in keys.items() if count > 1]:
+            what = f"two questions have the key {twice[0]!r}"
+            raise ValueError(f"{what}; change one of the two keys")
     except ValueError as error:
         raise ExplainedError(f"{FILE}: {error}.") from None
     return questions
@@ -111,8 +95,7 @@ def _question(where: str, lesson: str, entry: dict[str, Any]) -> Question:
         if name in FIELDS and not entry.get(name):
             raise ValueError(f"{where} has no {name!r}")
         if not isinstance(entry[name], kind):
-            table = f"a table, [{lesson}.{name}]"
-            nouns = {dict: table, bool: "true or false"}
+            nouns = {dict: f"a table, [{lesson}.{name}]", bool: "true or false"}
             noun = nouns.get(kind, "text in quotation marks")
             raise ValueError(f"{where}: {name!r} must be {noun}")
     if others := sorted(entry.keys() - FIELDS.keys() - OPTIONAL.keys()):

@@ -91,8 +91,8 @@ class Run(Progress):
 
         The learning rate is only in the first row after somebody set it by hand.
         """
-        columns = zip(*self.losses, strict=True) if self.losses else ((), (), ())
-        steps, seconds, losses = columns
+        points = zip(*self.losses, strict=True) if self.losses else ((), (), ())
+        steps, seconds, losses = points
         if self.is_simulated:
             seconds = (None,) * len(steps)
         in_all, epochs = self.started.steps if self.started else 1, self.config.epochs
@@ -104,9 +104,8 @@ class Run(Progress):
         for change in self.changes:
             if (row := bisect_right(steps, change.step)) < len(steps):
                 marks[row] = change.learning_rate
-        return pa.table(
-            [steps, seconds, losses, progress, smoothed, marks], schema=CURVE
-        )
+        columns = steps, seconds, losses, progress, smoothed, marks
+        return pa.table([*columns], schema=CURVE)
 
     @property
     def smoothed_loss(self) -> float | None:

@@ -42,12 +42,8 @@ def badge(explained: bool = False) -> None:
         mark = ":violet-badge[:material/memory: simulated]"
         st.markdown(f"{mark} {words('simulated.explained')}")
         return
-    st.badge(
-        "simulated",
-        icon=":material/memory:",
-        color="violet",
-        help=words("simulated.what"),
-    )
+    what = words("simulated.what")
+    st.badge("simulated", icon=":material/memory:", color="violet", help=what)
 
 
 def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:

@@ -46,10 +46,9 @@ def body(address: str) -> str:
 
 
 def changes(before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(), after.splitlines(), n=2, lineterm=""
-    )
-    return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))
+    old, new = before.splitlines(), after.splitlines()
+    lines = [*difflib.unified_diff(old, new, n=2, lineterm="")]
+    return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
 
 
 def marked(code: str, at: Container[int | None], sign: str = "→") -> str:

@@ -35,6 +35,7 @@ WIDEST = 1460  # pixels; Streamlit would shrink a wider picture each time it is 
 ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
 INK = 56  # side of a drawing in pixels, as wall.js sends it
+HTML = Path(__file__).with_suffix(".html").read_text("utf-8")
 words = Words(__file__)
 
 
@@ -84,10 +85,7 @@ def show(
 
 _wall = st.components.v2.component(
     "wall",
-    html=Path(__file__)
-    .with_suffix(".html")
-    .read_text("utf-8")
-    .format(
+    html=HTML.format(
         tiles="<button></button>" * WALL,
         rows="<div><b></b><i></i><span></span></div>" * len(CLASSES),
     ),

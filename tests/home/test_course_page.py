@@ -1,5 +1,3 @@
-"""The figures on the course map."""
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,5 +1,3 @@
-"""The page to take along."""
-
 from types import SimpleNamespace
 
 import pytest

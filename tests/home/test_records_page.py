@@ -1,5 +1,3 @@
-"""The records of this machine."""
-
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 

@@ -26,10 +26,7 @@ def machine_is_known(engine):
 
 @pytest.fixture(autouse=True)
 def measured_before(monkeypatch) -> dict[str, Job]:
-    """What was measured on this machine, by what measured it: nothing yet.
-
-    So no test sees what another one has measured.
-    """
+    """What was measured on this machine, by what measured it: nothing yet."""
     found: dict[str, Job] = {}
     monkeypatch.setattr(measured, "newest", lambda kind, _subject=None: found.get(kind))
     return found
@@ -62,5 +59,4 @@ def run_id(engine) -> str:
 
 @pytest.fixture(scope="session")
 def curve_run_id(engine) -> str:
-    """A finished run of the task regression."""
     return finished_run(engine, CURVE)

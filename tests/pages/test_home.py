@@ -1,5 +1,3 @@
-"""Home: train now, the wall, one picture, and what is there before and after."""
-
 import base64
 import json
 
@@ -20,7 +18,6 @@ from tests.pages.walk import TEACHER, finish, open_page, status, texts, wait
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """What Train now starts, made short."""
     short = RunConfig(task="sprites", epochs=2, batch_size=500)
     monkeypatch.setattr(now, "quick", lambda *_: short)
 
@@ -34,7 +31,6 @@ def newcomer(monkeypatch, somebody) -> str:
 
 
 def shown_on_wall(at) -> dict:
-    """What the wall of a page is given to show."""
     given = [json.loads(each.proto.json) for each in at.get("bidi_component")]
     (board,) = (each for each in given if "said" in each)
     return board

@@ -1,5 +1,3 @@
-"""The Runs page: a table of all runs, those that are selected compared."""
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -21,7 +19,6 @@ PAGE = "pages/10_Runs.py"
 
 @pytest.fixture
 def store(engine) -> Store:  # noqa: ARG001 - it closes the store after itself
-    """What the server of the pages remembers."""
     return server.store()
 
 
@@ -50,7 +47,6 @@ def select(at: AppTest, *rows: int) -> AppTest:
 
 
 def listed(at: AppTest) -> list[str]:
-    """What the table says of each run."""
     return list(at.dataframe[0].value["run"])
 
 

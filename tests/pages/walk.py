@@ -99,7 +99,6 @@ def show_lab(
 
 
 def texts(elements) -> str:
-    """What elements say, one below the other."""
     return "\n".join(str(element.value) for element in elements)
 
 
@@ -120,7 +119,6 @@ def until_cancelled(watch: Watch) -> None:
 
 
 def finished_run(engine: Engine, config: RunConfig = SHORT) -> str:
-    """Train to the end, and return the run's id."""
     job_id = engine.submit("core.training:run", config)
     wait(engine, job_id)
     return job_id
@@ -135,7 +133,6 @@ def wait(
 
 
 def metrics(at: AppTest) -> dict[str, str]:
-    """The value under each label."""
     return {metric.label: metric.value for metric in at.metric}
 
 

@@ -1,5 +1,3 @@
-"""Finished runs in memory."""
-
 from dataclasses import replace
 
 from core.config import RunConfig

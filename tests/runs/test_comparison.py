@@ -1,5 +1,3 @@
-"""Which of several runs was the fastest, which the best, and what differs."""
-
 from dataclasses import replace
 
 import pytest

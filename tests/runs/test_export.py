@@ -1,5 +1,3 @@
-"""A run that was taken home ends as it did here."""
-
 import io
 import json
 import re
@@ -14,16 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from core import config as configs
 from core import run, training
-from core.config import (
-    CRITERIA_FOR,
-    FEEDS,
-    IMAGE_TASKS,
-    MODELS_FOR,
-    SCHEDULES,
-    TASKS,
-    RunConfig,
-)
+from core.config import RunConfig
 from core.data import datasets, fashion_mnist, sprites
 from core.results import RunResult
 from core.runs import export
@@ -33,6 +24,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 ANN = RunConfig(task="sprites", epochs=2, batch_size=100, seed=3, device="cpu")
 CNN = RunConfig.with_recipe(task="sprites", model="cnn", epochs=1, device="cpu")
+CURVE = {"task": "regression", "epochs": 2, "device": "cpu"}
+STEERED = (0.007, 0.0003)  # learning rates, set by hand one after the other
 TRAIN, TEST = 1500, 400  # sprites, so that drawing and learning take seconds
 ALLOWED = {"torch", "torchvision", *sys.stdlib_module_names}
 
@@ -106,43 +99,28 @@ def same_weights(file: Path, result: RunResult) -> bool:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "rates"),
     [
-        ANN,
-        CNN,  # with flips, dropout and a one-cycle schedule
-        replace(ANN, feed="dataloader"),
-        replace(CNN, feed="dataloader"),
-        RunConfig.with_recipe(task="regression", epochs=2, device="cpu"),
-        RunConfig.with_recipe(
-            task="regression", criterion="gaussian", epochs=2, device="cpu"
-        ),
+        (ANN, ()),
+        (CNN, ()),  # with flips, dropout and a one-cycle schedule
+        (replace(ANN, feed="dataloader"), ()),
+        (replace(CNN, feed="dataloader"), ()),
+        (RunConfig.with_recipe(criterion="mse", **CURVE), ()),
+        (RunConfig.with_recipe(criterion="gaussian", **CURVE), ()),
+        (ANN, STEERED),
+        (replace(CNN, schedule="one-cycle"), STEERED),
+        (replace(ANN, feed="dataloader"), STEERED),
     ],
-    ids=["ann", "cnn", "textbook", "textbook-cnn", "mse", "gaussian"],
 )
-def test_a_run_is_reproduced(config: RunConfig, tmp_path: Path) -> None:
-    result = training.run(config)
+def test_a_run_is_reproduced(
+    config: RunConfig, rates: tuple[float, ...], tmp_path: Path
+) -> None:
+    wishes, looks = [NO_WISH, *map(Wish, rates)], count()
+    watch = Watch(wish=lambda: wishes[min(len(rates), next(looks) // 4)])
+    result = training.run(config, watch)
+    assert [each.learning_rate for each in result.changes] == [*rates]
     script = export.script(result)
     out = run_alone(few(script) if config.has_images else script, tmp_path)
-    assert out.splitlines()[-1].endswith(last_line(result))
-    assert same_weights(tmp_path / "model.pt", result)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [ANN, replace(CNN, schedule="one-cycle"), replace(ANN, feed="dataloader")],
-    ids=["constant", "one-cycle", "textbook"],
-)
-def test_a_run_that_was_steered_is_reproduced(
-    config: RunConfig, tmp_path: Path
-) -> None:
-    rate = config.learning_rate
-    wishes = [NO_WISH, Wish(rate * 7), Wish(rate / 3)]
-    looks = count()
-    watch = Watch(wish=lambda: wishes[min(2, next(looks) // 4)])
-    result = training.run(config, watch)
-    assert [each.learning_rate for each in result.changes] == [rate * 7, rate / 3]
-    assert training.run(config).checkpoint != result.checkpoint
-    out = run_alone(few(export.script(result)), tmp_path)
     assert out.splitlines()[-1].endswith(last_line(result))
     assert same_weights(tmp_path / "model.pt", result)
 
@@ -196,13 +174,16 @@ CONFIGS = [
 
 def every_config() -> Iterator[RunConfig]:
     """All that a script can differ by, beside numbers."""
-    for task, *values in product(TASKS, ("auto", "cpu"), FEEDS, SCHEDULES):
-        flips = (False, True) if task in IMAGE_TASKS else (False,)
-        for more in product(MODELS_FOR[task], CRITERIA_FOR[task], flips):
+    for task, *values in product(
+        configs.TASKS, ("auto", "cpu"), configs.FEEDS, configs.SCHEDULES
+    ):
+        flips = (False, True) if task in configs.IMAGE_TASKS else (False,)
+        for more in product(
+            configs.MODELS_FOR[task], configs.CRITERIA_FOR[task], flips
+        ):
             names = ("device", "feed", "schedule", "model", "criterion", "augment")
-            yield RunConfig(
-                task=task, **dict(zip(names, (*values, *more), strict=True))
-            )
+            given = dict(zip(names, (*values, *more), strict=True))
+            yield RunConfig(task=task, **given)
 
 
 def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:

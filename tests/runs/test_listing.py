@@ -1,5 +1,3 @@
-"""Runs in a list."""
-
 import pytest
 
 from core.config import RunConfig

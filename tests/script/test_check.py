@@ -1,5 +1,3 @@
-"""A text is checked or refused, and run where it may be."""
-
 import sys
 
 import pytest

@@ -1,5 +1,3 @@
-"""What solves an exercise, in whatever form."""
-
 import pytest
 
 from core.jobs import code

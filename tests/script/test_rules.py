@@ -1,5 +1,3 @@
-"""Each rule on a script with its mistake, and without."""
-
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.script.check import check
 from core.script.syntax import Finding

@@ -24,7 +24,6 @@ class Client:
     body: str = ""
 
     def get(self, path: str = "/", **headers: str) -> "Client":
-        """Load a page."""
         return self._send("GET", path, b"", headers)
 
     def post(self, path: str, origin: str = "http://course", **form: str) -> "Client":

@@ -7,19 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.lessons.checkpoints import download_page, round_trip_page
-from core.lessons.compare import crossover_page as crossover
-from core.lessons.compare import race_page as race
-from core.lessons.compare.candidates import Candidate
-from core.lessons.evaluate import costs_page, evaluation_page, picture_page
 from core.lessons.mistakes import catalogue_page
 from core.lessons.model import batch_steps_page as model
-from core.lessons.train import fit_page as fits
-from core.runs import comparison_page
 from core.runs import loss_chart as curves
 from core.ui import charts as base
 from core.ui import runs
-from tests.ui.vega import columns
+from tests.ui.vega import columns, inline
 
 ROOT = Path(__file__).parents[2]
 SHOWN_BY = [
@@ -72,54 +65,15 @@ def frame(columns: str, *rows: tuple) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns.split())
 
 
-PAIR = (Candidate("cpu", "CPU", "a", 1), Candidate("cuda", "CUDA", "b", 1))
-RACE = ("contender", "step", "seconds", "loss")
-BACKENDS = ("CPU", comparison_page.OTHER_MACHINE)
 LOOKS = (("a", 0), ("b", 1), ("c", len(base.LIGHT.runs)))  # a and c share a color
-DOTS = ("id", "run", "seconds", "quality", "backend", "when", "best", "ring")
-LIVE = {
-    "losses": (
-        lambda: curves.losses(LOOKS, "step", 9),
-        runs.loss_table([]).column_names,
-    ),
-    "losses of several": (
-        lambda: curves.losses(LOOKS, "seconds", legend=True),
-        runs.loss_table([]).column_names,
-    ),
+LIVE = {  # those that no test of a page draws
     "qualities of several": (
         lambda: curves.qualities(LOOKS, "epoch", True),
         runs.epoch_table([]).column_names,
     ),
-    "frontier": (
-        lambda: comparison_page.frontier_chart(BACKENDS, True, True),
-        DOTS,
-    ),
-    "per epoch": (
-        lambda: curves.per_epoch(LOOKS, "r2", 3, True),
-        runs.epoch_table([]).column_names,
-    ),
-    "fit": (lambda: fits.chart("CPU"), fits.table(None).column_names),
-    "race": (lambda: race.loss_chart(PAIR, "step"), RACE),
-    "heats": (
-        lambda: race.heat_chart(PAIR, "Seconds"),
-        ("contender", "kind", "seconds", "text"),
-    ),
-    "crossover": (lambda: crossover.map_chart(PAIR), crossover.COLUMNS),
-    "resumed": (lambda: round_trip_page.curves("CPU", 9, 4), ("part", "step", "loss")),
     "share": (lambda: base.share("CPU"), ("share",)),
 }
 STATIC = {
-    "confusion": lambda: evaluation_page.confusion_chart(
-        ((3, 0), (1, 2)), ["Bag", "Coat"], ["Coat", "Bag"], ("Coat", "Bag")
-    ),
-    "stacked": lambda: download_page.stacked(
-        frame("name shape bytes start end layer", ("0.weight", "2 × 2", 16, 0, 16, 0))
-    ),
-    "milliseconds": lambda: costs_page.cost_chart(
-        {"no_grad": (1, 3)}, "milliseconds", "CPU"
-    ),
-    "megabytes": lambda: costs_page.cost_chart({"no_grad": (4,)}, "megabytes", "CUDA"),
-    "probabilities": lambda: picture_page.probability_chart((0.1,) * 10, "CPU"),
     "logits": lambda: model.logits(np.array([[1.0, -2.0]]), (1,), ("Bag", "Coat")),
     "parameters": lambda: model.parameter_bars({"0.weight": 0.0}, "Norm", "CPU"),
     "mistake": lambda: catalogue_page.curves(
@@ -134,17 +88,9 @@ def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colo
     found = draw()
     assert draw() is found
     assert not re.search("later|empty", str(found))  # all layers draw the given data
-    inline = {
-        column
-        for layer in found["layer"]
-        for row in layer.get("data", {}).get("values", ())
-        for column in row
-    }
-    assert columns(found) <= set(data) | inline
-    seen = base.mixed(colors.of("CPU"), colors.ground, 0.5)  # a cell on the map
-    assert {colors.of("CPU"), seen, colors.runs[0]} & set(
-        re.findall(r"#\w{6}", str(found))
-    )
+    assert columns(found) <= set(data) | inline(found)
+    shown = set(re.findall(r"#\w{6}", str(found)))
+    assert {colors.of("CPU"), colors.runs[0]} & shown
 
 
 @pytest.mark.parametrize("name", STATIC)

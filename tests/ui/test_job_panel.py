@@ -46,7 +46,7 @@ class FakeEngine:
 
 @pytest.fixture
 def use(monkeypatch):
-    """Put an engine with these jobs, all of this visitor, in the place of the real.
+    """Put an engine with these jobs in the place of the real one.
 
     `before` is what was measured on this machine last.
     """
@@ -64,8 +64,6 @@ def use(monkeypatch):
 
 
 def drawn(about_one: bool = False) -> AppTest:
-    """A panel on a page of its own, that is about all jobs or those of 1."""
-
     def page(about_one: bool) -> None:
         import streamlit as st
 
