@@ -5,6 +5,7 @@ import streamlit as st
 from core.config import SIMULATED
 from core.lessons.train import code_page as code
 from core.lessons.train import controls_page as controls
+from core.lessons.train import dataset_page
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page as steer
 from core.ui import dataset, frame, hosts, job_panel, runs
@@ -65,7 +66,7 @@ with left:
         if not folded:
             controls.fast_setting()
     if machine and not has_data:
-        dataset.offer(machine)
+        dataset_page.offer(machine)
 with right:
     if current is not None:
         if current.job.status == "interrupted":

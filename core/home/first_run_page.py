@@ -191,6 +191,7 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
     steps = shown.started.steps if shown.started else 100
     most = None if begun else 10 if entered else steps
     x = "seconds" if entered else "step"
+    drawn = list(named.values())
     looks = tuple((name, one.number) for name, one in named.items())
     results = {name: one.result for name, one in entered.items() if one.result}
     if entered and len(results) == len(entered):
@@ -200,12 +201,8 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
             share = f"{result.test_accuracy:.2%}"
             st.markdown(words("race.done", name=name, share=share))
     st.vega_lite_chart(
-        runs.loss_table(list(named.values()) or [shown], list(named)),
-        charts.losses(
-            *(looks, x, most, CHART_HEIGHT),
-            legend=bool(begun),
-            top=runs.top_loss(list(named.values())),
-        ),
+        runs.loss_table(drawn or [shown], list(named)),
+        charts.losses(looks, x, most, CHART_HEIGHT, bool(begun), runs.top_loss(drawn)),
         height=CHART_HEIGHT,
         key="home_losses",
         alt=f"Training loss by {AXES[x].lower()}",

@@ -33,7 +33,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         if run is not None and run.result and run.config.has_images:
             finished[wanted] = runs.summary(run)  # an old run, opened by its link
         else:
-            why = runs.why_not(wanted)
+            why = _why_not(wanted)
             st.warning(f"{why} Choose a finished run.", icon=":material/info:")
     place = controls.row()
     if not finished:
@@ -54,6 +54,16 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     if run is None:
         st.warning(runs.why_none(chosen), icon=":material/info:")
     return run, place
+
+
+def _why_not(run_id: str) -> str:
+    wanted = runs.run(run_id)
+    if wanted is None:
+        return runs.why_none(run_id)
+    status = format.NAMES.get(wanted.job.status, wanted.job.status)
+    if not wanted.config.has_images:
+        return "That run fits a regression, but this page is for image classifiers."
+    return f"That run has not finished: its status is {status}."
 
 
 def _label(run: RunSummary) -> str:

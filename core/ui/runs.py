@@ -318,16 +318,6 @@ def stored_runs(
         return []
 
 
-def why_not(run_id: str) -> str:
-    wanted = run(run_id)
-    if wanted is None:
-        return why_none(run_id)
-    status = format.NAMES.get(wanted.job.status, wanted.job.status)
-    if not wanted.config.has_images:
-        return "That run fits a regression, but this page is for image classifiers."
-    return f"That run has not finished: its status is {status}."
-
-
 def start(config: RunConfig) -> str:
     return engine().submit(RUN, config, owner=visitor())
 

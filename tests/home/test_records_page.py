@@ -1,5 +1,6 @@
 from datetime import datetime, timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -64,9 +65,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
 
 
 def test_where_nothing_can_be_read_there_is_no_figure(rows, monkeypatch):
-    def away(*_, **__):
-        raise StoreError("The database is away.")
-
+    away = Mock(side_effect=StoreError("The database is away."))
     assert records_page.read(HERE) == Records(len(rows))
     monkeypatch.setattr(records_page.runs.store().runs, "find", away)
     records_page.read.clear()

@@ -1,5 +1,6 @@
 import base64
 import json
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -154,11 +155,8 @@ def test_without_workers_the_wall_is_empty(monkeypatch):
 
 @pytest.mark.usefixtures("newcomer")
 def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
-
-    def busy(*_):
-        raise ExplainedError("The lab is busy.")
-
     wall.images.cache_clear()
+    busy = Mock(side_effect=ExplainedError("The lab is busy."))
     monkeypatch.setattr(wall, "ask", busy)
     at = open_page("home.py")
     assert "The lab is busy" in texts(at.error)

@@ -14,10 +14,11 @@ from core.jobs.engine import Engine
 from core.jobs.job import Jobs, Outcome, PickedUp
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.train import controls_page as controls
+from core.lessons.train import dataset_page as dataset
 from core.results import LossPoint, StepProgress
 from core.runs.comparison import UNTIMED
 from core.store import export
-from core.ui import dataset, runs, server
+from core.ui import runs, server
 from tests.jobs.follow import LONG
 from tests.pages.walk import (
     CURVE,

@@ -3,6 +3,7 @@ import io
 import json
 import uuid
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from starlette.applications import Starlette
@@ -47,8 +48,7 @@ def two_people(store) -> None:
     finished(store, "theirs", "you")
 
 
-def away(*_) -> None:
-    raise StoreError("The database is away.")
+away = Mock(side_effect=StoreError("The database is away."))
 
 
 def draw(monkeypatch, who: str) -> AppTest:

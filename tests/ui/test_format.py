@@ -57,8 +57,6 @@ def test_differences_are_told_and_nothing_else(shown: list[RunConfig]) -> None:
     [
         ({}, ["ANN", "ANN"]),
         ({"learning_rate": 0.01}, ["lr 0.001", "lr 0.01"]),
-        ({"feed": "device"}, ["data in memory", "data on the device"]),
-        ({"augment": True}, ["flips off", "flips on"]),
         ({"model": "cnn", "batch_size": 256}, ["ANN, batch 64", "CNN, batch 256"]),
     ],
 )

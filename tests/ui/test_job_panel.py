@@ -115,22 +115,20 @@ def test_who_has_measured_nothing_sees_what_others_have(use):
     assert [each.value for each in drawn().markdown] == ["drawn cancelled"]
 
 
-@pytest.mark.parametrize("status", ["queued", "running"])
-def test_what_goes_on_can_be_cancelled_and_not_started(use, status):
-    use(job("a", status, 1, place=2))
+@pytest.mark.parametrize(
+    ("status", "message", "said"),
+    [
+        ("queued", "", "Number 2 in the queue: 1 ahead of you. The race"),
+        ("starting", "Another app is busy.", "The race: Another app is busy."),
+        ("running", "", ""),
+    ],
+)
+def test_what_goes_on_can_be_cancelled_and_not_started(use, status, message, said):
+    use(job("a", status, 1, place=2, message=message))
     at = drawn()
-    assert [(each.key, each.label) for each in at.button] == [
-        ("cancel_start", "Cancel")
-    ]
-    if status == "queued":
-        assert "Number 2 in the queue: 1 ahead of you. The race" in slots(at)[0]
-    else:
-        assert at.markdown[0].value == "drawn running"
-
-
-def test_a_job_that_was_handed_out_but_waits_says_for_what(use):
-    use(job("a", "starting", 1, message="Another app is busy."))
-    assert slots(drawn()) == ["The race: Another app is busy."]
+    assert [each.proto.label for each in at.button] == ["Cancel"]
+    assert said in "".join(slots(at))
+    assert bool(at.markdown) == (status != "queued")
 
 
 @pytest.mark.parametrize(
