@@ -211,8 +211,7 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
 
 def _verdict(entered: Mapping[str, Run]) -> None:
     ended = list(entered.values())
-    names = [name[:1].lower() + name[1:] for name in entered]
-    text = comparison.finding(ended, names)
+    text = comparison.finding(ended, list(map(guess.within, entered)))
     if guessed := answers.given().get(RACE_GUESS):
         fitting = comparison.fitting(ended, list(entered), SAME)
         text += f" {guess.worth(guessed, fitting)}"

@@ -72,11 +72,15 @@ def judge(
     `right` has all answers that the readings allow; `among` is what could be guessed.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
-        st.info(finding, icon=":material/lightbulb:")
+        explain(finding)
         return
     fitting = right if isinstance(right, tuple) else (right,)
-    text = f"{finding} {worth(guessed, fitting, say)}"
-    if guessed in fitting:
+    explain(f"{finding} {worth(guessed, fitting, say)}", guessed in fitting)
+
+
+def explain(text: str, is_right: bool = False) -> None:
+    """Draw an explanation, in green if the answer was right."""
+    if is_right:
         st.success(text, icon=":material/check:")
     else:
         st.info(text, icon=":material/lightbulb:")

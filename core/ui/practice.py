@@ -11,6 +11,7 @@ from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
 from core.serving.execution_policy import Mode, mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
+from core.ui.guess import explain
 from core.ui.playground import output
 from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
@@ -59,7 +60,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
         if verdict is None:
             st.markdown("Change the lines, then press **Check it** to run them.")
         else:
-            _explain(verdict["say"], verdict["solved"])
+            explain(drawable(verdict["say"]), verdict["solved"])
             if verdict["printed"]:
                 output(verdict["printed"])
             with st.expander("One way to do it"):
@@ -88,14 +89,6 @@ def _unjudged(exercise: Exercise, how: Mode) -> None:
     right.caption(f"You can't run code here. {how.why}")
     with right.expander("One way to do it"):
         st.code(exercise.solution, wrap_lines=True)
-
-
-def _explain(text: str, is_right: bool) -> None:
-    text = drawable(text)  # an older version may have stored what no page can draw
-    if is_right:
-        st.success(text, icon=":material/check:")
-    else:
-        st.info(text, icon=":material/lightbulb:")
 
 
 def questions(lesson: Lesson) -> None:
@@ -138,7 +131,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
         args=(question,),
     )
     if tries:
-        _explain(question.answers[tries[-1]], tries[-1] == question.right)
+        explain(question.answers[tries[-1]], tries[-1] == question.right)
     if tries and question.code:
         _run(question)
     following = [i for i in left if i > (number or 0)] or left
