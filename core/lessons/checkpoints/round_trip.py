@@ -31,7 +31,7 @@ def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
 
 
 def describe(
-    tensors: dict[str, Tensor], saved_from: dict[int, str] | None = None
+    tensors: dict[str, Tensor], saved_from: dict[int, str]
 ) -> tuple[TensorInfo, ...]:
     """Describe each tensor; `saved_from` comes from `read`."""
     return tuple(
@@ -39,8 +39,8 @@ def describe(
             name,
             tuple(tensor.shape),
             str(tensor.dtype).removeprefix("torch."),
-            tensor.numel() * tensor.element_size(),
-            (saved_from or {}).get(tensor.untyped_storage().data_ptr(), "not recorded"),
+            tensor.nbytes,
+            saved_from.get(tensor.untyped_storage().data_ptr(), "not recorded"),
         )
         for name, tensor in tensors.items()
     )
@@ -88,10 +88,7 @@ def load_for_the_device(file: bytes) -> torch.device:
 
 
 def load_elsewhere(device_name: str) -> dict[str, str]:
-    """Save a file on the device, and load it in a process without the device.
-
-    Returns the tensors' new device or the error, by the name of the loading function.
-    """
+    """The device or the error of each loader in a process without the file's device."""
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"
     return sandbox.call(address, file, hostile=True)  # `hostile` hides real devices

@@ -111,36 +111,28 @@ def _trip(job: Job) -> None:
         if not job.ended:
             slot("Saving and loading the model, and classifying the test images twice.")
         return
+    way = f"{trip.saved_on} → {trip.dtype} file → {trip.loaded_on}"
+    predictions = f"{trip.differing_predictions:,} of {trip.images:,}"
     device = SIMULATED if SIMULATED in job.arguments else ""
     with simulated.outline("trip", device=device):
-        _compared(trip)
-
-
-def _compared(trip: RoundTrip) -> None:
-    figures.metrics(
-        {
-            "Greatest difference": f"{trip.greatest_difference:.3g}",
-            "Logits that differ": f"{trip.differing_values:,} of {trip.values:,}",
-            "Predictions that differ": f"{trip.differing_predictions:,} of "
-            f"{trip.images:,}",
-        },
-    )
-    way = f"{trip.saved_on} → {trip.dtype} file → {trip.loaded_on}"
-    if trip.differing_values == 0:
-        st.success(
-            f"{way}: **the same model.** All {trip.values:,} logits are equal, bit "
-            "for bit.",
-            icon=":material/check_circle:",
+        figures.metrics(
+            {
+                "Greatest difference": f"{trip.greatest_difference:.3g}",
+                "Logits that differ": f"{trip.differing_values:,} of {trip.values:,}",
+                "Predictions that differ": predictions,
+            }
         )
-    else:
-        text = words("round_trip.two_devices", way=way)
-        if trip.dtype == "float16":
-            text = words("round_trip.float16", way=way)
-        st.info(text, icon=":material/info:")
-    figures.caption(
-        f"The file is {format.size(trip.bytes)}. We compared the logits on the host.",
-        trip,
-    )
+        if trip.differing_values == 0:
+            text = words("round_trip.same", way=way, values=f"{trip.values:,}")
+            st.success(text, icon=":material/check_circle:")
+        else:
+            text = words("round_trip.two_devices", way=way)
+            if trip.dtype == "float16":
+                text = words("round_trip.float16", way=way)
+            st.info(text, icon=":material/info:")
+        size = format.size(trip.bytes)
+        text = f"The file is {size}. We compared the logits on the host."
+        figures.caption(text, trip)
 
 
 def _train_and_resume(config: RunConfig) -> None:
@@ -168,11 +160,6 @@ def _train_and_resume(config: RunConfig) -> None:
 
 def _resumed(job: Job) -> None:
     config: RunConfig = job.arguments[0]
-    with simulated.outline("resumed", device=config.device):
-        _parts(job, config)
-
-
-def _parts(job: Job, config: RunConfig) -> None:
     per_epoch = ceil(RESUME_IMAGES / config.batch_size)
     steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
     reports = reported(job, PartLosses)
@@ -182,27 +169,27 @@ def _parts(job: Job, config: RunConfig) -> None:
         for step, loss in report.losses
     ]
     resumed: Resumed | None = job.value
-    if resumed is not None:
-        _in_words(resumed)
-    elif not job.ended:
-        part = PARTS[reports[-1].part] if reports else "The first step"
-        st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
     machine = engine().machine()
     backend = machine.devices[0].backend if machine else "CPU"
     if resumed is not None:
         backend = resumed.environment.backend
-    st.vega_lite_chart(
-        pd.DataFrame(rows, columns=["part", "step", "loss"]),
-        curves(backend, steps, half),
-        key="chart_resumed",
-        alt="Training loss: uninterrupted, resumed, and resumed with only the weights",
-    )
-    if resumed is not None:
-        figures.caption(
-            f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, interrupted at step "
-            f"{resumed.at_step:,}.",
-            resumed,
+    with simulated.outline("resumed", device=config.device):
+        if resumed is not None:
+            _in_words(resumed)
+        elif not job.ended:
+            part = PARTS[reports[-1].part] if reports else "The first step"
+            st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
+        st.vega_lite_chart(
+            pd.DataFrame(rows, columns=["part", "step", "loss"]),
+            curves(backend, steps, half),
+            key="chart_resumed",
+            alt="Training loss: uninterrupted, resumed, and resumed with only the "
+            "weights",
         )
+        if resumed is not None:
+            said = f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, "
+            said += f"interrupted at step {resumed.at_step:,}."
+            figures.caption(said, resumed)
 
 
 def _in_words(resumed: Resumed) -> None:

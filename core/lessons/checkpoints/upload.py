@@ -139,7 +139,9 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
         _check_index(io.BytesIO(data), pickles=5)  # the tensors' values follow these 5
         return "a torch.save file in torch's pre-1.6 format", *_read_torch(data)
     if data[8:9] == b"{":
-        return "safetensors", _read_safetensors(data), {}
+        if struct.unpack("<Q", data[:8])[0] > MAX_INDEX_BYTES:
+            raise _too_much_index()
+        return "safetensors", safetensors.torch.load(data), {}
     what = next(kind for start, kind in KINDS.items() if data.startswith(start))
     raise _refusal(f"This file is not a checkpoint but {what}")
 
@@ -223,17 +225,6 @@ def _device(name: object) -> str:
     return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
 
 
-def _read_safetensors(data: bytes) -> dict[str, Tensor]:
-    (length,) = struct.unpack("<Q", data[:8])
-    if length > len(data) - 8:
-        raise _damaged(
-            f"its header gives a length of {length:,} bytes, but the file is shorter"
-        )
-    if length > MAX_INDEX_BYTES:
-        raise _too_much_index()
-    return safetensors.torch.load(data)
-
-
 # The tensors in the file
 
 
@@ -249,10 +240,8 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         if not inside:
             break
         beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
-        rest = (
-            f" These other entries were not used: {', '.join(beside)}."
-            if beside
-            else ""
+        rest = f" These other entries were not used: {', '.join(beside)}." * bool(
+            beside
         )
         notes.append(f"The state_dict was found under `{inside[0]}`.{rest}")
         content = content[inside[0]]
@@ -339,11 +328,7 @@ def match(
     notes: list[str],
     model: str | None,
 ) -> Opened:
-    """Compare a file's tensors with `model`, or else with the most similar model.
-
-    `kind` is the file's format, `saved_from` comes from `round_trip.read`, and `notes`
-    are sentences about the file.
-    """
+    """Compare a file's tensors with `model`, or else with the most similar model."""
     model = model or max(IMAGE_MODELS, key=lambda name: _likeness(name, tensors))
     expected = _expected(model)
     renamed = {} if set(expected) == set(tensors) else _rename(tensors, expected)
@@ -396,10 +381,8 @@ def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
     """Map the file's names to the model's; {} if names and shapes don't match up.
 
     They match if all shapes agree in order, or if each form, (last part of the name,
-    shape), occurs equally often in both: safetensors sorts by name and so loses the
-    order of the layers. Names of the same form are matched in sorted order,
-    "conv2.weight" before "conv10.weight". In our models, such names are the counters of
-    batch norm, which do nothing after training.
+    shape), occurs equally often in both, since safetensors sorts by name. Names of one
+    form are matched in sorted order; in our models, these are batch norm's counters.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))
@@ -412,8 +395,7 @@ def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
         return forms
 
     theirs, ours = by_form(tensors), by_form(expected)
-    counts = ({form: len(names[form]) for form in names} for names in (theirs, ours))
-    if next(counts) != next(counts):
+    if {f: len(theirs[f]) for f in theirs} != {f: len(ours[f]) for f in ours}:
         return {}
     pairs = (zip(theirs[form], ours[form], strict=True) for form in theirs)
     return dict(chain.from_iterable(pairs))

@@ -1,7 +1,4 @@
-"""The upload of a checkpoint: a worker opens the file, the page shows what is in it.
-
-The web server passes the bytes on without reading them.
-"""
+"""The upload of a checkpoint: a worker opens the file, the page shows what is in it."""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
 """Find out from facts about a machine why torch uses a device or can't use it.
 
-`facts` collects the facts, and this file only draws conclusions. So every cause of "no
-GPU" can be tested on any machine. Each cause is a function. The cause's texts are in
-words.toml, under the function's name, and the page lists the docstrings.
+Each cause is a function, which can be tested on any machine. Its texts are in
+words.toml under the function's name, and the page lists the docstrings.
 """
 
 from collections.abc import Callable
@@ -49,25 +48,18 @@ def architecture_missing(facts: Facts) -> Answer:
         return False
     if not facts.architectures or runs_on(facts.architectures, first.architecture):
         return False
-    kind, number = _split(first.architecture)
-    capability = f"compute capability {number // 10}.{number % 10}"
+    codes = ", ".join(f"`{code}`" for code in facts.architectures)
     if facts.build == "ROCm":
-        command, advice = "", words("causes.architecture_missing.rocm", **LINKS)
+        missing, command = f"its architecture {first.architecture}", ""
+        advice = words("causes.architecture_missing.rocm", **LINKS)
     else:
-        wheel = _newest_wheel(
-            facts, lambda _, built: runs_on(built, first.architecture)
-        )
-        ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
+        _, number = _split(first.architecture)
+        missing = f"compute capability {number // 10}.{number % 10}"
+        wheel = _newest_wheel(facts, lambda _, code: runs_on(code, first.architecture))
         command = _install(wheel)
+        ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
-    return {
-        "missing": capability
-        if kind == "sm"
-        else f"its architecture {first.architecture}",
-        "codes": ", ".join(f"`{code}`" for code in facts.architectures),
-        "advice": advice,
-        "command": command,
-    }
+    return {"missing": missing, "codes": codes, "advice": advice, "command": command}
 
 
 def computation_failed(facts: Facts) -> Answer:
@@ -134,7 +126,6 @@ def other_build(facts: Facts) -> Answer:
 def _right_build(facts: Facts) -> dict[str, str]:
     """Words about the build that the first GPU needs, and the command to install it."""
     present = facts.present[0]
-    needed = BUILDS[present]
     if present == "NVIDIA":
         driver = version(facts.driver_cuda)
         wheel = _newest_wheel(facts, lambda cuda, _: not driver or cuda <= driver)
@@ -144,20 +135,13 @@ def _right_build(facts: Facts) -> dict[str, str]:
         install = words("install.nvidia", which=which, **LINKS)
         command = _install(wheel)
     else:
-        amd = present == "AMD"
-        vendors_list = words("install.amd_list") if amd else words("install.intel_list")
-        guide = LINKS["rocm_gpus" if amd else "xpu_guide"]
-        install = words(
-            "install.other", list=vendors_list, guide=guide, needed=needed, **LINKS
-        )
         # No command for AMD: the address of the builds changes with each ROCm version.
-        command = "" if amd else words("install.pip", index="xpu")
-    return {
-        "present": present,
-        "needed": needed,
-        "install": install,
-        "command": command,
-    }
+        install, command = words("install.amd", **LINKS), ""
+        if present == "Intel":
+            install = words("install.intel", **LINKS)
+            command = words("install.pip", index="xpu")
+    right = {"present": present, "needed": BUILDS[present]}
+    return {**right, "install": install, "command": command}
 
 
 # Causes between a fitting build and GPU: drivers, permissions, and settings.
@@ -346,10 +330,7 @@ def version(text: str) -> tuple[int, ...]:
 def _newest_wheel(
     facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
 ) -> str:
-    """The newest CUDA version of PyTorch's wheels that fits; "" if none does.
-
-    `fits` gets the version and the architectures that the wheel has code for.
-    """
+    """The newest CUDA version whose wheel `fits` (version, architectures), or ""."""
     for release, architectures in reversed(facts.releases):
         if version(release) and fits(version(release), architectures):
             return release

@@ -1,9 +1,8 @@
 """Collect the facts about this machine for `diagnosis`.
 
 Run `probe` in a separate process (core.jobs.sandbox): a driver may hang or crash, and
-torch looks for its accelerator only once in a process.
-
-The facts name no person, machine or folder, since people paste them into forums.
+torch looks for its accelerator only once in a process. The facts name no person,
+machine or folder, since people paste them into forums.
 """
 
 import csv
@@ -73,10 +72,7 @@ def probe() -> Facts:
 
 
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
-    """The accelerator's type and its devices, after a computation on each.
-
-    Without a usable accelerator, both are empty, and the third value is the complaint.
-    """
+    """The accelerator's type and devices, or else torch's complaint if it has one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         here = devices.accelerator()
@@ -125,8 +121,8 @@ def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def vendors() -> tuple[str, ...]:
     """Vendors of all GPUs that the system lists, even without a driver."""
-    ids = _windows_ids() if sys.platform == "win32" else _pci_ids()
-    return tuple(sorted({VENDORS[number] for number in ids if number in VENDORS}))
+    ids = {*_windows_ids(), *_pci_ids()} & VENDORS.keys()
+    return tuple(sorted({VENDORS[number] for number in ids}))
 
 
 def _pci_ids(bus: Path = Path("/sys/bus/pci/devices")) -> list[str]:

@@ -33,10 +33,7 @@ def unchecked() -> str:
 
 
 def checked() -> str:
-    try:
-        return str(torch.accelerator.current_accelerator(check_available=True))
-    except TypeError:  # torch before 2.7 has no check_available
-        return ""
+    return str(torch.accelerator.current_accelerator(check_available=True))
 
 
 def announced() -> str:
@@ -58,9 +55,6 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """Like `answers`, with the simulated accelerator, which stays in this process.
-
-    Raises ExplainedError if there is no simulated accelerator.
-    """
+    """Like `answers`, with the simulated accelerator, which stays in this process."""
     devices.resolve(SIMULATED)
     return answers()

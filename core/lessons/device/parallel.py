@@ -1,8 +1,4 @@
-"""Time multiplications that are independent, and a chain that can't run in parallel.
-
-A GPU is fast because it does many independent multiplications at the same time. In a
-chain, each multiplication needs the result of the one before.
-"""
+"""Time multiplications that are independent, and a chain that can't run in parallel."""
 
 import os
 import platform

@@ -1,8 +1,4 @@
-"""One batch through the training loop, stopped after each step to look at the tensors.
-
-No model is stored between two batches: to inspect a batch, `inspect_batch` trains again
-from the seed.
-"""
+"""One batch through the training loop, which stops after each step."""
 
 import threading
 from collections import Counter, deque
@@ -65,7 +61,7 @@ def walk(
 def inspect_batch(
     task: str, model_name: str, device_name: str, seed: int, number: int
 ) -> SteppedBatch:
-    """Batch `number` (1, 2, ...) of a training run, stopped after every step."""
+    """Batch `number` (from 1) of a run, which is trained again from its seed."""
     dataset = datasets.load(task)
     config = RunConfig(
         task=task,
@@ -136,9 +132,8 @@ def held(
 ) -> tuple[Held, ...]:
     """The bytes of each kind of tensor on each device.
 
-    `allocated` is how many bytes the simulated accelerator held before the model was
-    built. What it holds now, beyond these bytes and the named tensors, are activations
-    that autograd has saved for the backward pass. AdamW's step counts are on the host.
+    What the simulated accelerator holds beyond the named tensors, and beyond what it
+    had `allocated` before the model was built, is saved for the backward pass.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

@@ -1,7 +1,4 @@
-"""Try what `.to(device)` does to a model, a tensor and an optimizer.
-
-Also try what happens if a move is forgotten.
-"""
+"""Try what `.to(device)` does to a model, a tensor and an optimizer, and forget it."""
 
 import traceback
 from collections.abc import Collection

@@ -61,10 +61,7 @@ def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
-    """The error of a shuffled DataLoader, or "" if it works.
-
-    By default, it draws the order with a generator on the CPU.
-    """
+    """The error, or "", of a DataLoader whose order by default is drawn on the CPU."""
     data: Any = existing
     try:
         next(iter(DataLoader(data, shuffle=True, generator=generator)))

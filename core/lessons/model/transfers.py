@@ -1,8 +1,4 @@
-"""Time copies from the host to a device and back, or within the host.
-
-Bytes per second say little without a size, since each copy takes some microseconds
-before its first byte moves. So copies of 4 KB to 256 MB are timed.
-"""
+"""Time copies of many sizes from the host to a device and back, or within the host."""
 
 from collections.abc import Callable
 
@@ -27,10 +23,7 @@ Copies = dict[tuple[str, str], Callable[[], Tensor]]
 def measure(
     device_name: str, watch: Watch = UNWATCHED, sizes: tuple[int, ...] = SIZES
 ) -> Transfers:
-    """Time every kind of copy at every size; the kinds of one size alternate.
-
-    If a size does not fit into memory, only the smaller sizes are measured.
-    """
+    """Time every kind of copy in turn, at every size that fits into memory."""
     device = devices.resolve_timed(device_name)
     measured: list[Transfer] = []
     for size in sizes:

@@ -32,10 +32,7 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def table(fit: Fit | None) -> pa.Table:
-    """The model's curve: columns line, x, y, and low and high, the ends of its band.
-
-    The band reaches two learned standard deviations of the noise from y, up and down.
-    """
+    """The model's curve (line, x, y), and its band of two deviations (low, high)."""
     x = pa.array(curve.POSITIONS if fit else (), pa.float64())
     y = pa.array(fit.outputs if fit else (), pa.float64())
     reach = 2 * (fit.noise or 0.0) if fit else 0.0

@@ -143,7 +143,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a lie about sizes": (lying_about_its_size, "truncated|claim"),
     "payload": (lambda: saved({"layers.1.weight": Payload(Path("x"))}), "`io.open`"),
     "whole model": (lambda: saved(models.build("ann")), "`core.models.ANN`"),
-    "header too long": (lambda: header("{}", 2**62), "a length of 4,611,686"),
+    "header too long": (lambda: header("{}", 2**62), "names and shapes in"),
     "header of brackets": (lambda: header('{"a":' + "[" * 100_000), "truncated"),
     "header without tensors": (lambda: header("{}"), "no tensor"),
     "header of nonsense": (lambda: header('{"a": {"dtype": "X"}}'), "truncated"),

@@ -30,7 +30,7 @@ def test_the_idioms_miss_what_the_page_says(
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "RTX")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: kind is not None)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: kind)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda **_: kind)
     answers = idioms.answers()
     assert tuple(answers.values())[:3] == expected
     assert answers["printed"].startswith("Training on GPU: RTX" if cuda else "Training")
