@@ -52,9 +52,7 @@ class RoundTrip:
 class PartLosses:
     """Losses of one of the three trainings that are compared."""
 
-    lasts: ClassVar[bool] = (
-        True  # kept when the job has ended, since Resumed has no losses
-    )
+    lasts: ClassVar[bool] = True  # after the job's end, since Resumed has no losses
     part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 

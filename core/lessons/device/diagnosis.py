@@ -25,12 +25,10 @@ def works(facts: Facts) -> Answer:
     """An accelerator is available, and it can compute."""
     if not facts.accelerator or (facts.first and facts.first.complaint):
         return False
-    kind = "MPS" if facts.accelerator == "mps" else facts.build
-    seen, accelerator = len(facts.seen), facts.accelerator
-    further = ""
+    seen, accelerator, further = len(facts.seen), facts.accelerator, ""
+    kind = "MPS" if accelerator == "mps" else facts.build
     if seen > 1:
-        count = str(seen)
-        further += words("causes.works.several", count=count, accelerator=accelerator)
+        further += words("causes.works.several", count=seen, accelerator=accelerator)
     if failing := [_name(device) for device in facts.seen if device.complaint]:
         further += words("causes.works.failing", names=", ".join(failing))
     hidden = len(facts.nvidia_gpus) - seen
@@ -184,9 +182,8 @@ def driver_too_old(facts: Facts) -> Answer:
 
 def no_kfd(facts: Facts) -> Answer:
     """The machine has an AMD GPU, but ROCm's device file is missing."""
-    if facts.build != "ROCm" or "AMD" not in facts.vendors:
-        return False
-    if facts.kfd or facts.system != "Linux":
+    on_the_bus = facts.build == "ROCm" and "AMD" in facts.vendors
+    if not on_the_bus or facts.kfd or facts.system != "Linux":
         return False
     if facts.container:
         return {"advice": words("causes.no_kfd.container")}

@@ -3,7 +3,6 @@
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -87,14 +86,16 @@ def mps(here: DeviceDetails) -> DeviceDetails:
 
 
 def cpu(here: DeviceDetails) -> DeviceDetails:
-    has = capabilities()
+    told: dict[str, object]  # torch 2.10 tells nothing
+    told = getattr(torch.cpu, "get_capabilities", dict)()
+    has = {name for name, value in told.items() if value is True}
     return replace(
         here,
         cores=physical_cores(),
         logical_cores=os.cpu_count(),
         threads=devices.training_threads(),
-        fast_formats=cpu_formats(has),
-        vectors=[label for flag, label in VECTORS.items() if flag in has],
+        fast_formats=cpu_formats(has) if has else None,
+        vectors=[label for flag, label in VECTORS.items() if flag in has] or None,
         kernels=torch.backends.cpu.get_cpu_capability(),
         blas=blas(),
     )
@@ -115,22 +116,6 @@ VECTORS = {
     "sve2": "SVE2",
     "sme": "SME",
 }
-CPUINFO = {"avx512f": "avx512_f", "asimd": "neon", "asimdhp": "fp16_arith"}
-
-
-def capabilities() -> set[str]:
-    """The CPU's instructions, as torch.cpu.get_capabilities calls them."""
-    if hasattr(torch.cpu, "get_capabilities"):
-        flags = torch.cpu.get_capabilities()
-        return {name for name, value in flags.items() if value is True}
-    return from_cpuinfo(Path("/proc/cpuinfo"))
-
-
-def from_cpuinfo(path: Path) -> set[str]:
-    """`capabilities` on Linux, for a torch without torch.cpu.get_capabilities."""
-    text = path.read_text() if path.exists() else ""
-    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.M)
-    return {CPUINFO.get(flag, flag) for flag in flags[1].split()} if flags else set()
 
 
 def cpu_formats(has: set[str]) -> list[str]:

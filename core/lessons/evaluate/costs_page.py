@@ -47,12 +47,7 @@ class Modes(Lab):
         return "Measuring the modes in turn, with one warm-up and five repeats each"
 
     def chart(self, costs: tuple[ModeCost, ...]) -> None:
-        named = {
-            f"{format.NAMES[cost.model]}, {cost.mode}"
-            if cost.model
-            else cost.mode: cost
-            for cost in costs
-        }
+        named = {f"{format.NAMES[cost.model]}, {cost.mode}": cost for cost in costs}
         draw_milliseconds(named, "autograd mode")
         st.markdown("**Peak memory** used by tensors, in megabytes")
         backend = costs[0].environment.backend
@@ -78,7 +73,7 @@ class Modes(Lab):
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
         by_name = {(cost.model, cost.mode): cost for cost in costs}
         lines = []
-        for model in filter(None, dict.fromkeys(cost.model for cost in costs)):
+        for model in dict.fromkeys(cost.model for cost in costs):
             recorded, plain = by_name[model, "gradients"], by_name[model, "no_grad"]
             text = f"**{format.NAMES[model]}**: "
             if recorded.peak_bytes and plain.peak_bytes:

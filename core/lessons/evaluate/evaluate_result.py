@@ -38,7 +38,7 @@ class ModeCost:
     peak_bytes: int | None  # None if the device does not count them
     images: int
     environment: Environment
-    model: str = ""  # "ann" or "cnn"; "" in old records, which had only one model
+    model: str  # "ann" or "cnn"
 
 
 @dataclass(frozen=True)

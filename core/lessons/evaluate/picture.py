@@ -69,7 +69,10 @@ def prepare(data: bytes) -> Picture:
 
 def in_gray(gray: np.ndarray) -> Picture:
     """Like `prepare`, for gray pixels (height, width) from 0 (black) to 1 (white)."""
-    background = float(np.median(_edge(gray)))
+    width = max(1, min(gray.shape) // 50)  # of the border, which is background
+    border = np.ones(gray.shape, dtype=bool)
+    border[width:-width, width:-width] = False
+    background = float(np.median(gray[border]))
     difference = gray - background
     object_there = np.abs(difference) > CONTRAST
     if object_there.mean() < LEAST_SHARE:
@@ -135,14 +138,6 @@ def _open(data: bytes) -> Image.Image:
 def _is_thin(pixels: np.ndarray) -> bool:
     """Whether the short edge shrinks to under a pixel if the long one gets SIZE."""
     return max(pixels.shape) > SIZE * min(pixels.shape)
-
-
-def _edge(gray: np.ndarray) -> np.ndarray:
-    """The pixels of the picture's border, whose width is 1/50 of the shorter side."""
-    width = max(1, min(gray.shape) // 50)
-    inner = np.zeros(gray.shape, dtype=bool)
-    inner[width:-width, width:-width] = True
-    return gray[~inner]
 
 
 def _as_bytes(values: np.ndarray) -> np.ndarray:

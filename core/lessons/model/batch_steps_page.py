@@ -105,18 +105,15 @@ def loop(part: str) -> str:
 def _tensors(stepped: SteppedBatch, place: int) -> None:
     figures.table(
         [
-            {
-                "Tensor": tensor.name,
-                "Device": tensor.device,
-                "Shape": format.shape(tensor.shape),
-                "dtype": tensor.dtype,
-                "Values": f"{tensor.least:.4g} to {tensor.most:.4g}, "
-                f"mean {tensor.mean:.4g}",
-            }
+            (
+                *(tensor.name, tensor.device, format.shape(tensor.shape), tensor.dtype),
+                f"{tensor.least:.4g} to {tensor.most:.4g}, mean {tensor.mean:.4g}",
+            )
             for stage in stepped.stages[: place + 1]
             for tensor in stage.tensors
         ],
-        alt="The batch's tensors, with their device, shape, dtype, and values",
+        ["Tensor", "Device", "Shape", "dtype", "Values"],
+        "The batch's tensors, with their device, shape, dtype, and values",
     )
 
 

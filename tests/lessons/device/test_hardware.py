@@ -2,7 +2,6 @@
 
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,10 +19,8 @@ from tests.fake_nvml import fake_pynvml
     [
         ((6, 1), []),
         ((7, 0), ["fp16"]),
-        ((7, 5), ["fp16"]),
         ((8, 6), ["fp16", "bf16", "tf32"]),
         ((8, 9), ["fp16", "bf16", "tf32", "fp8"]),
-        ((9, 0), ["fp16", "bf16", "tf32", "fp8"]),
         ((12, 0), ["fp16", "bf16", "tf32", "fp8"]),
     ],
 )
@@ -89,18 +86,14 @@ def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -
     assert devices.uuid(torch.device("cuda:0")) == ""
 
 
-def test_the_cpu_is_described() -> None:
+def test_the_cpu_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     found = hardware.cpu(CPU)
     assert 1 <= found.threads <= found.logical_cores
     assert found.kernels == torch.backends.cpu.get_cpu_capability()
     assert labeled(found)
-
-
-@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="reads /proc/cpuinfo")
-@pytest.mark.skipif(not hasattr(torch.cpu, "get_capabilities"), reason="compares both")
-def test_both_ways_to_ask_for_instructions_agree() -> None:
-    known = hardware.capabilities() & set(hardware.VECTORS)
-    assert hardware.from_cpuinfo(Path("/proc/cpuinfo")) & set(hardware.VECTORS) == known
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    found = hardware.cpu(CPU)
+    assert (found.vectors, found.fast_formats) == (None, None)
 
 
 @pytest.mark.parametrize(
