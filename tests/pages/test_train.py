@@ -184,10 +184,7 @@ def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
     assert at.session_state.epochs == 9
     at.button(key="use_settings").click().run()
     assert settings_of(at) == config
-
-
-def test_another_task_leaves_no_run_of_the_first(engine):
-    at = open_page("pages/3_Train.py", run=finished_run(engine))
+    # Another task's page shows no run of this task.
     at.get_by_key("task").set_value("regression").run()
     assert "images are classified" not in status(at)
     assert "run" not in at.query_params
@@ -225,28 +222,14 @@ def test_the_fast_setting_is_set_and_taken_back():
     assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
 
 
-@pytest.mark.parametrize(
-    ("query", "settings", "warning"),
-    [
-        ({"model": "cnn", "epochs": "2"}, {"model": "cnn", "epochs": 2}, ""),
-        ({"model": "cnn", "fast": "1"}, {"model": "cnn", "fast": True}, ""),
-        ({"epochs": "2", "fast": "1"}, {"epochs": 2, "fast": True}, ""),
-        ({"fast": "very"}, {}, "fast must be true or false, not `'very'`"),
-        (
-            {"task": "regression", "fast": "1"},
-            {"task": "regression"},
-            "fast must be false for the model simple",
-        ),
-    ],
-)
-def test_the_address_presets_a_recipe_and_the_fast_setting(query, settings, warning):
-    at = open_page("pages/3_Train.py", **{"task": "sprites"} | query)
-    config = RunConfig.with_recipe(**{"task": "sprites"} | settings)
-    assert settings_of(at) == config
-    assert warning in texts(at.warning)
-    assert bool(at.warning) == bool(warning)
-    offers_fast = "fast_setting" in {each.key for each in at.button}
-    assert offers_fast == (config.task == "sprites")
+def test_the_address_presets_a_recipe_and_the_fast_setting():
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", fast="1")
+    cnn = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
+    assert (settings_of(at), len(at.warning)) == (cnn, 0)
+    at = open_page("pages/3_Train.py", task="regression", fast="1")
+    assert settings_of(at) == RunConfig.with_recipe(task="regression")
+    assert "fast must be false for the model simple" in texts(at.warning)
+    assert "fast_setting" not in {each.key for each in at.button}
 
 
 def has(monkeypatch, status: DatasetStatus) -> None:

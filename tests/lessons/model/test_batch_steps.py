@@ -62,9 +62,12 @@ def test_the_memories_hold_what_was_made(second):
     assert "loss" in held[LOSS].keys() - held[FORWARD].keys()
 
 
-def test_the_loss_is_the_mean_of_minus_ln_p(second):
-    batch = batch_steps.inspect_batch("sprites", "ann", "cpu", 0, 1)
-    for row, logits in zip(batch.probabilities, batch.logits, strict=True):
+def test_what_is_shown_of_the_first_images_belongs_together(second):
+    train = datasets.load("sprites").train
+    for image, label in zip(second.images, second.labels, strict=True):
+        found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
+        assert label in train.labels[found.nonzero()[:, 0]]
+    for row, logits in zip(second.probabilities, second.logits, strict=True):
         assert row.sum() == pytest.approx(1, abs=1e-5)
         assert logits.argmax() == row.argmax()
     assert second.stages[LOSS].tensors[0].mean == pytest.approx(math.log(10), abs=1.5)
@@ -106,13 +109,6 @@ def test_batches_follow_each_other_as_in_training():
     for number, loss in enumerate(trained, 1):
         batch = batch_steps.inspect_batch("sprites", "cnn", "cpu", 0, number)
         assert batch.stages[LOSS].tensors[0].mean == loss
-
-
-def test_images_and_labels_belong_together(second):
-    train = datasets.load("sprites").train
-    for image, label in zip(second.images, second.labels, strict=True):
-        found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
-        assert label in train.labels[found.nonzero()[:, 0]]
 
 
 def test_adamw_moves_by_the_learning_rate_in_its_first_step():
