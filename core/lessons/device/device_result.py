@@ -1,7 +1,7 @@
 """Facts about a machine and their diagnosis: plain data, without torch."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 # Environment variables that hide GPUs from a build of torch. Sources: NVIDIA's CUDA
 # programming guide, AMD's "GPU isolation techniques", Intel's Level Zero specification.
@@ -99,26 +99,13 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class DeviceDetails:
-    """What doesn't change about a device while the app runs; None if unknown."""
+    """What doesn't change about a device while the app runs."""
 
     device: str  # "cuda:0"
     device_name: str
     backend: str
     total_bytes: int | None
-    compute_capability: str | None = None  # "9.0"
-    architecture: str | None = None  # "gfx1100"
-    multiprocessors: int | None = None
-    cores: int | None = None  # physical cores
-    logical_cores: int | None = None
-    threads: int | None = None  # CPU threads that training uses
-    fast_formats: list[str] | None = None  # number formats that beat float32
-    lacks: list[str] | None = None  # number formats that it can't compute in
-    vectors: list[str] | None = None  # vector instructions of the CPU
-    kernels: str | None = None  # instruction set that torch's CPU code uses
-    blas: str | None = None
-    driver: str | None = None
-    runtime: str | None = None
-    shared_memory: bool | None = None  # whether CPU and device share their memory
+    known: dict[str, Any]  # all else, by its name in words.toml, [cards.labels]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 import os
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -17,12 +19,12 @@ def describe() -> list[DeviceDetails]:
 
 
 def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
+    kinds: dict[str, Callable[[torch.device], dict[str, Any]]]
+    kinds = {"cuda": partial(cuda, driver=driver), "xpu": xpu, "mps": mps, "cpu": cpu}
+    told = kinds[device.type](device) if device.type in kinds else {}
+    known = {name: value for name, value in told.items() if value is not None}
     backend, (_, total) = devices.backend(device), devices.memory(device)
-    here = DeviceDetails(str(device), devices.name(device), backend, total)
-    if device.type == "cuda":
-        return cuda(here, driver)
-    tell = {"xpu": xpu, "mps": mps, "cpu": cpu}.get(device.type)
-    return tell(here) if tell else here
+    return DeviceDetails(str(device), devices.name(device), backend, total, known)
 
 
 def now() -> list[DeviceLoad]:
@@ -34,26 +36,23 @@ def now() -> list[DeviceLoad]:
     ]
 
 
-def cuda(here: DeviceDetails, driver: nvml.Driver) -> DeviceDetails:
+def cuda(device: torch.device, driver: nvml.Driver) -> dict[str, Any]:
     """The details of an NVIDIA GPU or, in a build for ROCm, of an AMD GPU."""
-    properties = torch.cuda.get_device_properties(here.device)
-    here = replace(here, multiprocessors=properties.multi_processor_count)
+    properties = torch.cuda.get_device_properties(device)
+    known: dict[str, Any] = {"multiprocessors": properties.multi_processor_count}
     if torch.version.hip:
-        architecture = properties.gcnArchName.partition(":")[0]
-        runtime = f"ROCm {torch.version.hip}"
-        return replace(here, architecture=architecture, runtime=runtime)
-    cudnn = torch.backends.cudnn.version() or 0
-    return replace(
-        here,
-        compute_capability=f"{properties.major}.{properties.minor}",
-        fast_formats=cuda_formats(properties.major, properties.minor),
-        runtime=f"CUDA {torch.version.cuda}"
-        # cuDNN gives version 9.19.0 as 91900.
-        + (f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}" if cudnn else ""),
-        driver=f"{driver.version}, supports CUDA up to {driver.cuda}"
-        if driver.version
-        else None,
-    )
+        known["architecture"] = properties.gcnArchName.partition(":")[0]
+        return known | {"runtime": f"ROCm {torch.version.hip}"}
+    runtime = f"CUDA {torch.version.cuda}"
+    if cudnn := torch.backends.cudnn.version():  # 91900 for version 9.19.0
+        runtime += f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}"
+    if driver.version:
+        known["driver"] = f"{driver.version}, supports CUDA up to {driver.cuda}"
+    return known | {
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "fast_formats": cuda_formats(properties.major, properties.minor),
+        "runtime": runtime,
+    }
 
 
 def cuda_formats(major: int, minor: int) -> list[str]:
@@ -67,38 +66,37 @@ def cuda_formats(major: int, minor: int) -> list[str]:
     return [name for name, least in since.items() if (major, minor) >= least]
 
 
-def xpu(here: DeviceDetails) -> DeviceDetails:
-    properties = torch.xpu.get_device_properties(here.device)
-    return replace(
-        here,
-        runtime=f"XPU {getattr(torch.version, 'xpu', '') or ''}".strip(),
-        multiprocessors=getattr(properties, "max_compute_units", None) or None,
-        driver=getattr(properties, "driver_version", None) or None,
-        fast_formats=["fp16"] if getattr(properties, "has_fp16", False) else None,
-        lacks=None if getattr(properties, "has_fp64", True) else ["float64"],
-    )
+def xpu(device: torch.device) -> dict[str, Any]:
+    properties = torch.xpu.get_device_properties(device)
+    return {
+        "runtime": f"XPU {getattr(torch.version, 'xpu', '') or ''}".strip(),
+        "multiprocessors": getattr(properties, "max_compute_units", None) or None,
+        "driver": getattr(properties, "driver_version", None) or None,
+        "fast_formats": ["fp16"] if getattr(properties, "has_fp16", False) else None,
+        "lacks": None if getattr(properties, "has_fp64", True) else ["float64"],
+    }
 
 
-def mps(here: DeviceDetails) -> DeviceDetails:
+def mps(_: torch.device) -> dict[str, Any]:
+    known = {"runtime": "Metal", "lacks": ["float64"], "shared_memory": True}
     if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
-        here = replace(here, multiprocessors=torch.backends.mps.get_core_count())
-    return replace(here, runtime="Metal", lacks=["float64"], shared_memory=True)
+        known["multiprocessors"] = torch.backends.mps.get_core_count()
+    return known
 
 
-def cpu(here: DeviceDetails) -> DeviceDetails:
+def cpu(_: torch.device) -> dict[str, Any]:
     told: dict[str, object]  # torch 2.10 tells nothing
     told = getattr(torch.cpu, "get_capabilities", dict)()
     has = {name for name, value in told.items() if value is True}
-    return replace(
-        here,
-        cores=physical_cores(),
-        logical_cores=os.cpu_count(),
-        threads=devices.training_threads(),
-        fast_formats=cpu_formats(has) if has else None,
-        vectors=[label for flag, label in VECTORS.items() if flag in has] or None,
-        kernels=torch.backends.cpu.get_cpu_capability(),
-        blas=blas(),
-    )
+    return {
+        "cores": physical_cores(),
+        "logical_cores": os.cpu_count(),
+        "threads": devices.training_threads(),
+        "fast_formats": cpu_formats(has) if has else None,
+        "vectors": [label for flag, label in VECTORS.items() if flag in has] or None,
+        "kernels": torch.backends.cpu.get_cpu_capability(),
+        "blas": blas(),
+    }
 
 
 # The usual names of vector instructions, by the names in torch.cpu.get_capabilities.

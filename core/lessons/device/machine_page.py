@@ -89,24 +89,20 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         )
         figures["Memory used"] = format.size(used)
         figures["Memory free"] = format.size(total - used)
-        shared = ", shared with the CPU" if device.shared_memory else ""
+        shared = ", shared with the CPU" * device.known.get("shared_memory", False)
         figures["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
         figures["Busy"] = f"{load.busy_percent}% of the time"
     if load and load.celsius is not None:
         figures["Temperature"] = f"{load.celsius} °C"
-    for name, value in _known(device).items():
-        if name in LABELS:
-            text = ", ".join(value) or "none" if isinstance(value, list) else str(value)
-            figures[LABELS[name]] = text
+    for name in (name for name in LABELS if name in device.known):
+        value = device.known[name]
+        text = ", ".join(value) or "none" if isinstance(value, list) else str(value)
+        figures[LABELS[name]] = text
     with st.grid(min_column_width=150):
         for label, text in figures.items():
             about = words("cards.threads") if label == LABELS["threads"] else None
             st.markdown(f"{label}  \n**{text}**", help=about)
-
-
-def _known(device: DeviceDetails) -> dict[str, Any]:
-    return {name: value for name, value in asdict(device).items() if value is not None}
 
 
 def idioms(answers: dict[str, str]) -> None:
@@ -144,13 +140,14 @@ def trap(answers: dict[str, str]) -> None:
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
     """Draw all that the page knows as JSON, to be pasted into a question in a forum."""
+    rows = [vars(device) | device.known for device in devices]
     machine = engine().machine()
     known = {
         "verdict": diagnosis.verdict,
         "cause": diagnosis.cause,
         "python": machine.devices[0].python if machine else None,
         "facts": {k: v for k, v in asdict(facts).items() if k != "releases"},
-        "devices": [_known(device) for device in devices],
+        "devices": [{k: row[k] for k in row if k != "known"} for row in rows],
         "answers": answers(),
     }
     text = json.dumps(known, indent=2)
