@@ -14,17 +14,17 @@ from core.measure import nvml
 
 
 def describe() -> list[DeviceDetails]:
-    driver = nvml.read()
-    return [details(device, driver) for device in devices.every()]
-
-
-def details(device: torch.device, driver: nvml.Driver) -> DeviceDetails:
     kinds: dict[str, Callable[[torch.device], dict[str, Any]]]
-    kinds = {"cuda": partial(cuda, driver=driver), "xpu": xpu, "mps": mps, "cpu": cpu}
-    told = kinds[device.type](device) if device.type in kinds else {}
-    known = {name: value for name, value in told.items() if value is not None}
-    backend, (_, total) = devices.backend(device), devices.memory(device)
-    return DeviceDetails(str(device), devices.name(device), backend, total, known)
+    kinds = {"cuda": partial(cuda, driver=nvml.read()), "xpu": xpu, "mps": mps}
+    found = []
+    for here in devices.every():
+        told = kinds.get(here.type, cpu)(here)
+        known = {name: value for name, value in told.items() if value is not None}
+        backend, (_, total) = devices.backend(here), devices.memory(here)
+        found.append(
+            DeviceDetails(str(here), devices.name(here), backend, total, known)
+        )
+    return found
 
 
 def now() -> list[DeviceLoad]:

@@ -203,7 +203,7 @@ def _loss(stepped: SteppedBatch, place: int) -> None:
         column_config={
             "Its probability p": st.column_config.ProgressColumn(
                 format="percent", min_value=0, max_value=1
-            ),
+            )
         },
     )
 

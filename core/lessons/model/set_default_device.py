@@ -48,15 +48,11 @@ def places() -> dict[str, str]:
     return made
 
 
-def in_another_thread() -> str:
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(torch.zeros, 3).result().device.type
-
-
 def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
     """Where tensors are made in the block, in another thread, and after the block."""
-    with block:
-        made, thread = places(), in_another_thread()
+    with block, ThreadPoolExecutor(1) as another:
+        made = places()
+        thread = another.submit(torch.zeros, 3).result().device.type
     return {"made": made, "thread": thread, "after": torch.zeros(3).device.type}
 
 

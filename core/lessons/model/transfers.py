@@ -17,6 +17,7 @@ REPEATS = 20
 FEW_REPEATS = 5  # LARGE copies take a tenth of a second and vary little
 LARGE = 16 * 2**20  # bytes
 
+# A copy for each kind: its direction, and the host's memory.
 Copies = dict[tuple[str, str], Callable[[], Tensor]]
 
 
@@ -28,7 +29,8 @@ def measure(
     measured: list[Transfer] = []
     for size in sizes:
         try:
-            kinds = copies(size, device)
+            on_host = device.type == "cpu"
+            kinds = host_copies(size) if on_host else device_copies(size, device)
             works = [watch.checked(copy) for copy in kinds.values()]
             repeats = FEW_REPEATS if size >= LARGE else REPEATS
             timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
@@ -62,11 +64,6 @@ def crossing(counts: ledger.Counts) -> Crossing:
         sum(counts.copied[each] for each in between),
         counts.waits.total(),
     )
-
-
-def copies(size: int, device: torch.device) -> Copies:
-    """A copy of `size` bytes for each kind: (direction, the host's memory)."""
-    return host_copies(size) if device.type == "cpu" else device_copies(size, device)
 
 
 def host_copies(size: int) -> Copies:

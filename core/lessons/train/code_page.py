@@ -99,15 +99,14 @@ def lines_with(address: str, part: str) -> str:
 
 
 def _moves() -> None:
-    st.code(
-        "# once, in core/training.py\n"
-        + lines_with("core.training:Training", ".to(device)")
-        + "\n"
-        + lines_with("core.training:Training", "learned")
-        + "\n\n# in every step, in core/loops.py\n"
-        + lines_with("core.loops:train_epoch", ".to(device)"),
-        wrap_lines=True,
+    lines = (
+        "# once, in core/training.py",
+        lines_with("core.training:Training", ".to(device)"),
+        lines_with("core.training:Training", "learned"),
+        "\n# in every step, in core/loops.py",
+        lines_with("core.loops:train_epoch", ".to(device)"),
     )
+    st.code("\n".join(lines), wrap_lines=True)
 
 
 def _try_batches() -> None:

@@ -67,11 +67,11 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "other zip": (lambda: archive({"word/document": b"text"}), "no data.pkl"),
     "path in a zip": (
         lambda: archive({"../evil/data.pkl": b"x"}),
-        "points outside the archive's own folder",
+        "points outside the archive",
     ),
     "absolute path in a zip": (
         lambda: archive({"/etc/passwd": b"x"}),
-        "points outside the archive's own folder",
+        "points outside the archive",
     ),
     "script": (
         lambda: archive({"m/data.pkl": b"x", "m/code/m.py": b"x"}),
@@ -85,14 +85,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: archive({"m/data.pkl": b"]" * 3_000_000}),
         "names and shapes in",
     ),
-    "old format, huge index": (
-        legacy_that_is_all_index,
-        "names and shapes in",
-    ),
-    "safetensors, huge index": (
-        lambda: header("{" * 600_000),
-        "names and shapes in",
-    ),
+    "old format, huge index": (legacy_that_is_all_index, "names and shapes in"),
+    "safetensors, huge index": (lambda: header("{" * 600_000), "names and shapes in"),
     "many dimensions": (many_dimensions, "100,000 dimensions"),
     "many dimensions in a zip": (
         lambda: saved({"a": torch.zeros((1,) * 50_000)}),

@@ -51,10 +51,7 @@ def prefixed(prefix: str) -> dict[str, Tensor]:
     ("content", "note"),
     [
         (weights(), ""),
-        (
-            {"state_dict": weights(), "epoch": 3},
-            "These other entries were not used",
-        ),
+        ({"state_dict": weights(), "epoch": 3}, "These other entries were not used"),
         ({"model_state_dict": weights()}, "`model_state_dict`"),
         ({"model": {"state_dict": weights()}}, "`state_dict`"),
         (prefixed("module."), "DataParallel"),

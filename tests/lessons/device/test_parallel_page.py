@@ -5,11 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.lessons.device.parallel_page import TIMES, Parallel
-from core.lessons.device.parallel_result import (
-    AT_ONCE,
-    SHORT_VECTORS,
-    Multiplied,
-)
+from core.lessons.device.parallel_result import AT_ONCE, SHORT_VECTORS, Multiplied
 from tests.samples import MULTIPLIED
 
 

@@ -25,7 +25,7 @@ def test_every_size_is_measured_in_every_kind():
 def test_the_kinds_of_a_size_are_timed_in_turn(monkeypatch):
     called = []
     kinds = {("a", "b"): lambda: called.append(1), ("a", "c"): lambda: called.append(2)}
-    monkeypatch.setattr(transfers, "copies", lambda *_: kinds)
+    monkeypatch.setattr(transfers, "host_copies", lambda _: kinds)
     transfers.measure("cpu", sizes=(4096,))
     assert called == [1, 2] * (len(called) // 2)
 
