@@ -48,7 +48,12 @@ with left:
         devices = [d.device for d in where.devices] if where else ["cpu"]
         devices += [SIMULATED] if where and where.simulates else []
         folded = current is not None and on_phone()
-        controls.draw(devices, folded)
+        if folded:
+            with st.expander("Settings", icon=":material/tune:"):
+                controls.draw(devices)
+                controls.fast_setting()
+        else:
+            controls.draw(devices)
         if current and alive and mine:
             job_panel.cancel_button(current.job, "cancel_run", width="stretch")
         else:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 from core.errors import ExplainedError
-from core.lessons.device.device_result import HIDING, Diagnosis, Facts, VisibleDevice
+from core.lessons.device.device_result import VARIABLES, Diagnosis, Facts, VisibleDevice
 from core.lessons.device.diagnosis import diagnose, words
 
 MOST_CHARACTERS = 100_000
@@ -16,7 +16,6 @@ NOTHING = ("N/A", "None", "Could not collect")
 BUS = re.compile(r"(?im)^.*\b(?:vga|3d|display)\b.*controller.*$")
 MAKERS = {"NVIDIA": r"nvidia", "AMD": r"\bamd|\bati\b", "Intel": r"\bintel"}
 ERROR = re.compile(r"(?m)^(?:\w+\.)*\w+Error: (.*)$")
-VARIABLES = sorted({name for names in HIDING.values() for name in names})
 
 Wheels = tuple[tuple[str, tuple[str, ...]], ...]
 

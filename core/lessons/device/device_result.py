@@ -15,6 +15,7 @@ HIDING = {
     ),
     "XPU": ("ZE_AFFINITY_MASK",),
 }
+VARIABLES = sorted({name for names in HIDING.values() for name in names})
 VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "XPU": "Intel", "MPS": "Apple"}
 
 

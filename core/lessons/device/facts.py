@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from core import devices
-from core.lessons.device.device_result import HIDING, Facts, VisibleDevice
+from core.lessons.device.device_result import VARIABLES, Facts, VisibleDevice
 from core.measure import nvml
 
 TOOL_SECONDS = 5.0
@@ -65,7 +65,7 @@ def probe() -> Facts:
         macos=platform.mac_ver()[0],
         variables=tuple(
             (name, _without_ids(os.environ[name]))
-            for name in sorted({name for names in HIDING.values() for name in names})
+            for name in VARIABLES
             if name in os.environ
         ),
     )

@@ -120,13 +120,7 @@ def start(config: RunConfig | None = None) -> None:
         state.notices = [f"{error} Nothing was started."]
 
 
-def draw(devices: list[str], folded: bool) -> None:
-    """Draw all controls; `folded` puts them and the fast setting into an expander."""
-    if folded:
-        with st.expander("Settings", icon=":material/tune:"):
-            draw(devices, folded=False)
-            fast_setting()
-        return
+def draw(devices: list[str]) -> None:
     if rules := _class_rules():
         st.markdown(f":small[:material/groups: {rules}]")
     task = st.session_state.task

@@ -23,7 +23,7 @@ def page(feed: str, pinned: bool, devices: list[str]) -> None:
     )
     controls.use(loader)
     st.session_state[controls.OPEN] = True
-    controls.draw(devices, folded=False)
+    controls.draw(devices)
     print(controls.chosen())
 
 
