@@ -53,7 +53,7 @@ def ask(here: Machine) -> None:
         machine.answers,
         *([machine.simulated_answers] if here.simulates else []),
         default_device_page.default_device,
-        partial(model_to.ask, "core.lessons.model.model_to:optimizer_findings", device),
+        partial(ask_once, model_to.FINDINGS, device),
         partial(ask_once, model_to.ATTEMPT, device, model_to.MOVES),
         partial(ask_once, batch_steps.BATCH, task, "ann", device, 0, 1),
         *(partial(ask_once, evaluation.IMAGES, each, (0,)) for each in IMAGE_TASKS),

@@ -91,8 +91,7 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
     def ask(*_args, **_options):
         raise ExplainedError("The worker gave no answer.")
 
-    for cached in (model_to_page.ask, server.cached_ask()):
-        cached.clear()
+    server.cached_ask().clear()
     monkeypatch.setattr(Engine, "ask", ask)
     at, unanswered = open_page("pages/2_Model.py"), 0
     for tab in ("One batch, step by step", "Move a model", "In place, or a copy?"):

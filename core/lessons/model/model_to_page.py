@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Any
 
 import streamlit as st
 
@@ -20,6 +19,7 @@ from core.ui.source import code_tabs, marked, show, source
 from core.words import Words
 
 ATTEMPT = "core.lessons.model.model_to:attempt"
+FINDINGS = "core.lessons.model.model_to:optimizer_findings"
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
@@ -142,7 +142,7 @@ def in_place(device: str, environment: Environment) -> None:
 
 
 def demonstration(name: str, device: str) -> None:
-    values = ask("core.lessons.model.model_to:tried", device)[name]
+    values = ask_once("core.lessons.model.model_to:tried", device)[name]
     st.markdown(words.table("demonstrations")[name])
     code, answers = st.columns([3, 2])
     with code:
@@ -162,9 +162,7 @@ def optimizer(device: str, environment: Environment) -> None:
     st.markdown(words("optimizer.text"))
     if device == "cpu":
         st.markdown(words("optimizer.stand_in"))
-    findings: Sequence[OptimizerFinding] = ask(
-        "core.lessons.model.model_to:optimizer_findings", device
-    )
+    findings: Sequence[OptimizerFinding] = ask_once(FINDINGS, device)
     when = words.table("optimizer")
     st.table(
         {
@@ -180,11 +178,6 @@ def optimizer(device: str, environment: Environment) -> None:
         simulated.cuda_wording(error)
     st.caption(f"We just tried this with torch {environment.torch}.")
     st.markdown(words("optimizer.remedy"))
-
-
-@st.cache_data(ttl=600, show_spinner=False)
-def ask(address: str, device: str) -> Any:
-    return engine().ask(address, device)
 
 
 def outcome(finding: OptimizerFinding) -> str:
