@@ -152,13 +152,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     script's threads needs its own mode.
     """
     _name_the_device()
-    for name, function in (frontend.FUNCTIONS | ANSWERS | LEGACY).items():
-        setattr(torch.cuda, name, function)
-    torch.cuda.is_available = _is_available
-    torch.cuda._lazy_init = _refuse("CUDA's own library")
-    torch.cuda.Event = frontend.Event  # type: ignore[misc,assignment]
-    for name, what in REFUSED.items():
-        setattr(torch.cuda, name, _refuse(what))
+    vars(torch.cuda).update(frontend.FUNCTIONS | ANSWERS | LEGACY)
     cudnn: Any = torch.backends.cudnn
     cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
@@ -182,27 +176,23 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
 
     autocast.__init__ = with_device
     backward_class: Any = torch.autograd.function.BackwardCFunction
-    backward = backward_class.apply
-
-    def apply_with_mode(this: Any, *args: Any) -> Any:
-        with mode():
-            return backward(this, *args)
-
-    backward_class.apply = apply_with_mode
+    backward_class.apply = _within(mode, backward_class.apply)
     thread_class: Any = threading.Thread
     start = thread_class.start
 
     def start_with_mode(thread: Any) -> None:
-        run = thread.run
-
-        def run_with_mode() -> None:
-            with mode():
-                run()
-
-        thread.run = run_with_mode
+        thread.run = _within(mode, thread.run)
         start(thread)
 
     thread_class.start = start_with_mode
+
+
+def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callable:
+    def running(*args: Any) -> Any:
+        with mode():
+            return function(*args)
+
+    return running
 
 
 def _name_the_device() -> None:
@@ -300,30 +290,28 @@ def _properties(device: Any = None) -> types.SimpleNamespace:
     )
 
 
+NOTHING = (
+    *("init", "ipc_collect", "seed", "seed_all", "set_stream"),
+    "set_per_process_memory_fraction",
+)
 ANSWERS: dict[str, Any] = {
-    "init": lambda: None,
+    **dict.fromkeys(NOTHING, lambda *_, **__: None),
+    **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
+    **dict.fromkeys(
+        ("CUDAGraph", "graph", "make_graphed_callables"), _refuse("CUDA graphs")
+    ),
+    "_lazy_init": _refuse("CUDA's own library"),
+    "is_available": _is_available,
+    "Event": frontend.Event,
+    "stream": lambda stream: nullcontext(),
     "get_device_properties": _properties,
     "get_device_capability": lambda device=None: (8, 0),
     "get_arch_list": lambda: ["sm_80"],
     "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
     "memory_cached": lambda device=None: memory.allocated,
     "reset_max_memory_allocated": lambda device=None: memory.reset_peak(),
-    "set_per_process_memory_fraction": lambda fraction, device=None: None,
-    "ipc_collect": lambda: None,
-    "seed": lambda: None,
-    "seed_all": lambda: None,
-    "Stream": Stream,
-    "current_stream": Stream,
-    "default_stream": Stream,
-    "stream": lambda stream: nullcontext(),
-    "set_stream": lambda stream: None,
     "get_rng_state_all": lambda: [frontend.FUNCTIONS["get_rng_state"]()],
     "set_rng_state_all": lambda new_states: frontend.FUNCTIONS["set_rng_state"](
         new_states[0]
     ),
-}
-REFUSED = {
-    "CUDAGraph": "CUDA graphs",
-    "graph": "CUDA graphs",
-    "make_graphed_callables": "CUDA graphs",
 }

@@ -16,7 +16,9 @@ from core.dryrun.origins import Origin, Origins
 from core.dryrun.report import Argument, Failure
 from core.dryrun.script import Line
 from core.sim.simulation import in_cuda_words
+from core.words import Words
 
+words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
 ARGUMENTS = "_arguments"  # an error's attribute: the tensors that the call was given
 MOST_CHARACTERS = 10_000  # longer messages are cut
@@ -27,6 +29,7 @@ OF_DEVICES = re.compile(
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu"
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
+REASONS: dict[str, str] = words.table("reasons")  # by a part of the message
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
 ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # such as model.head = ...
 SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
@@ -67,10 +70,15 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
     """The line that moved a leaf, so that the copy isn't a leaf and has no gradient."""
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
         return None
-    line = next((line for line, _ in reversed([*frames_of(error, origins)])), None)
-    if line and ("grad" in line.code or isinstance(error, ValueError)):
-        leaves = origins.moved_leaves.items()
-        return next((at for at, copy in leaves if copy() is not None), None)
+    lines = [line for line, _ in frames_of(error, origins)]
+    if not lines or not ("grad" in lines[-1].code or isinstance(error, ValueError)):
+        return None
+    for origin in origins:
+        copy = origin.tensor()
+        before = getattr(getattr(copy, "grad_fn", None), "next_functions", ())
+        leaves = [getattr(function, "variable", None) for function, _ in before]
+        if any(leaf is not None and leaf.is_cpu for leaf in leaves) and not copy.is_cpu:
+            return origin.line
     return None
 
 
@@ -95,49 +103,34 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         message = "a sparse tensor on cpu met a tensor on cuda:0"
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
-    culprit, why = line, ""
-    hosts = [t for t in tensors if t.is_cpu]
-    hosts = [t for t in hosts if t.dim()] or hosts
+    culprit = line
+    why = next((why for said, why in REASONS.items() if said in message), "")
     if "DataLoader worker" in message:
         for file, number in IN_WORKER.findall(message):
             if origins.script.owns(file):
                 culprit = Line(file, int(number))
         message = message.strip().splitlines()[-1].partition(": ")[2]
     if leaf := lost_leaf(error, origins):
-        culprit = leaf
-        why = "this line makes a copy, and only the original gets a gradient"
-    elif "forked" in message:
-        why = "a worker process can't use the GPU, so move the batch in the loop"
-    elif "out of memory" in message:
-        why = "the memory was full at this point"
-    elif hosts and len(hosts) < len(tensors) and line:
-        culprit, why = line_to_change(hosts[0], line, frames, origins)
-        stack = traceback.walk_tb(error.__traceback__)
-        for frame, _ in stack:
-            if frame.f_code.co_name == "update_bn":
-                culprit, why = line, "add device=, so that update_bn moves its batches"
-            elif isinstance(optimizer := frame.f_locals.get("self"), Optimizer):
-                culprit = origins.loaded_states.get(id(optimizer), culprit)
-                why = (
-                    "the optimizer has this tensor on the CPU: move the model before "
-                    "you build the optimizer or load its state"
-                )
+        culprit, why = leaf, words("why.leaf")
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
-        why = "the generator is on another device"
-    elif "CPU int64 tensor" in message and (at := origins.of(tensors[-1])):
-        culprit, why = at.line, "the lengths have to stay on the CPU"
-    elif "can't convert" in message:
-        why = "move the tensor to the CPU first, with .cpu()"
-        for name, value in frame.f_locals.items() if frame else ():
-            if isinstance(value, list) and any(v is t for v in value for t in tensors):
-                why = f"move its tensors to the CPU first: torch.stack({name}).cpu()"
-    elif "deserialize object" in message:
-        why = "add map_location, so that the file can be loaded on any machine"
+    elif "CPU int64 tensor" in message and (made := origins.of(tensors[-1])):
+        culprit = made.line
     elif NOT_BUILT_IN.search(message) and line:
         earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
         culprit = next((each for each in earlier if "cuda" in each.code), line)
-        why = "this asks for CUDA, even on a machine without a GPU"
+        why = words("why.not_built_in")
+    elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
+        hosts = [tensor for tensor in tensors if tensor.is_cpu]
+        host = max(hosts, key=lambda tensor: tensor.dim() > 0)
+        culprit, why = line_to_change(host, line, frames, origins)
+        for inner, _ in traceback.walk_tb(error.__traceback__):
+            optimizer = inner.f_locals.get("self")
+            if inner.f_code.co_name == "update_bn":
+                culprit, why = line, words("why.update_bn")
+            elif isinstance(optimizer, Optimizer):
+                culprit = origins.line_of(optimizer, "load_state_dict") or culprit
+                why = words("why.optimizer")
     return Failure(type(error).__name__, message, line, arguments, culprit, why)
 
 
@@ -145,17 +138,14 @@ def frames_of(
     error: BaseException, origins: Origins
 ) -> Iterator[tuple[Line, FrameType]]:
     """The script's lines in the traceback, the innermost last."""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        if origins.script.owns(frame.f_code.co_filename):
-            yield Line(frame.f_code.co_filename, number), frame
+    return origins.script.lines(traceback.walk_tb(error.__traceback__))
 
 
 def line_of_loader(error: BaseException, origins: Origins) -> Line | None:
     """The line that made the loader whose sampler failed."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        for each, line in origins.loaders:
-            if frame.f_locals.get("self") is each:
-                return line
+        if line := origins.line_of(frame.f_locals.get("self"), "__init__"):
+            return line
     return None
 
 
@@ -168,11 +158,11 @@ def argument(tensor: Tensor, frame: FrameType | None, origins: Origins) -> Argum
 
 def name_in(frame: FrameType | None, tensor: Tensor) -> str:
     """The name of the variable, or of the module's parameter, that is this tensor."""
-    variables: dict[str, Any] = {**frame.f_globals, **frame.f_locals} if frame else {}
-    for name, value in variables.items():
-        if value is tensor:
-            return name
-    for name, value in variables.items():
+    if frame is None:
+        return ""
+    if names := variables(frame, tensor):
+        return names[0]
+    for name, value in {**frame.f_globals, **frame.f_locals}.items():
         if isinstance(value, nn.Module):
             for key, parameter in value.named_parameters(name):
                 if parameter is tensor:
@@ -187,63 +177,44 @@ def line_to_change(
     tensor: Tensor, line: Line, frames: Frames, origins: Origins
 ) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
-    origin = origins.of(tensor)
-    while origin and origin.source and not origin.copies:
-        if origin.makers and not isinstance(origin.tensor(), nn.Parameter):
-            break
-        original = origin.source.tensor()
-        if isinstance(original, nn.Parameter) and not original.is_cpu:
-            return origin.line, (
-                "this line used a parameter before the model was moved: move the model "
-                "first"
-            )
-        if origin.line != line and not origin.is_same:
-            origin = factory(origin)
-            break
-        origin = origin.source
+    origin = forgotten(origins.of(tensor), line)
     if origin is None:
-        return line, "this line uses a tensor on the CPU"
+        return line, words("why.unknown")
+    if is_moved(origin.source):
+        return origin.line, words("why.moved_later")
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
-            return at, "this copy on the device is lost unless you assign it to a name"
-    is_single = origin.copies or origin.makers or origin.line.code.startswith("for ")
+            return at, words("why.lost_copy")
+    is_single = origin.copies or origin.makers or origin.is_of_loop
     mover = None if is_single else origins.movers.get(origin.line)
-    if mover and takes(mover, origin.tensor(), frames):
-        return mover, (
-            f"line {origin.line.number} makes several tensors, and this line doesn't "
-            "move all of them"
-        )
+    if mover and any(
+        mover.file == at.file and mover.number in assigned(at, frame, origin.tensor())
+        for at, frame in frames
+    ):
+        return mover, words("why.several", line=origin.line.number)
     return place(origin, frames)
 
 
-def takes(earlier: Line, tensor: Tensor | None, frames: Frames) -> bool:
-    """Whether a line, in one of the calls that run, assigned the tensor to a name."""
-    for line, frame in frames:
-        first = frame.f_code.co_firstlineno
-        is_before = line.file == earlier.file and first <= earlier.number < line.number
-        names = variables(frame, tensor) if is_before else []
-        if names and earlier.number in assignments(line.file, names):
-            return True
-    return False
+def forgotten(origin: Origin | None, line: Line) -> Origin | None:
+    """The tensor to move, among a tensor and those from which it was computed.
 
-
-def factory(origin: Origin) -> Origin:
-    """Where a model made the tensor from which this one was computed.
-
-    A model makes tensors in its constructor, or in the method that computes this one.
-    If neither made such a tensor, returns the given origin.
+    This is the latest tensor that was moved, that a model's constructor made, or that
+    another line computed, but not from a tensor of a constructor.
     """
-    made: Origin | None = origin
-    while made and not made.makers:
-        made = made.source
-    if made and not isinstance(made.tensor(), nn.Parameter):
-        return made
-    first = origin
-    while first.source and not first.line.code.startswith("for "):
-        if first.method is None or first.method is not first.source.method:
-            break
-        first = first.source
-    return origin if first.source or first.makers else first
+    chain = list(origin.chain()) if origin else []
+    built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]
+    for each in chain:
+        if each.copies or is_moved(each.source):
+            return each
+        if each in built or (each.line != line and not each.is_same):
+            return (built or [each])[0]
+    return chain[-1] if chain else None
+
+
+def is_moved(origin: Origin | None) -> bool:
+    """Whether this is a parameter of a model that has been moved."""
+    tensor = origin and origin.tensor()
+    return isinstance(tensor, nn.Parameter) and not tensor.is_cpu
 
 
 def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
@@ -254,18 +225,24 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     """
     for line, frame in frames:
         if names := variables(frame, tensor):
-            first = frame.f_code.co_firstlineno
-            if loop.file == line.file and first <= loop.number < line.number:
-                first = loop.number
-            earlier = range(first, line.number)
-            lines = [n for n in assignments(line.file, names) if n in earlier]
-            return (Line(line.file, max(lines)) if lines else loop), names[0]
+            is_here = loop.file == line.file and loop.number < line.number
+            numbers = assigned(line, frame, tensor)
+            numbers = [n for n in numbers if n >= loop.number or not is_here]
+            return (Line(line.file, max(numbers)) if numbers else loop), names[0]
     return loop, "the batch"
 
 
 def variables(frame: FrameType, tensor: Any) -> list[str]:
-    """The names of a function's variables that are this tensor."""
-    return [name for name, value in frame.f_locals.items() if value is tensor]
+    """The names of the variables that are this tensor; none if it is gone."""
+    scope = {**frame.f_globals, **frame.f_locals} if tensor is not None else {}
+    return [name for name, value in scope.items() if value is tensor]
+
+
+def assigned(line: Line, frame: FrameType, tensor: Any) -> list[int]:
+    """The numbers of the function's lines before this one that assign the tensor."""
+    earlier = range(frame.f_code.co_firstlineno, line.number)
+    names = variables(frame, tensor)
+    return [number for number in assignments(line.file, names) if number in earlier]
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:
@@ -302,25 +279,16 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
         if not any(made is each for each in registered):
             names = {f"self.{key}" for key, it in vars(module).items() if it is made}
             lines = [n for n in assignments(at.file, names) if n >= at.number]
-            how = "self.register_buffer, or nn.Parameter if it is trained"
-            if is_parameter:
-                how = "nn.ModuleList for layers, nn.ParameterList for parameters"
-            return Line(at.file, min(lines, default=at.number)), (
-                "this isn't registered with the model, so it doesn't move with it: use "
-                + how
-            )
+            why = words("why.layers") if is_parameter else words("why.buffer")
+            return Line(at.file, min(lines, default=at.number)), why
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:
             if function in running or ATTRIBUTE.match(line.code):
                 break
             line = caller
-        return line, "this model was never moved: add .to(device)"
-    if line.code.startswith("for "):
+        return line, words("why.model")
+    if origin.is_of_loop:
         line, name = unpacked(made, line, frames)
-        return line, (
-            f"after this line, {name} is still on the CPU: move it with .to(device)"
-        )
-    if origin.source is None:
-        return line, "this line makes a tensor on the CPU: add device= or .to(device)"
-    return line, "this tensor was made on the CPU and never moved: add .to(device)"
+        return line, words("why.batch", name=name)
+    return line, words("why.computed") if origin.source else words("why.made")

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from core.dryrun.origins import Origins
+from core.dryrun.origins import Origins, parameters
 from core.dryrun.report import Remark
 from core.dryrun.script import Line
 from core.sim.memory import to_host
@@ -39,17 +39,15 @@ class Use:
 
 class Remarks:
     def __init__(self, origins: Origins) -> None:
-        self.here = origins.here
+        self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
         self._depth = self._steps = 0
-        # The line that made each optimizer, and its latest steps without any gradient;
-        # the keys are the optimizers' ids.
-        self._optimizers: dict[int, Line | None] = {}
-        self._idle: Counter[int] = Counter()
-        self._held: dict[int, set[int]] = {}  # the ids of each optimizer's parameters
-        self._twins: Counter[int] = Counter()  # steps with the parameters of another
-        self._latest: int | None = None  # the optimizer that made the latest step
+        # By the line that made an optimizer: its latest steps without gradients, and
+        # its steps right after those of another with the same parameters.
+        self._idle: Counter[Line | None] = Counter()
+        self._twins: Counter[Line | None] = Counter()
+        self._latest: tuple[int, list[int]] = 0, []  # an optimizer, and its parameters
 
     def install(self) -> None:
         """Watch models, optimizers and calls of torch.save."""
@@ -57,14 +55,6 @@ class Remarks:
         modules.register_module_forward_pre_hook(self._enter)
         modules.register_module_forward_hook(self._leave, always_call=True)
         register_optimizer_step_pre_hook(self._step)
-        optimizer_class: Any = Optimizer
-        init = optimizer_class.__init__
-
-        def noted_init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
-            self._optimizers[id(optimizer)] = self.here()
-            init(optimizer, *args, **kwargs)
-
-        optimizer_class.__init__ = noted_init
         save = torch.save
 
         def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
@@ -119,23 +109,22 @@ class Remarks:
 
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
-        this, latest = id(optimizer), self._latest
-        held = [p for group in optimizer.param_groups for p in group["params"]]
-        self._idle[this] += 1
+        line, held = self.origins.line_of(optimizer), parameters(optimizer)
+        self._idle[line] += 1
         if any(parameter.grad is not None for parameter in held):
-            del self._idle[this]
-        self._held[this], self._latest = set(map(id, held)), this
-        if latest not in (None, this) and self._held[this] == self._held[latest]:
-            self._twins[this] += 1
+            del self._idle[line]
+        (latest, before), ids = self._latest, sorted(map(id, held))
+        self._latest = id(optimizer), ids
+        if latest != id(optimizer) and ids == before:
+            self._twins[line] += 1
 
     def remarks(self) -> list[Remark]:
         """All remarks, in the order of their lines."""
-        for optimizer, steps in self._idle.items():
+        for line, steps in self._idle.items():
             if steps > 1:
-                self._note(self._optimizers.get(optimizer), "idle_optimizer")
+                self._note(line, "idle_optimizer")
         if self._twins.total() > 2:  # two optimizers take turns
-            made = [line for each in self._twins if (line := self._optimizers[each])]
-            self._note(max(made, default=None), "same_parameters")
+            self._note(max(filter(None, self._twins), default=None), "same_parameters")
         for line, use in self._uses.items():
             # A call for training is followed by a step; a last evaluation isn't.
             if self._steps and use.after == self._steps and not use.returns:

@@ -74,7 +74,6 @@ class Mode(TorchFunctionMode):
                 raise
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, given)):
             self.origins.note(name, result, given)
-            self.steps.note(given, result)
             self.remarks.note_loss(name, given)
         return result
 

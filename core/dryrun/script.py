@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
@@ -26,6 +26,7 @@ OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
+TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)  # expressions with values
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -95,6 +96,14 @@ class Script:
         beside = file.startswith(self.folders) and "site-packages" not in file
         return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
+    def lines(
+        self, frames: Iterable[tuple[FrameType, int]]
+    ) -> Iterator[tuple[Line, FrameType]]:
+        """The script's lines among the frames, which come with their line numbers."""
+        for frame, number in frames:
+            if self.owns(frame.f_code.co_filename):
+                yield Line(frame.f_code.co_filename, number), frame
+
     def compile(self, source: Source) -> CodeType:
         """Compile the script, or a cell. Raises the script's own SyntaxError."""
         self.main.add(source.name)
@@ -112,9 +121,9 @@ class Script:
         return compile(tree, file, "exec")
 
     def install(self) -> None:
-        """Let loops call `turns` and `more`, also in files beside the script."""
+        """Let loops call `turns` and `begin`, also in files beside the script."""
         self.shortens = True
-        vars(builtins).update(__turns__=self.turns, __more__=self.more)
+        vars(builtins).update(__turns__=self.turns, __begin__=self.begin)
         loader: Any = importlib.machinery.SourceFileLoader
         of_python = loader.source_to_code
 
@@ -127,62 +136,44 @@ class Script:
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
         """The items until enough steps are made, and then the last item of a range."""
-        is_over = self._since_now(Line(file, number))
+        goes_on = self.begin(file, number)
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
-            if item not in last and is_over():
+            if item not in last and not goes_on():
                 yield from last
                 return
             yield item
 
-    def more(self, state: dict[str, Any], file: str, number: int) -> bool:
-        """Whether a while loop goes on; `state`, empty at first, is the loop's own."""
-        if "is_over" not in state:
-            state["is_over"] = self._since_now(Line(file, number))
-        return not state["is_over"]()
-
-    def _since_now(self, line: Line) -> Callable[[], bool]:
+    def begin(self, file: str, number: int) -> Callable[[], bool]:
+        """A function that tells before each turn of a new loop whether it goes on."""
         before, began, turns = self.progress(), time.monotonic(), itertools.count()
 
-        def is_over() -> bool:
+        def goes_on() -> bool:
             now, turn = self.progress(), next(turns)
             steps, calls = now.steps - before.steps, now.calls - before.calls
             least = LEAST_SECONDS if steps else self.longest
             enough = (steps or min(turn, calls)) >= self.steps
-            over = enough and time.monotonic() - began > least
-            if over:
-                self.shortened.add(line)
-            return over
+            is_over = enough and time.monotonic() - began > least
+            if is_over:
+                self.shortened.add(Line(file, number))
+            return not is_over
 
-        return is_over
+        return goes_on
 
 
 class Values(ast.NodeTransformer):
     """Makes each line report the values that it makes, named or not."""
 
-    def visit_For(self, loop: ast.For) -> ast.AST:
-        self.generic_visit(loop)
-        loop.body[:0] = self._names(loop.target, loop.target)
-        return loop
-
-    def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
-        return [node, *self._names(node, *node.targets)]
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> list[ast.stmt]:
-        return [node, *self._names(node, *[node.target] * (node.value is not None))]
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> list[ast.stmt]:
-        return [node, *self._names(node, node.target)]
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        return self._value(node)
-
-    def visit_Return(self, node: ast.Return) -> ast.AST:
-        return self._value(node)
-
-    def _value(self, node: ast.Expr | ast.Return) -> ast.AST:
-        value = node.value
-        if isinstance(value, ast.Call | ast.Attribute | ast.BinOp | ast.Compare):
+    def visit(self, node: Any) -> Any:
+        self.generic_visit(node)
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.For):
+            node.body[:0] = self._names(node.target, node.target)
+        elif isinstance(node, ast.Assign):
+            return [node, *self._names(node, *node.targets)]
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and value:
+            return [node, *self._names(node, node.target)]
+        elif isinstance(node, ast.Expr | ast.Return) and isinstance(value, TOLD):
             node.value = self._call(value, ast.unparse(value), value)
         return node
 
@@ -209,7 +200,7 @@ class Loops(ast.NodeTransformer):
 
     def visit_For(self, loop: ast.For) -> ast.AST:
         self.generic_visit(loop)
-        loop.iter = self._call("__turns__", loop.iter)
+        loop.iter = self._call("__turns__", loop.iter, loop.iter)
         return loop
 
     def visit_While(self, loop: ast.While) -> list[ast.AST]:
@@ -217,16 +208,17 @@ class Loops(ast.NodeTransformer):
         is_endless = isinstance(loop.test, ast.Constant)
         if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
             return [loop]  # an endless generator: its caller decides when it ends
-        state = f"__state_{loop.lineno}__"
-        begin = ast.Assign([ast.Name(state, ast.Store())], ast.Dict([], []))
-        more = self._call("__more__", ast.copy_location(_name(state), loop.test))
-        loop.test = ast.copy_location(ast.BoolOp(ast.And(), [loop.test, more]), more)
-        return [ast.copy_location(begin, loop), loop]
+        goes_on = f"__goes_on_{loop.lineno}__"
+        begin = self._call("__begin__", loop.test)
+        first = ast.Assign([ast.Name(goes_on, ast.Store())], begin)
+        test = [loop.test, ast.Call(_name(goes_on), [], [])]
+        loop.test = ast.copy_location(ast.BoolOp(ast.And(), test), loop.test)
+        return [ast.copy_location(first, loop), loop]
 
-    def _call(self, function: str, first: ast.expr) -> ast.expr:
-        arguments = [first, ast.Constant(self.file), ast.Constant(first.lineno)]
-        call = ast.Call(_name(function), arguments, [])
-        return ast.copy_location(call, first)
+    def _call(self, function: str, at: ast.expr, *arguments: ast.expr) -> ast.expr:
+        place = [ast.Constant(self.file), ast.Constant(at.lineno)]
+        call = ast.Call(_name(function), [*arguments, *place], [])
+        return ast.copy_location(call, at)
 
 
 def _name(name: str) -> ast.expr:

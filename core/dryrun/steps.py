@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import linecache
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from torch.optim.optimizer import (
 from torch.utils._pytree import tree_leaves
 
 from core.config import SIMULATED
-from core.dryrun.origins import Origins
+from core.dryrun.origins import Origins, parameters
 from core.dryrun.report import Copy, Growth, Memory, Wait
 from core.dryrun.script import Line
 from core.sim import ledger, memory
@@ -39,6 +39,7 @@ CAUSES = {  # the name of a torch function, and how a script writes its call
     "__setitem__": "[mask] =",
     "__array__": "numpy()",
 }
+WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes; the content of larger copies isn't compared
@@ -54,13 +55,9 @@ class Use(NamedTuple):
     what: str
 
 
-@dataclass
-class Step:
-    waits: Counter[Use] = field(default_factory=Counter)
-    copies: Counter[Use] = field(default_factory=Counter)
-    copied: Counter[Use] = field(default_factory=Counter)  # bytes
-    contents: dict[Use, list[bytes]] = field(default_factory=dict)  # copies' digests
-    allocated: int = 0  # bytes, at the step's end
+# The uses of one step. Each time has the bytes of the copy and a digest of its content;
+# the digests of unknown contents are all different.
+Step = defaultdict[Use, list[tuple[int, Any]]]
 
 
 @dataclass(eq=False)
@@ -97,8 +94,9 @@ class Steps:
         self.whole = whole
         self.made = 0
         self.calls = 0  # how often layers with parameters were called
-        self.done: list[Step] = []
-        self.current = Step()
+        self.current: Step = defaultdict(list)
+        self.done = [self.current] if whole else []
+        self._ends: list[int] = []  # bytes that are allocated after each step
         self.batch = 0  # rows of the model's last input
         self.peak = self._peak_of_passes = Peak()
         self._in_step = False
@@ -144,19 +142,6 @@ class Steps:
         finally:
             self.name, self.given = outer
 
-    def note(self, given: list[Tensor], result: Any) -> None:
-        """Remember a digest of what is copied to the device."""
-        if len(given) != 1 or not isinstance(result, Tensor) or not given[0].is_cpu:
-            return
-        if nn.parameter.is_lazy(given[0]):  # it has no content yet
-            return
-        line = self.here()
-        if line and _is_on_device(result) and given[0].nbytes <= MOST_HASHED:
-            content = given[0].detach().reshape(-1).view(torch.uint8).numpy()
-            digest = hashlib.blake2b(content.tobytes()).digest()
-            contents = self.current.contents
-            contents.setdefault(Use(line, ledger.TO_DEVICE), []).append(digest)
-
     def _wait(self, why: str) -> None:
         if line := self.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
@@ -168,12 +153,16 @@ class Steps:
                 cause = CAUSES[self.name]
             elif self.name in ("cpu", "tolist", "numpy", "item"):
                 cause = f".{self.name}()"
-            self.current.waits[Use(line, cause)] += 1
+            self.current[Use(line, cause)].append((0, None))
 
     def _copy(self, way: str, size: int) -> None:
         if (line := self.here()) and way != ledger.WITHIN:
-            self.current.copies[Use(line, way)] += 1
-            self.current.copied[Use(line, way)] += size
+            digest: Any = object()
+            is_alone = len(self.given) == 1 and self.given[0].is_cpu
+            if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
+                content = self.given[0].detach().reshape(-1).view(torch.uint8).numpy()
+                digest = hashlib.blake2b(content.tobytes()).digest()
+            self.current[Use(line, way)].append((size, digest))
 
     def _taken(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
@@ -197,65 +186,61 @@ class Steps:
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
         """Mark gradients while they exist: they may be gone after the step."""
         self._in_step = True
-        parameters = list(_parameters(optimizer))
-        self.on_cpu = next(iter(parameters), None)
-        for parameter in parameters:
-            if not parameter.is_cpu:
-                self.on_cpu = None
+        held = parameters(optimizer)
+        self.on_cpu = held[0] if held and all(each.is_cpu for each in held) else None
+        for parameter in held:
             _mark(parameter, PARAMETERS)
             _mark(parameter.grad, GRADIENTS)
 
     def _after(self, optimizer: Optimizer, *_: Any) -> None:
         self._in_step = False
-        for state in optimizer.state.values():
-            for value in state.values():
-                _mark(value, STATE)
-        if self._optimizer is None:
-            self._optimizer = id(optimizer)
-        if self._optimizer == id(optimizer):
-            self.made += 1
-            self.current.allocated = memory.allocated
-            if len(self.done) <= self.most:
+        for value in tree_leaves(list(optimizer.state.values())):
+            _mark(value, STATE)
+        self._optimizer = self._optimizer or id(optimizer)
+        if self._optimizer != id(optimizer):
+            return
+        self.made += 1
+        self._was_called = False
+        if self.made <= self.most + 1:
+            self._graphs.append(graphs(self.stack()))
+        if not self.whole:
+            if self.made <= self.most + 1:
                 self.done.append(self.current)
-            self.current = self.current if self.whole else Step()
-            self._was_called = False
-            if len(self._graphs) <= self.most:
-                self._graphs.append(graphs(self.stack()))
+                self._ends.append(memory.allocated)
+            self.current = defaultdict(list)
 
     def waits(self) -> list[Wait]:
-        of_steps = [step.waits for step in self.measured()]
         return [
-            Wait(use.line, use.what, times) for use, times in _in_each(of_steps).items()
+            Wait(use.line, use.what, min(map(len, steps)))
+            for use, steps in self._in_each().items()
+            if use.what not in WAYS
         ]
 
     def copies(self) -> list[Copy]:
-        measured = self.measured()
-        sizes = _in_each([step.copied for step in measured])
         return [
-            Copy(use.line, use.what, times, sizes[use], self._is_the_same(use))
-            for use, times in _in_each([step.copies for step in measured]).items()
+            Copy(
+                use.line,
+                use.what,
+                times=min(map(len, steps)),
+                bytes=min(sum(size for size, _ in copies) for copies in steps),
+                same=len(steps) > 1 and all(copies == steps[0] for copies in steps),
+            )
+            for use, steps in self._in_each().items()
+            if use.what in WAYS
         ]
 
-    def _is_the_same(self, use: Use) -> bool:
-        first, *others = self.measured()
-        digests = first.contents.get(use, [])
-        is_known = len(digests) == first.copies[use]  # False: some were too large
-        return (
-            bool(others)
-            and is_known
-            and all(step.contents.get(use) == digests for step in others)
-        )
+    def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
+        """The uses that all measured steps have in common, step by step.
 
-    def measured(self) -> list[Step]:
-        """All steps but the first, in which optimizers make their state."""
-        if self.whole:
-            return [self.current]
-        return self.done[1:] or self.done
+        The first step isn't measured, since optimizers make their state in it.
+        """
+        measured = self.done[1:] or self.done
+        common = set.intersection(*map(set, measured)) if measured else set()
+        return {use: [step[use] for step in measured] for use in sorted(common)}
 
     def growth(self) -> Growth | None:
         """How memory or a graph grows with each step; None if neither grows."""
-        ends = [step.allocated for step in self.measured()]
-        more = _differences(ends)
+        more = _differences(self._ends[1:])
         keeper = self._keeper()
         if keeper is None and (len(more) < 2 or min(more) <= FEW_NUMBERS):
             return None
@@ -285,30 +270,15 @@ class Steps:
         return Memory(self.peak.size, dict(parts), limit, fits, self.batch, largest)
 
 
-def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:
-    for group in optimizer.param_groups:
-        yield from group["params"]
-
-
 def _differences(numbers: list[int]) -> list[int]:
     return [b - a for a, b in pairwise(numbers)]
 
 
-def _is_on_device(tensor: Tensor) -> bool:
-    return tensor.device.type == SIMULATED
-
-
 def _mark(tensor: Any, kind: str) -> None:
-    if isinstance(tensor, Tensor) and _is_on_device(tensor):
+    if isinstance(tensor, Tensor) and tensor.device.type == SIMULATED:
         block = getattr(tensor.untyped_storage(), "block", None)
         if block is not None and hasattr(block, "piece"):
             block.piece.kind = kind
-
-
-def _in_each(counters: list[Counter[Use]]) -> dict[Use, int]:
-    """The entries that all counters have, each with its smallest count."""
-    common = set.intersection(*map(set, counters)) if counters else set()
-    return {use: min(c[use] for c in counters) for use in sorted(common)}
 
 
 def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
