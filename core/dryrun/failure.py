@@ -75,9 +75,9 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
         return None
     for origin in origins:
         copy = origin.tensor()
-        before = getattr(getattr(copy, "grad_fn", None), "next_functions", ())
-        leaves = [getattr(function, "variable", None) for function, _ in before]
-        if any(leaf is not None and leaf.is_cpu for leaf in leaves) and not copy.is_cpu:
+        before: Any = getattr(getattr(copy, "grad_fn", None), "next_functions", ())
+        leaf = getattr(before[0][0], "variable", None) if len(before) == 1 else None
+        if leaf is not None and leaf.is_cpu and not copy.is_cpu:
             return origin.line
     return None
 

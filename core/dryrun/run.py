@@ -48,7 +48,9 @@ from core.dryrun.steps import Steps
 from core.errors import quoted
 from core.folders import DATA
 from core.sim import memory, simulation
+from core.words import Words
 
+words = Words(__file__)
 MOST_VALUES = 200  # a report has no more, since the script may be a stranger's
 
 
@@ -222,31 +224,19 @@ class Run:
     def _interrupted(self, error: BaseException) -> str:
         frames = list(failure.frames_of(error, self.origins))
         where = f" on {self._place(frames[0][0])}" if frames else ""
-        return (
-            f"The script was stopped after {self.request.seconds:.0f} s{where}, so the "
-            "rest did not run. Look for an endless loop or code that takes too long."
-        )
+        return words("notes.late", seconds=f"{self.request.seconds:.0f}", where=where)
 
     def _print(self, error: BaseException) -> None:
         """Print the traceback without the frames before the script's first."""
-        told = traceback.TracebackException.from_exception(error)
-        owned = [self.script.owns(frame.filename) for frame in told.stack]
-        first = owned.index(True) if True in owned else len(owned)
-        told.stack[:] = told.stack[first:]
-        sys.stderr.writelines(told.format())
+        first = error.__traceback__
+        while first and not self.script.owns(first.tb_frame.f_code.co_filename):
+            first = first.tb_next
+        traceback.print_exception(error.with_traceback(first))
 
     def _notes(self) -> list[str]:
-        notes = []
-        if cuda.compiled:
-            notes.append(
-                "The dry run skipped torch.compile and ran the model uncompiled."
-            )
-        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
-            notes.append(
-                "The dry run left these loops early, so the script's results differ "
-                f"from those of a full run: {loops}."
-            )
-        return notes
+        loops = ", ".join(map(self._place, sorted(self.script.shortened)))
+        notes = [words("notes.compiled")] if cuda.compiled else []
+        return [*notes, words("notes.loops", loops=loops)] if loops else notes
 
     def _place(self, line: Line) -> str:
         is_script = line.file == self.request.name
