@@ -19,7 +19,6 @@ import psutil
 from core.dryrun.report import NOT_SIMULATED, Report, Request, terminal_lines
 from core.errors import Parser
 
-UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 ROOT = str(Path(__file__).parents[2])
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
 SECONDS_MORE = 30  # the process has to start, and to write the report
@@ -31,9 +30,8 @@ def size(text: str) -> int:
     if match is None:
         raise argparse.ArgumentTypeError(f"must be a size such as 8GB, not {text!r}")
     number, unit, binary = match.groups()
-    factor = UNITS[unit.upper()]
-    exponent = len(str(factor)) // 3
-    return int(float(number) * (1024**exponent if binary else factor))
+    factor = 1024 if binary else 1000
+    return int(float(number) * factor ** " KMG".index(unit.upper() or " "))
 
 
 def options() -> tuple[argparse.Namespace, list[str]]:
