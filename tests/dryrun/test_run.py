@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 
 from core.dryrun import __main__, failure
+from core.dryrun.__main__ import size
 from core.dryrun.report import (
     DEVICE_ERROR,
     MOST_PRINTED,
@@ -378,6 +379,11 @@ def test_a_batch_is_forgotten_by_its_loop() -> None:
     assert report.failure.culprit
     assert report.failure.culprit.number == 6
     assert report.failure.arguments[0].name == "images"
+
+
+def test_sizes_in_words() -> None:
+    sizes = [size(text) for text in ("1500000", "1.5k", "8GB", "64 MiB")]
+    assert sizes == [1_500_000, 1_500, 8 * 10**9, 64 * 2**20]
 
 
 def test_out_of_memory_is_an_error_of_devices() -> None:
