@@ -333,7 +333,7 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         LAYER,
         "net.norm = nn.BatchNorm1d(4)\nswa = torch.optim.swa_utils\n"
         "swa.update_bn([x], swa.AveragedModel(net.cuda()))",
-        16,
+        11,
         "device=, so that update_bn moves",
     ),
     (
