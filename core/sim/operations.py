@@ -151,15 +151,13 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         rules.check_process()
         if not source.numel():
             return target
-        way, host = ledger.WITHIN, None
-        if source.is_cpu:
-            way, host = ledger.TO_DEVICE, source
-        elif target.is_cpu:
-            way, host = ledger.TO_HOST, target
+        way = ledger.TO_DEVICE if source.is_cpu else ledger.WITHIN
+        way = ledger.TO_HOST if target.is_cpu else way
         ledger.copy(way, source.numel() * source.element_size())
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
         queue.put(partial(there.copy_, source))
-        if host is not None and not (non_blocking and host.is_pinned()):
+        is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())
+        if way != ledger.WITHIN and not is_pinned:
             ledger.wait(f"copy {way}")
         return target
 
@@ -179,14 +177,6 @@ def to_copy(
         if non_blocking and target.is_cpu:
             target = pin(target)
         return target.copy_(tensor, non_blocking)
-
-
-def resize(tensor: Tensor, size: Any, *, memory_format: Any = None) -> Tensor:
-    with torch._C.DisableTorchFunction(), torch.no_grad():
-        queue.finish()
-        host = to_host(tensor).resize_(size, memory_format=memory_format)
-        memory.follow(tensor, host)
-        return tensor
 
 
 def pin(tensor: Tensor, _: Any = None) -> Tensor:
@@ -232,8 +222,7 @@ OWN = {
     **{name: partial(describe, lookup_op(f"aten::{name}")) for name in DESCRIBE},
     "_copy_from": copy,
     "_to_copy": to_copy,
-    "_copy_from_and_resize": lambda source, to: copy(source, resize(to, source.shape)),
-    "resize_": resize,
+    "_copy_from_and_resize": lambda source, to: copy(source, to.resize_(source.shape)),
     "convolution_overrideable": partial(fallback, aten.convolution.default),
     "convolution_backward_overrideable": convolution_backward,
     "_thnn_fused_lstm_cell": lstm_cell,

@@ -29,6 +29,7 @@ _failed: list[Exception] = []
 _AT_ONCE = {
     torch.Tag.data_dependent_output,
     torch.Tag.dynamic_output_shape,
+    torch.Tag.inplace_view,
     torch.Tag.nondeterministic_seeded,
 }
 

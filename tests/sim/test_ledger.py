@@ -53,14 +53,6 @@ def test_whether_the_host_waits_for_a_size(use: Use, times: int) -> None:
     assert sum(counts.waits.values()) == times
 
 
-@pytest.mark.parametrize("use", [bool, float, int, "{:.1f}".format])
-def test_numbers_are_waited_for(use: Callable) -> None:
-    x = torch.ones((), device="sim")
-    with ledger.counting() as counts:
-        use(x)
-    assert ledger.total(counts.waits, "item") == 1
-
-
 def test_copies_are_counted_with_their_bytes() -> None:
     with ledger.counting() as counts:
         x = torch.zeros(3, 4).to("sim")

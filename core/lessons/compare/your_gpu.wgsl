@@ -1,5 +1,5 @@
 // c = a @ b, where c is m×n. A workgroup shares tiles of 16×16 numbers, so
-// that each number is read once for 16 results.
+// that each number is read once for 16 results. A thread makes four results.
 struct Shape {
   m: u32, n: u32, k: u32,
   more: u32,                   // 1: a bias, 2: bias and ReLU, 3: ReLU's backward
@@ -11,31 +11,40 @@ struct Shape {
 @group(0) @binding(3) var<storage, read> extra: array<f32>;
 @group(0) @binding(4) var<storage, read_write> c: array<f32>;
 var<workgroup> left: array<array<f32, 16>, 16>;
-var<workgroup> right: array<array<f32, 16>, 16>;
+var<workgroup> right: array<array<vec4<f32>, 4>, 16>;
 
-@compute @workgroup_size(16, 16)
+@compute @workgroup_size(4, 16)
 fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
             @builtin(local_invocation_id) here: vec3<u32>) {
-  var sum = 0.0;
+  var sums = vec4<f32>();
   for (var start = 0u; start < shape.k; start += 16u) {
-    let i = start + here.x;
     let j = start + here.y;
-    left[here.y][here.x] = select(
-      0.0, a[at.y * shape.a.x + i * shape.a.y], at.y < shape.m && i < shape.k);
-    right[here.y][here.x] = select(
-      0.0, b[j * shape.b.x + at.x * shape.b.y], at.x < shape.n && j < shape.k);
+    for (var each = 0u; each < 4u; each++) {
+      let i = start + 4u * here.x + each;
+      let column = 4u * at.x + each;
+      let x = a[at.y * shape.a.x + i * shape.a.y];
+      let y = b[j * shape.b.x + column * shape.b.y];
+      let is_in_a = at.y < shape.m && i < shape.k;
+      let is_in_b = column < shape.n && j < shape.k;
+      left[here.y][4u * here.x + each] = select(0.0, x, is_in_a);
+      right[here.y][here.x][each] = select(0.0, y, is_in_b);
+    }
     workgroupBarrier();
     for (var each = 0u; each < 16u; each++) {
-      sum += left[here.y][each] * right[each][here.x];
+      sums += left[here.y][each] * right[each][here.x];
     }
     workgroupBarrier();
   }
-  if (at.y >= shape.m || at.x >= shape.n) { return; }
-  let place = at.y * shape.n + at.x;
-  if (shape.more == 1u || shape.more == 2u) { sum += extra[at.x]; }
-  if (shape.more == 2u) { sum = max(sum, 0.0); }
-  if (shape.more == 3u && extra[place] <= 0.0) { sum = 0.0; }
-  c[place] = sum;
+  for (var each = 0u; each < 4u; each++) {
+    let column = 4u * at.x + each;
+    if (at.y >= shape.m || column >= shape.n) { return; }
+    let place = at.y * shape.n + column;
+    var sum = sums[each];
+    if (shape.more == 1u || shape.more == 2u) { sum += extra[column]; }
+    if (shape.more == 2u) { sum = max(sum, 0.0); }
+    if (shape.more == 3u && extra[place] <= 0.0) { sum = 0.0; }
+    c[place] = sum;
+  }
 }
 
 // What the other two kernels know of a training step.
