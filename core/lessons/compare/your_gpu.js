@@ -310,71 +310,73 @@ class Run {
     this.page.text.textContent = said
   }
 
-  // Times one side with as many calls as a reading needs.
-  async timer(time) {
+  // A clock of one side, with as many calls as a reading needs.
+  async clock(time) {
     let count = 1
     for (const share of [4, 1]) { // the first call also pays for the wait
       const seconds = await this.inFront(() => time(count))
       count = Math.ceil(Math.min(2000, Math.max(1, READING / share / seconds)))
     }
-    return () => this.inFront(() => time(count))
+    return () => time(count)
   }
 
-  async rounds() {
+  // Reads every clock once in each round. The first round is a warm-up.
+  async rounds(product, forward) {
     const withTorch = this.go.against === "torch"
+    const found = { unwaited: [], waited: [], there: [], back: [] }
+    const clocks = [] // where the readings go, and the clock
     const next = {} // seconds that a call will take in this thread
     for (const work of this.works) {
-      work.onGpu = await this.timer((count) => this.gpu.time(work.call, count))
+      work.onGpu = await this.clock((count) => this.gpu.time(work.call, count))
+      clocks.push([work.gpu, work.onGpu])
       if (withTorch || !work.here || next[work.kind] > LONGEST_HERE) continue
-      work.onCpu = await this.timer((count) => time(work.here, count))
-      next[work.kind] = GROWTH * (await work.onCpu())
+      const onCpu = await this.clock((count) => time(work.here, count))
+      clocks.push([work.cpu, onCpu])
+      next[work.kind] = GROWTH * (await this.inFront(onCpu))
     }
+    const count = Math.ceil(QUEUED / (await this.inFront(product.onGpu)))
+    const write = () => this.gpu.queue.writeBuffer(forward.x.buffer, 0, forward.own)
+    clocks.push([found.unwaited, () => time(product.call, count)])
+    clocks.push([found.waited, () => this.gpu.time(product.call, count)])
+    clocks.push([found.there, () => this.gpu.time(write)])
+    clocks.push([found.back, () => time(() => this.gpu.fetch(forward.logits))])
     for (let round = 0; round <= ROUNDS; round++) {
       this.page.say(round ? "round" : "warm_up", { round, rounds: ROUNDS })
-      for (const work of this.works) {
-        work.gpu.push(await work.onGpu())
-        if (work.onCpu) work.cpu.push(await work.onCpu())
+      for (const [readings, clock] of clocks) {
+        await this.gpu.done()
+        const seconds = await this.inFront(clock)
+        if (round) readings.push(seconds)
       }
-      if (withTorch) {
-        const seconds = await this.page.ask(round, this.works)
-        seconds.forEach((each, i) => this.works[i].cpu.push(each))
-      }
+      const answers = withTorch ? await this.page.ask(round, this.works) : []
+      if (round) answers.forEach((seconds, i) => this.works[i].cpu.push(seconds))
     }
-    return this.works.map(({ kind, size, gpu, cpu }) => (
-      { kind, size, gpu: gpu.slice(1), cpu: cpu.slice(1) })) // without the warm-up
+    const works = this.works.map(({ kind, size, gpu, cpu }) => ({ kind, size, gpu, cpu }))
+    return { works, ...found }
   }
 
-  async lessons(product, forward) {
-    const found = { unwaited: [], waited: [], there: [], back: [], paces: [] }
-    const count = Math.ceil(QUEUED / (await product.onGpu()))
-    const write = () => this.gpu.queue.writeBuffer(forward.x.buffer, 0, forward.own)
-    for (let i = 0; i < ROUNDS; i++) {
-      await this.gpu.done()
-      found.unwaited.push(await this.inFront(() => time(product.call, count)))
-      found.waited.push(await this.inFront(() => this.gpu.time(product.call, count)))
-      found.there.push(await this.inFront(() => this.gpu.time(write)))
-      found.back.push(await this.inFront(() => time(() => this.gpu.fetch(forward.logits))))
-    }
+  // How many products the GPU makes in a second, in each second of steady work.
+  async paces(product) {
+    const paces = []
     for (let second = 0; this.go.busy && second < BUSY_SECONDS; second++) {
       this.page.say("busy", { left: BUSY_SECONDS - second })
-      const paces = []
-      const began = performance.now()
-      while (performance.now() < began + 1000) paces.push(await product.onGpu())
-      found.paces.push(paces.length / paces.reduce((sum, seconds) => sum + seconds))
+      const readings = [], began = performance.now()
+      while (performance.now() < began + 1000) readings.push(await this.inFront(product.onGpu))
+      paces.push(readings.length / readings.reduce((sum, seconds) => sum + seconds))
     }
-    return { clocked: product.size, ...found }
+    return paces
   }
 
   async all() {
     await this.gpu.compile(this.go.wgsl)
     for (const answer of this.work.products) await this.product(answer)
     await this.forward()
-    const last = (kind) => this.works.filter((work) => work.kind === kind).at(-1)
-    if (!last("product") || !last("forward")) throw new Problem("wrong")
+    const [product, forward] = ["product", "forward"].map((kind) =>
+      this.works.findLast((work) => work.kind === kind))
+    if (!product || !forward) throw new Problem("wrong")
     const losses = await this.train()
-    const works = await this.rounds()
-    const lessons = await this.lessons(last("product"), last("forward"))
-    return { works, left_out: this.leftOut, losses, ...lessons }
+    const found = await this.rounds(product, forward)
+    const paces = await this.paces(product)
+    return { ...found, paces, losses, left_out: this.leftOut, clocked: product.size }
   }
 }
 
