@@ -146,18 +146,6 @@ def test_score_by_hand() -> None:
     assert score.loss == pytest.approx((0.126928 + 0.313262 + 3.048587) / 3, abs=1e-5)
 
 
-def test_smaller_last_batch_counts_by_its_images(batch: Batch) -> None:
-    images, _ = batch
-    model = models.build("ann")
-    answers = model(images).argmax(dim=1)
-    labels = torch.where(torch.arange(20) < 14, answers, (answers + 1) % 10)
-    parts = [(images[:14], labels[:14]), (images[14:], labels[14:])]
-    criterion = nn.CrossEntropyLoss()
-    score = loops.score(*loops.predict(model, parts, CPU), criterion)
-    assert score.accuracy == 14 / 20
-    assert score.loss == pytest.approx(criterion(model(images), labels).item())
-
-
 def test_regression_score_by_hand() -> None:
     targets = torch.tensor([[0.0], [2.0], [4.0]])
     outputs = targets + torch.tensor([[1.0], [0.0], [-2.0]])

@@ -69,10 +69,9 @@ def measure(
     if too_large:
         width, batch_size = too_large[0]
         stopped = f"Memory ran out at width {width:,} and batch size {batch_size:,}."
-    first, second = environments
     return Crossover(
         candidates,
-        (first, second),
+        tuple(environments),
         tuple(cells),
         len(plan),
         budget_seconds,
