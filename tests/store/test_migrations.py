@@ -7,7 +7,6 @@ tests/samples.py, and weights are rounded so that the file is small.
 import ast
 import gzip
 import json
-import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from core.store import codec, database
 from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.database import MIGRATIONS, Database
-from core.store.migrations.versions.v0008_settings import ADDRESSES
+from core.store.migrations.versions.v0008_settings import MODULE_OF, renamed
 from core.store.store import Store
 from core.store.tables import Row
 from tests.process import ROOT
@@ -73,11 +72,6 @@ def upgraded(url: str, tmp_path: Path, open_store) -> Store:
                     target.execute(table.insert(), row._asdict())
         old.dispose()
     return open_store(url)
-
-
-def renamed(text: str) -> str:
-    form = r"\bcore(\.\w+)+:\w+"
-    return re.sub(form, lambda name: ADDRESSES.get(name[0], name[0]), text)
 
 
 # Fields that today's version had not.
@@ -182,7 +176,8 @@ def is_defined(*addresses: str) -> bool:
 
 
 def test_every_name_that_was_moved_is_there():
-    assert is_defined(*ADDRESSES.values())
+    addresses = (f"core.lessons.{module}:{name}" for name, module in MODULE_OF.items())
+    assert is_defined(*addresses)
 
 
 def difference(connection: sa.Connection) -> list:

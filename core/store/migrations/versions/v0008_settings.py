@@ -20,50 +20,40 @@ TEXTS = {  # columns with names of dataclasses and functions in them
     "classes": ("rules",),
     "answers": ("value",),
 }
+OTHER_FOLDERS = {"machine": "device", "move": "model"}
 MOVED = """
-checkpoints.results lessons.checkpoints.checkpoints_result Resumed RoundTrip
-checkpoints.resume lessons.checkpoints.resume compare
-checkpoints.round_trip lessons.checkpoints.round_trip measure
-compare.candidates lessons.compare.candidates Candidate
-compare.crossover lessons.compare.crossover measure
-compare.race lessons.compare.race race
-compare.results lessons.compare.crossover_result Crossover
-compare.results lessons.compare.race_result Race
-compare.results lessons.compare.step_profile_result StepProfile
-compare.results lessons.compare.timing_pitfalls_result TimingLab
-compare.step_profile lessons.compare.step_profile measure
-compare.timing_pitfalls lessons.compare.timing_pitfalls measure
-evaluate.evaluation lessons.evaluate.evaluation compare_modes evaluate
-evaluate.precision lessons.evaluate.precision compare
-evaluate.results lessons.evaluate.evaluate_result Evaluation ModeCost PrecisionCost
-machine.parallel lessons.device.parallel measure
-machine.results lessons.device.parallel_result Multiplications
-mistakes.catalogue lessons.mistakes.catalogue Failure MistakeRun
-mistakes.runner lessons.mistakes.runner failures run
-move.model_to lessons.model.model_to time_move
-move.results lessons.model.model_result MoveTime Transfers
-move.transfers lessons.model.transfers measure
-scale.cost lessons.scale.cost measure
-scale.data_parallel lessons.scale.data_parallel run
-scale.gradients lessons.scale.gradients measure
-scale.results lessons.scale.scale_result Cost Gradients ParallelRun
-speed.climb lessons.speed.climb climb
-speed.copies lessons.speed.copies measure
-speed.headline lessons.speed.climb_result Climbed
-speed.ladder lessons.speed.climb_result Climb Result
-speed.loader lessons.speed.loader measure
-speed.memory lessons.speed.memory measure
-speed.results lessons.speed.copies_result CopiesLab
-speed.results lessons.speed.loader_result LoaderLab LoaderPlan
-speed.results lessons.speed.memory_result MemoryLab
-speed.results lessons.speed.vectorize_result NumpyEnvironment VectorizeLab
-speed.vectorize lessons.speed.vectorize measure
-"""  # the old module, the new one, and the names in it that rows may have
-ADDRESSES = {
-    f"core.{old}:{name}": f"core.{new}:{name}"
-    for old, new, *names in map(str.split, MOVED.strip().splitlines())
+checkpoints.checkpoints_result Resumed RoundTrip
+compare.crossover_result Crossover
+compare.race_result Race
+compare.step_profile_result StepProfile
+compare.timing_pitfalls_result TimingLab
+device.parallel_result Multiplications
+evaluate.evaluate_result Evaluation ModeCost PrecisionCost
+model.model_result MoveTime Transfers
+scale.scale_result Cost Gradients ParallelRun
+speed.climb_result Climb Climbed Result
+speed.copies_result CopiesLab
+speed.loader_result LoaderLab LoaderPlan
+speed.memory_result MemoryLab
+speed.vectorize_result NumpyEnvironment VectorizeLab
+"""  # modules of core.lessons, and the classes that moved to them
+MODULE_OF = {
+    name: module
+    for module, *names in map(str.split, MOVED.strip().splitlines())
     for name in names
 }
+
+
+def renamed(text: str) -> str:
+    """The text with today's names; each lesson's folder has moved to core/lessons."""
+
+    def new(address: re.Match) -> str:
+        folder, module, name = address.groups()
+        same = f"{OTHER_FOLDERS.get(folder, folder)}.{module}"
+        return f"core.lessons.{MODULE_OF.get(name, same)}:{name}"
+
+    folders = "checkpoints|compare|evaluate|machine|mistakes|move|scale|speed"
+    return re.sub(rf"\bcore\.({folders})\.(\w+):(\w+)", new, text)
 
 
 def upgrade() -> None:
@@ -98,8 +88,6 @@ def _rename(connection: sa.Connection, table: sa.Table, column: sa.Column) -> No
             *(part == value for part, value in zip(key, values, strict=True))
         )
         text = str(connection.scalar(sa.select(column).where(this)))
-        renamed = re.sub(
-            r"\bcore(\.\w+)+:\w+", lambda name: ADDRESSES.get(name[0], name[0]), text
-        )
-        if renamed != text:
-            connection.execute(table.update().where(this).values({column: renamed}))
+        if renamed(text) != text:
+            new = {column: renamed(text)}
+            connection.execute(table.update().where(this).values(new))
