@@ -1,5 +1,3 @@
-"""What is measured in idle time, which gives way to visitors."""
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +16,6 @@ COUNT = "tests.jobs.follow:count"
 
 @pytest.fixture
 def left_to_measure(engine, monkeypatch):
-    """What is measured when idle, where functions have brought these results."""
     wait(lambda: engine.machine() is not None)
     monkeypatch.delenv("MEASURE_WHEN_IDLE")
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
@@ -99,7 +96,6 @@ def test_nothing_is_measured_unasked(monkeypatch, left_to_measure, name, value):
 
 @pytest.fixture
 def work_off(monkeypatch):
-    """Work off these jobs in a thread that the test waits for."""
     monkeypatch.setattr(idle, "QUIET_SECONDS", 0.3)
     threads = []
 

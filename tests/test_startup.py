@@ -1,5 +1,3 @@
-"""What is there before the first visitor."""
-
 from core.jobs.cluster import ROOT
 from tests.process import python
 

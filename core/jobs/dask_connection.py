@@ -23,7 +23,6 @@ from core.errors import ExplainedError, quoted
 from core.jobs import cluster, worker
 from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
-from core.measure.environment import Machine
 from core.watch import Wish
 from core.words import Words
 
@@ -88,7 +87,7 @@ class Connection:
         self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's connection; another after a reconnect
         self._cluster: cluster.Process | None = None  # the app's own cluster, if any
-        self.hosts = Hosts(self._describe)
+        self.hosts = Hosts()
         # Shared by all clients: a failed client would leak its own loop's thread.
         self._loop = LoopRunner()
         self.problem = ""  # why there are no workers, in a sentence
@@ -341,13 +340,6 @@ class Connection:
             if future is not None:
                 future.release()
         return outcome.get()
-
-    def _describe(self, address: str) -> Machine:
-        """Ask a worker directly: a task would have to wait for a run to end."""
-        if (client := self._client) is None:
-            raise ExplainedError(self.problem or self._no_worker)
-        question = worker.answer, "core.devices:describe", ()
-        return client.run(*question, workers=[address])[address].get()
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock."""

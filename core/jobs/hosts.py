@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from distributed.core import connect, send_recv
@@ -62,9 +62,7 @@ def first_gpu(worker: str) -> int:
 class Hosts:
     """The machines of one connection; only one thread writes, and any may read."""
 
-    def __init__(self, describe: Callable[[str], Machine]) -> None:
-        """`describe` is called with the address of a worker."""
-        self._describe = describe
+    def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the next one
         self._described: dict[str, Machine | None] = {}  # by speaker; None while asked
         self.clear()
@@ -123,7 +121,7 @@ class Hosts:
     def _ask(self, address: str) -> None:
         machine = None
         try:
-            machine = self._describe(address)
+            machine = asyncio.run(_answer(address, "core.devices:describe"))
         except Exception as error:  # the machine is gone, or the next call asks again
             logger.warning("could not get a machine's description: %s", error)
         with self._lock:

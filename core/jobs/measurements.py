@@ -5,6 +5,7 @@ This app's are in the database; other machines', by `core.bench`, in core/refere
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -53,18 +54,10 @@ def subject(arguments: Iterable[Any]) -> str:
 
 def as_job(measurement: Measurement) -> Job:
     provenance = measurement.provenance
-    return Job(
-        measurement.id,
-        measurement.kind,
-        provenance["arguments"],
-        lane="train",
-        owner=measurement.visitor or (FORGOTTEN if provenance["asked"] else ""),
-        status="finished",
-        value=measurement.value,
-        submitted=measurement.measured_at,
-        stopped=measurement.measured_at,
-        machine=measurement.machine,
-    )
+    call = measurement.id, measurement.kind, provenance["arguments"]
+    owner = measurement.visitor or (FORGOTTEN if provenance["asked"] else "")
+    job = _finished(*call, measurement.value, measurement.measured_at)
+    return replace(job, owner=owner, machine=measurement.machine)
 
 
 @cache
@@ -76,20 +69,18 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
             date, *measured = loads(path.read_text("utf-8"), f"The record {path.name}")
             time = datetime.fromisoformat(date).timestamp()
             for number, (address, arguments, value) in enumerate(measured):
-                job = Job(
-                    f"{path.stem}-{number}",
-                    address,
-                    arguments,
-                    lane="train",
-                    status="finished",
-                    value=value,
-                    submitted=time,
-                    stopped=time,
-                )
-                jobs.append(job)
+                call = f"{path.stem}-{number}", address, arguments
+                jobs.append(_finished(*call, value, time))
         except (OSError, StoreError, TypeError, ValueError) as error:
             logger.warning("could not use a record: %s", error)
     return tuple(jobs)
+
+
+def _finished(
+    job_id: str, address: str, arguments: tuple[Any, ...], value: Any, at: float
+) -> Job:
+    job = Job(job_id, address, arguments, "train", status="finished", value=value)
+    return replace(job, submitted=at, stopped=at)
 
 
 def recorded_by(address: str) -> list[Job]:

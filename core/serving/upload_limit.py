@@ -45,7 +45,8 @@ class UploadLimit:
 
     def _make_room(self, session: str) -> None:
         """Drop the oldest files. Raises HTTPException if there are none to drop."""
-        files = _files()
+        files = runtime.get_instance().uploaded_file_mgr
+        assert isinstance(files, MemoryUploadedFileManager)
         while True:
             held = {
                 key: sum(len(file.data) for file in list(each.values()))
@@ -69,9 +70,3 @@ def _session(scope: Scope) -> str | None:
         return None
     parts = scope["path"].split("/")
     return parts[-2] if parts[-3:-2] == ["upload_file"] else None
-
-
-def _files() -> MemoryUploadedFileManager:
-    files = runtime.get_instance().uploaded_file_mgr
-    assert isinstance(files, MemoryUploadedFileManager)
-    return files

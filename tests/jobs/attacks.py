@@ -28,7 +28,6 @@ HERE = "127.0.0.1", 0
 
 
 def call(name: str, *arguments: Any) -> int:
-    """A call of the kernel past Python; OSError where it is refused."""
     number = ctypes.CDLL("libseccomp.so.2").seccomp_syscall_resolve_name(name.encode())
     done = ctypes.CDLL(None, use_errno=True).syscall(number, *arguments)
     if done < 0:
@@ -75,7 +74,6 @@ def type_on_the_terminal(_: There) -> None:
 
 
 def race(there: There) -> None:
-    """A link that points now here, now there, while it is opened."""
     os.symlink("/dev/null", "/tmp/link")
     os.unlink("/tmp/link")
     os.symlink(there.file, "/tmp/link")
@@ -83,7 +81,6 @@ def race(there: There) -> None:
 
 
 def everywhere(_: There) -> None:
-    """A new file in any folder that there is."""
     for folder, folders, _ in os.walk("/"):
         if folder.count("/") > 3:
             folders.clear()
@@ -296,7 +293,6 @@ ENDED: dict[str, tuple[str, Deed]] = {
 
 
 def attempt(deed: Deed, there: dict[str, Any]) -> None:
-    """Print DONE if it goes through, and the error if it does not."""
     try:
         deed(There(**there))
     except Exception as error:

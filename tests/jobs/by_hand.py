@@ -17,14 +17,11 @@ from tools.server import free_port
 
 
 def commands(file: str) -> list[str]:
-    """Those that start a scheduler or workers, as a document has them."""
     text = (ROOT / file).read_text("utf-8")
     return re.findall(r"^python -m core\.jobs\.cluster .*", text, re.M)
 
 
 class Elsewhere:
-    """A scheduler and workers, each a process started by a document's own words."""
-
     def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
         """The port in the commands is replaced by one that is free."""
         self.port = str(free_port())
@@ -58,7 +55,6 @@ class Elsewhere:
 
     @contextmanager
     def stopped(self, part: str) -> Iterator[None]:
-        """Neither ended nor able to do anything, meanwhile."""
         self._processes[part].suspend()
         try:
             yield
@@ -66,7 +62,6 @@ class Elsewhere:
             self._processes[part].resume()
 
     def end(self) -> None:
-        """Both, and whatever they have started."""
         for process in self._processes.values():
             family = [process]
             with suppress(psutil.NoSuchProcess):

@@ -1,5 +1,3 @@
-"""Jobs of an engine, as a test follows them."""
-
 import os
 import time
 from collections import Counter
@@ -27,7 +25,6 @@ def wait(condition: Callable[[], object], seconds: float = 120) -> None:
 
 
 def lanes(engine: Engine) -> Counter[str]:
-    """What its workers take; nothing while the scheduler is silent."""
     return engine.lanes() or Counter()
 
 
@@ -45,12 +42,10 @@ def finish(engine: Engine, job_id: str) -> Job:
 
 
 def running(engine: Engine, job_id: str) -> None:
-    """Wait until the job has made some steps."""
     wait(lambda: engine.job(job_id).progress.latest)
 
 
 def train_worker(engine: Engine) -> psutil.Process:
-    """The process of the worker that trains."""
     workers = engine._connection._client.scheduler_info(n_workers=-1)["workers"]
     (address,) = (a for a, w in workers.items() if "train" in w["resources"])
     return psutil.Process(
@@ -60,8 +55,6 @@ def train_worker(engine: Engine) -> psutil.Process:
 
 @dataclass(frozen=True)
 class Counted:
-    """An event that is kept when its job has ended."""
-
     step: int
     lasts: ClassVar[bool] = True
 

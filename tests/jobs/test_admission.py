@@ -1,5 +1,3 @@
-"""What may wait, and how long it will take, without a cluster."""
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -38,7 +36,6 @@ def job(*arguments: Any, address: str = RUN, **more: Any) -> Job:
 
 
 def done(seconds: float, *arguments: Any, status: str = "finished", **more: Any) -> Job:
-    """A job that took so long."""
     return job(*arguments, status=status, started=1.0, stopped=1.0 + seconds, **more)
 
 
@@ -50,8 +47,6 @@ def seen(*jobs: Job) -> Estimates:
 
 
 class Server:
-    """Limits, a queue, and what was done before."""
-
     def __init__(self, **limits: int) -> None:
         self.admission, self.queue = Admission(limits=Limits(**limits)), Queue()
 
@@ -64,11 +59,9 @@ class Server:
         return job
 
     def did(self, config: RunConfig, seconds: float) -> None:
-        """A run like that took so long here."""
         self.admission.estimates.learn(done(seconds, config))
 
     def refused(self, *arguments: object) -> str:
-        """Why it is not let in."""
         with pytest.raises(ExplainedError) as error:
             self.submit(*arguments)
         return str(error.value)
@@ -144,7 +137,6 @@ def test_durations_are_spoken(seconds, text):
 
 @pytest.fixture
 def clock(monkeypatch) -> None:
-    """It is always NOW."""
     monkeypatch.setattr(admission.time, "time", lambda: NOW)
 
 
@@ -242,8 +234,6 @@ class Crowd:
         self.pool = ThreadPoolExecutor(32)
 
     def come(self, owner: str) -> None:
-        """Ask, and hold the turn until all may go on."""
-
         def ask() -> None:
             with self.questions.turn(owner, 60):
                 self.asked.append(owner)

@@ -1,5 +1,3 @@
-"""Certificates, names of machines, and what is logged."""
-
 import argparse
 import logging
 import os

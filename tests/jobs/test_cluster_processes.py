@@ -51,7 +51,6 @@ def app(elsewhere: Elsewhere) -> Iterator[Engine]:
 
 
 def begun(app: Engine, job_id: str) -> str:
-    """The job, once it has told something."""
     wait(lambda: (job := app.job(job_id)).progress.latest or len(job.events) > 3)
     return job_id
 
@@ -93,7 +92,6 @@ def test_a_scheduler_that_comes_back_soon_costs_only_the_run(app, elsewhere):
 def test_a_scheduler_that_comes_back_late_costs_only_the_run(
     app, elsewhere, monkeypatch
 ):
-    """Away for longer than a client waits: that is told, and ends by itself."""
     monkeypatch.setattr(app._connection._client, "_timeout", 0.5)
     monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 0.5)
     monkeypatch.setattr(dask_connection, "RETRY_SECONDS", 0.5)
@@ -150,7 +148,6 @@ def test_a_run_whose_app_is_gone_ends(app, elsewhere):
 
 
 def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
-    """The id of a job that hears nothing, and its child's process."""
     job_id = engine.submit(f"{HERE}:hear_nothing", str(file))
     wait(lambda: status(engine, job_id) == "running")
     file.touch()
@@ -183,7 +180,6 @@ def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_pat
 def test_a_job_that_hears_nothing_does_not_outlive_its_app(
     app, elsewhere, monkeypatch, tmp_path
 ):
-    """Nobody could cancel it any more; the next job of another app ends it."""
     monkeypatch.setattr(dask_connection, "DEAF_SECONDS", 0.5)
     gone = Engine(elsewhere.address)
     deaf_job(gone, tmp_path / "pid")
@@ -260,7 +256,6 @@ def test_machines_that_know_each_other_by_certificates(machines, tmp_path):
 
 
 def nobody_else_is_let_in(address: str, folder: Path) -> None:
-    """By plain TCP, or with the certificate of an authority that is made here."""
     knock(address, "certificates/first")
     with pytest.raises(CommClosedError):
         knock(address.replace("tls://", "tcp://"))

@@ -1,5 +1,3 @@
-"""A report that a visitor's code wrote itself is drawn without harm."""
-
 import json
 import re
 from typing import Any

@@ -70,7 +70,6 @@ def asked(code: str, request: bytes = b"", **limits: Any) -> Ended:
 
 
 def attempt(deed: str, there: dict[str, Any]) -> str:
-    """The code of a deed, which is an expression in tests/jobs/attacks.py."""
     return f"{ATTACKS}\nattempt({deed}, {there!r})"
 
 

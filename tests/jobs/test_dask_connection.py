@@ -1,5 +1,3 @@
-"""Why a job has not begun, without a cluster."""
-
 import time
 from dataclasses import replace
 
@@ -25,7 +23,6 @@ def there(monkeypatch) -> Connection:
 
 
 def long_ago(job: Job, **more: object) -> Job:
-    """The job, had it come before anyone's patience ended."""
     then = time.time() - NO_WORKER_SECONDS - 1
     return replace(job, submitted=then, started=then, **more)
 

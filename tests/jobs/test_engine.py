@@ -55,7 +55,6 @@ def own_engine() -> Iterator[Engine]:
 
 @pytest.fixture
 def busy(engine) -> Iterator[str]:
-    """The training lane, with a long run that ends with the test."""
     job_id = engine.submit(RUN, LONG)
     running(engine, job_id)
     yield job_id
@@ -114,7 +113,6 @@ def test_a_wish_that_comes_late_is_left_out(monkeypatch):
 
 @pytest.mark.slow
 def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
-    """Cancelling counts also when no worker is there yet that could hear it."""
     finish(own_engine, own_engine.submit(RUN, SHORT))
     train_worker(own_engine).kill()
     wait(lambda: "train" not in own_engine.hosts.capacity)
@@ -154,7 +152,6 @@ def test_a_killed_cluster_is_started_again(own_engine):
 
 
 def a_full_device(_config: RunConfig) -> None:
-    """What torch raises where an accelerator has no memory left."""
     import torch
 
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
@@ -199,8 +196,6 @@ def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
 
 
 class Class(Gate):
-    """Its teacher pauses and resumes the queue, and a job may take two seconds."""
-
     paused = False
 
     def seconds(self, owner: str) -> float:  # noqa: ARG002
@@ -295,7 +290,6 @@ def test_a_checkpoint_is_put_aside_and_reaches_the_workers(engine):
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """What holds in that folder goes on after this."""
     try:
         yield
     finally:

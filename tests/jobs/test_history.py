@@ -32,7 +32,6 @@ def job(job_id: str, *arguments: object, owner: str = "ada") -> Job:
 
 
 def reported(history: History, job_id: str) -> Job:
-    """A run that has made half of its steps."""
     steps = (StepProgress(p.step, (p,), 100.0, p.seconds) for p in LOSSES[:50])
     reporting = job(job_id)
     for event in (PickedUp("train-0"), STARTED, *steps, HISTORY[0], FIT, *CHANGES):

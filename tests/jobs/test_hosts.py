@@ -1,5 +1,3 @@
-"""The machines that have workers, by what the scheduler and they themselves tell."""
-
 import asyncio
 import os
 import socket
@@ -18,13 +16,8 @@ from tests import samples
 from tests.jobs.follow import wait
 
 
-def nothing(_address: str) -> Machine:
-    raise OSError("a machine alone is not asked")
-
-
 @pytest.fixture
 def clock(monkeypatch) -> list[float]:
-    """Its one entry is what the time is."""
     now = [1000.0]
     monkeypatch.setattr(hosts.time, "monotonic", lambda: now[0])
     return now
@@ -35,7 +28,7 @@ def told(word: float, name: str = "lab", **lanes: int) -> dict:
 
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
-    here = Hosts(nothing)
+    here = Hosts()
     here.hear({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
     assert here.capacity == here.answering() == {"train": 2, "lab": 4}
     assert here.seconds_without("train") == 0
@@ -48,7 +41,7 @@ def test_each_lane_takes_what_its_workers_take_together(clock):
 
 def test_who_says_nothing_is_not_there(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
-    here = Hosts(nothing)
+    here = Hosts()
     for second in range(int(SILENT_SECONDS) + 2):
         here.hear({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
         clock[0] += 1
@@ -61,7 +54,7 @@ def test_who_says_nothing_is_not_there(clock):
 
 
 def test_workers_of_one_machine_are_known_by_its_name(clock):
-    here = Hosts(nothing)
+    here = Hosts()
 
     def look(word: float) -> tuple[list[tuple], dict[str, str]]:
         here.hear(
@@ -84,7 +77,7 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
 
 
 def test_an_app_with_workers_of_its_own_has_one_machine():
-    here = Hosts(nothing)
+    here = Hosts()
     here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
     assert [tuple(each)[:3] for each in here()] == [("", "b", 1)]
 
@@ -92,13 +85,22 @@ def test_an_app_with_workers_of_its_own_has_one_machine():
 MACHINES = {"a": "one-lab", "b": "two-lab"}
 
 
-def known(describe: Callable[[str], Machine], **speakers: str) -> Hosts:
-    here = Hosts(describe)
-    here.hear({k: told(1, name, lab=4) for k, name in speakers.items()})
-    return here
+@pytest.fixture
+def known(monkeypatch) -> Callable[..., Hosts]:
+    def hosts_that(answer: Callable[[str], Machine]) -> Hosts:
+        async def describe(address: str, question: str) -> Machine:
+            assert question == "core.devices:describe"
+            return answer(address)
+
+        monkeypatch.setattr(hosts, "_answer", describe)
+        here = Hosts()
+        here.hear({k: told(1, name, lab=4) for k, name in MACHINES.items()})
+        return here
+
+    return hosts_that
 
 
-def test_a_machine_that_does_not_answer_holds_up_no_page():
+def test_a_machine_that_does_not_answer_holds_up_no_page(known):
     asked, may_answer = [], threading.Event()
 
     def ask(address: str) -> Machine:
@@ -106,7 +108,7 @@ def test_a_machine_that_does_not_answer_holds_up_no_page():
         assert address == "a" or may_answer.wait(60)
         return samples.machine("CUDA" if address == "b" else "CPU")
 
-    here = known(ask, **MACHINES)
+    here = known(ask)
     wait(lambda: here()[0].machine is not None)
     assert here()[1].machine is None
     may_answer.set()
@@ -115,7 +117,7 @@ def test_a_machine_that_does_not_answer_holds_up_no_page():
     assert sorted(asked) == ["a", "b"]
 
 
-def test_a_machine_is_asked_anew_by_its_next_worker():
+def test_a_machine_is_asked_anew_by_its_next_worker(known):
     asked = []
 
     def ask(address: str) -> Machine:
@@ -124,7 +126,7 @@ def test_a_machine_is_asked_anew_by_its_next_worker():
             raise OSError("gone")
         return samples.machine("CPU")
 
-    here = known(ask, **MACHINES)
+    here = known(ask)
     wait(lambda: all(each.machine for each in here()))
     here.hear({"a": told(2, "one-lab", lab=4), "c": told(2, "two-lab", lab=4)})
     assert here()[1].machine is None
@@ -134,7 +136,6 @@ def test_a_machine_is_asked_anew_by_its_next_worker():
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The address of what answers as a worker does."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -157,7 +158,7 @@ def served() -> Iterator[str]:
 
 
 def test_who_does_not_answer_in_time_is_left_out():
-    here = Hosts(nothing)
+    here = Hosts()
     with served() as address, socket.create_server(("127.0.0.1", 0)) as silent:
         deaf = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         here.speakers = lambda: {

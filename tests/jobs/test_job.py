@@ -1,5 +1,3 @@
-"""Jobs and what they report, without a cluster."""
-
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -18,7 +16,6 @@ IDS = count()
 
 @pytest.fixture
 def jobs() -> Jobs:
-    """One of Ada's and one of Bob's."""
     jobs = Jobs(lambda *_: None)
     jobs.add(Job("a", RUN, (), "train", "ada"))
     jobs.add(Job("b", RUN, (), "train", "bob"))
@@ -27,7 +24,6 @@ def jobs() -> Jobs:
 
 @pytest.fixture
 def few(monkeypatch) -> None:
-    """Two ended jobs of a person stay, and three in all, of each function."""
     monkeypatch.setattr(job, "MOST_OF_ONE", 2)
     monkeypatch.setattr(job, "MOST_OF_ALL", 3)
 
@@ -123,7 +119,6 @@ class Lasting:
 
 @pytest.mark.parametrize("status", ["finished", "failed"])
 def test_events_that_are_read_later_stay(jobs, status):
-    """With a result, what it does not tell; without one, all but old passing ones."""
     passing = [Passing(), "a", Passing((0.5,)), Lasting(), last := Passing(), "b"]
     for event in passing:
         jobs.receive("a", event)

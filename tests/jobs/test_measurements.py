@@ -1,5 +1,3 @@
-"""What outlives the job that has measured it."""
-
 import logging
 
 import pytest
@@ -25,7 +23,6 @@ measured.KINDS.update(RESULTS)  # as the pages of the labs do
 
 
 def job(address: str, value: object, status: str = "finished", **more: object) -> Job:
-    """A job that has ended."""
     arguments = (RunConfig(), samples.RACE.candidates, 3)
     told = {"value": value, "machine": "here", "owner": "me", "stopped": 1e9, **more}
     return Job("id", address, arguments, "train", status=status, **told)

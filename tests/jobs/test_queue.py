@@ -1,5 +1,3 @@
-"""Whose turn it is, without a cluster."""
-
 from collections import Counter
 from itertools import pairwise
 
@@ -83,7 +81,6 @@ def test_whose_turn_was_longest_ago_goes_next():
 
 
 def test_a_newcomer_enters_at_the_current_round():
-    """Behind those who wait for it, before the later turns of who had one in it."""
     waiting = Queue()
     for name in ("A1", "A2", "A3", "B1", "B2"):
         come(waiting, name)
@@ -135,7 +132,6 @@ def test_while_somebody_waits_nobody_gets_more_than_two_turns(happened):
 
 @given(COMINGS, st.integers(0, 3))
 def test_nobody_starves(happened, patience):
-    """A job is overtaken by so many, by newcomers without end too, and no more."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "PATIENCE", patience)
         waiting = Queue()
@@ -166,7 +162,6 @@ def test_a_shown_place_is_kept(happened, patience):
 
 @given(COMINGS)
 def test_in_the_round_that_is_served_nobody_is_overtaken(happened):
-    """Who waits for a first turn is shown a place that only gets better."""
     story = Story(["A", "B", *happened])
     seen = story.places["B1"]
     assert seen == sorted(seen, reverse=True)
@@ -183,7 +178,6 @@ def test_places_are_the_order_of_turns(happened):
 
 
 def test_nobody_is_remembered_for_longer_than_it_matters():
-    """Who had a turn is known in that round; when the lane is empty nobody is."""
     waiting = Queue()
     for name in ("A1", "B1", "A2", "A3"):
         come(waiting, name)
@@ -206,7 +200,6 @@ def test_lanes_do_not_wait_for_each_other():
 
 
 def test_those_who_count_as_one_take_turns_as_one():
-    """Fresh cookies of people outside of a class, say."""
     waiting = Queue()
     for name in ("A1", "A2", "A3", "B1"):
         person = "" if name == "B1" else "outside"

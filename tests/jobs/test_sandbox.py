@@ -25,7 +25,6 @@ GIGABYTE = 2**30
 
 
 def breed(path: Path, seconds: float) -> None:
-    """Start a program, leave its id in a file, and go on for some seconds."""
     program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     path.write_text(str(program.pid))
     time.sleep(seconds)
@@ -37,7 +36,6 @@ def fork_and_sleep() -> None:
 
 
 def ask_for_sleep(hostile: bool) -> None:
-    """A parent that waits for its child."""
     sandbox.call("tests.jobs.test_sandbox:fork_and_sleep", seconds=600, hostile=hostile)
 
 

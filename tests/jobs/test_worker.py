@@ -1,5 +1,3 @@
-"""What a worker answers: plain data, also where the work failed."""
-
 import json
 import logging
 import os
@@ -55,7 +53,6 @@ def test_a_job_has_the_threads_of_its_process(engine):
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="Windows has no such thing")
 def test_the_pages_of_the_server_go_before_its_workers(engine):
-    """Those for quick questions too: people look on while a model trains."""
     nice = min(19, os.nice(0) + worker.NICE)
     assert engine.ask("os:nice", 0) == nice
     assert finish(engine, engine.submit("os:nice", 0)).value == nice
@@ -69,12 +66,10 @@ def test_what_is_logged_in_a_job_has_its_id(engine):
 
 
 def line() -> str:
-    """As a host has it of what is logged here."""
     return log.JsonLines(str).format(logging.makeLogRecord({}))
 
 
 def lines() -> list[str]:
-    """That of this process, and that of a child."""
     return [line(), sandbox.call("tests.jobs.test_worker:line")]
 
 

@@ -116,7 +116,6 @@ def test_what_is_lost_is_said_as_soon_as_the_documents_promise():
 
 
 def samples(parts: SimpleNamespace) -> dict[tuple[str, ...], float]:
-    """The figures of /metrics by name and labels, as Prometheus reads them."""
     answer = parts.client.get("/metrics")
     assert answer.status == 200
     return {

@@ -14,7 +14,6 @@ from tests import event_loop
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
-    """What a server holds: nothing yet."""
     files = MemoryUploadedFileManager("/upload")
     server = SimpleNamespace(uploaded_file_mgr=files)
     monkeypatch.setattr(runtime, "get_instance", lambda: server)
@@ -56,7 +55,6 @@ async def put(limit: UploadLimit, session: str, name: str, size: int, held=None)
 
 
 def kept(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
-    """The names of the files of each session."""
     return {key: list(each) for key, each in files.file_storage.items() if each}
 
 

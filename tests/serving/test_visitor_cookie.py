@@ -21,7 +21,6 @@ def secret(monkeypatch):
 
 
 async def pages(scope, receive, send) -> None:
-    """Answers as Streamlit does."""
     if scope["path"] == "/_stcore/health":
         answer: Response = PlainTextResponse("ok")
     elif "." in scope["path"]:

@@ -12,27 +12,23 @@ from tests.store.postgres import Postgres, tool
 
 @pytest.fixture
 def server_url(postgres: Postgres) -> str:
-    """The address of an empty database of the server."""
     return postgres.empty_database("store")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> str:
-    """The address of an empty database."""
     name = "file_url" if request.param == "sqlite" else "server_url"
     return request.getfixturevalue(name)
 
 
 @pytest.fixture(autouse=True)
 def clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clients of the newest Postgres are found first."""
     folders = {os.path.dirname(found) for name in ["pg_dump"] if (found := tool(name))}
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
 
 
 @pytest.fixture
 def other_url(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """A second database, of the same kind."""
     if url.startswith("sqlite"):
         return f"sqlite:///{tmp_path / 'new' / 'store.sqlite'}"
     return request.getfixturevalue("postgres").empty_database("other")

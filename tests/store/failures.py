@@ -17,7 +17,6 @@ END_OTHERS = text(
 
 @contextmanager
 def with_pragma(store, there: str, gone: str) -> Iterator[None]:
-    """Set a pragma in all connections of the writer."""
     switch = {"pragma": there}
 
     @event.listens_for(store.database.writer, "connect")
@@ -31,7 +30,6 @@ def with_pragma(store, there: str, gone: str) -> Iterator[None]:
 
 @contextmanager
 def disk_full(store, _server) -> Iterator[None]:
-    """SQLite's own error, at a file that may not grow."""
     with with_pragma(
         store, "PRAGMA max_page_count = 1", "PRAGMA max_page_count = 1073741823"
     ):
@@ -97,7 +95,6 @@ def server_read_only(store, server) -> Iterator[None]:
 
 @contextmanager
 def server_full(store, server) -> Iterator[None]:
-    """A trigger raises the error that Postgres has for a disk that is full."""
     with as_admin(server, store) as connection:
         connection.exec_driver_sql(
             "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS "

@@ -48,7 +48,6 @@ RESULT = RunResult(
 
 
 def finished(store: Store, run_id: str, visitor: str = "me", **more: object) -> None:
-    """A run from the click to its end."""
     assert queue(store, run_id, visitor, RunConfig(**{**vars(CONFIG), **more}))
     store.runs.begin(run_id)
     store.runs.started(run_id, STARTED)
@@ -68,7 +67,6 @@ def queue(
 
 
 def begin(store: Store, run_id: str, *arguments: Any) -> None:
-    """A worker has begun with a run."""
     queue(store, run_id, "me", *arguments)
     store.runs.begin(run_id)
 

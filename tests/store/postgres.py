@@ -21,8 +21,6 @@ def tool(name: str) -> str | None:
 
 
 class Postgres:
-    """A server that can be stopped and started again."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.data = folder, folder / "data"
         quick = ["--no-sync", "--auth=trust", f"--username={USER}", "--encoding=UTF8"]
@@ -52,7 +50,6 @@ class Postgres:
         )
 
     def stop(self) -> None:
-        """At once, as if it had crashed."""
         self._run("pg_ctl", "-D", str(self.data), "-m", "immediate", "stop")
 
     def _run(self, name: str, *arguments: str) -> None:
@@ -72,7 +69,6 @@ class Postgres:
 
 @contextmanager
 def running() -> Iterator[Postgres]:
-    """A server that is there until the end, and leaves nothing."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))  # a socket's path must be short
     if os.geteuid() == 0:
         shutil.chown(folder, USER)

@@ -1,5 +1,3 @@
-"""python -m core.store: backup, restore, upgrade, purge."""
-
 import io
 import os
 import sqlite3

@@ -39,7 +39,6 @@ TODAY = gzip.decompress((Path(__file__).parent / "today.sqlite.gz").read_bytes()
 
 @pytest.fixture
 def today(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    """The database as the app of revision 0007 left it."""
     path = tmp_path / "today.sqlite"
     path.write_bytes(TODAY)
     connection = sqlite3.connect(path)
@@ -50,7 +49,6 @@ def today(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def upgraded(url: str, tmp_path: Path, open_store) -> Store:
-    """The same rows in a database of either kind, upgraded."""
     path = tmp_path / "copy.sqlite"
     path.write_bytes(TODAY)
     if url.startswith("sqlite"):
@@ -181,7 +179,6 @@ def test_every_name_that_was_moved_is_there():
 
 
 def difference(connection: sa.Connection) -> list:
-    """What `alembic check` finds."""
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     return compare_metadata(context, Row.metadata)
 
@@ -223,7 +220,6 @@ def add_migration(monkeypatch: pytest.MonkeyPatch, folder: Path, last: str) -> N
 
 
 def rows(store: Store) -> dict[str, list[str]]:
-    """All rows of the tables, without what the next version adds."""
     metadata = sa.MetaData()
     with store.database.readers.connect() as connection:
         metadata.reflect(connection)
@@ -240,7 +236,6 @@ def rows(store: Store) -> dict[str, list[str]]:
 def test_an_update_keeps_everything_and_the_backup_leads_back(
     upgraded, url, other_url, open_store, tmp_path, monkeypatch
 ):
-    """A backup, the next version, and this one again: as docs/hosting.md has it."""
     before, file = rows(upgraded), tmp_path / "before-update"
     assert len(before["runs"]) > 3
     backup(url, file)
