@@ -1,7 +1,6 @@
 """A Dask client and its cluster: hands jobs to workers, and hears from them.
 
-A thread replaces a client that has lost its scheduler. Dask itself would reconnect
-without the subscriptions, or close for good.
+A lost client is replaced: it would reconnect without its subscriptions, or close.
 """
 
 import logging

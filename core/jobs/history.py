@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
 LATE = 100  # ended jobs that are kept until their rows are written
+COLUMNS = ("id", "address", "arguments", "lane", "submitted")
 READ = 128  # cache size: ended jobs that were read from the database
 
 GONE = "That run's checkpoint is no longer available. Choose another run."
@@ -50,9 +51,11 @@ class History:
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
             return None
-        call = job.id, job.owner, job.address, job.arguments
+        copied = {name: getattr(job, name) for name in COLUMNS}
         try:
-            return self._store.runs.enqueue(*call, job.lane, round, job.submitted)
+            return self._store.runs.enqueue(
+                visitor=job.owner or None, round=round, **copied
+            )
         except TypeError as error:
             logger.warning("job %s was not saved: %s", job.id, error)
             return None

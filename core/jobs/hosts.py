@@ -1,7 +1,6 @@
 """The machines that have workers, as the scheduler and the workers report them.
 
-When a machine loses power, the scheduler takes half a minute to be sure. The app knows
-sooner, because each worker reports to the scheduler twice a second.
+Workers report twice a second, and a scheduler takes half a minute to miss a machine.
 """
 
 import asyncio

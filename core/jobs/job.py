@@ -1,7 +1,6 @@
-"""A job and what it reports: plain data, without torch or Dask.
+"""A job and what it reports, without torch or Dask.
 
-A job waits in one of two lanes, each with its own workers: "train" is for long jobs,
-and "lab" is for short ones.
+Two lanes have their own workers: "train" for long jobs, and "lab" for short ones.
 """
 
 import importlib

@@ -1,8 +1,7 @@
-"""The order of jobs, without Dask.
+"""The order of jobs, fair between people: start-time fair queueing.
 
-Each lane is fair between people: start-time fair queueing. A new job gets the round
-after its owner's last round, or the current round if that is later. The lowest round is
-served first, and within a round, the oldest job.
+A new job gets the round after its owner's last round, or the current round if that is
+later. The lowest round is served first, and within a round, the oldest job.
 """
 
 import math

@@ -3,9 +3,8 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-run the module or the code in this same process, since it can't start another process by
-then. Of the kernel's 400 or so calls, the process keeps those that Python and torch
-need; all others raise PermissionError. core.jobs.confined starts this in bubblewrap.
+run code in this same process. Of the kernel's 400 or so calls, it keeps those that
+Python and torch need; all others raise PermissionError.
 """
 
 import ctypes

@@ -120,8 +120,7 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 def keep_threads() -> None:
     """Hold this thread to the process's number of CPU threads.
 
-    torch keeps the number for each thread. In one of Dask's threads that hasn't set it,
-    matrix products take all cores.
+    Each of Dask's threads has a number of its own in torch: by default, all cores.
     """
     import torch
 

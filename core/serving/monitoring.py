@@ -1,7 +1,6 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
-No probe can hold up the server: probes have two threads of their own and a few seconds.
-deploy/Caddyfile hides these addresses from other machines. The metrics' labels have few
+Probes have two threads of their own and a few seconds. The metrics' labels have few
 values, and never anybody's name, id, or address.
 """
 

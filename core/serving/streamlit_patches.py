@@ -115,19 +115,14 @@ def cache_theme() -> None:
 
 
 def watch_no_files() -> None:
-    """Stop sessions that reconnect from watching source files.
-
-    Streamlit obeys the setting fileWatcherType only in new sessions. A session that
-    reconnects looks for the files of all modules: 0.3 s during which nobody is served.
-    """
+    """Stop sessions that reconnect from looking for modules' files for 0.3 s."""
     AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
 
 
 def finish_scripts() -> None:
     """Start a fragment's script once the session's last script has sent everything.
 
-    Otherwise, a new thread runs the script at once, and the old thread's messages are
-    dropped: the rest of the page, or a whole fragment that was due at the same time.
+    Otherwise, the last script's messages are dropped: part of the page, or a fragment.
     """
     create = AppSession._create_scriptrunner
 
@@ -207,8 +202,7 @@ def forget_left_pages() -> None:
 def send_on_newest_connection() -> None:
     """Send to the connection that a session has now.
 
-    Streamlit goes through an older list of connections. So the messages of a session
-    that had just reconnected were lost, and its page waited forever.
+    Streamlit goes through an older list, so a page that had reconnected waited forever.
     """
     send_message = Runtime._send_message
 
@@ -220,11 +214,7 @@ def send_on_newest_connection() -> None:
 
 
 def end_in_time() -> None:
-    """End the server some seconds after Ctrl-C, even with open connections.
-
-    If a browser reconnects while the server is ending, it may get no message, and
-    uvicorn would wait for it forever.
-    """
+    """End the server some seconds after Ctrl-C, even with open connections."""
     for server in _instances(uvicorn.Server):
         server.config.timeout_graceful_shutdown = GRACE_SECONDS
 
@@ -245,8 +235,7 @@ PATCHES = (
 def page_routes(titles: Iterable[str]) -> list[Route]:
     """Routes for the HTML that is the same at each page's address.
 
-    Streamlit would first look for ten files, in threads, for each opened page. With
-    many people, that takes longer than the answers.
+    Streamlit would first look for ten files for each opened page, in threads.
     """
     html = steady(Path(get_static_dir()))
 

@@ -102,13 +102,7 @@ class Classes(Rows):
 
     def write_down(self, who: str, what: str, class_id: str | None = None) -> None:
         """Add an entry to the log, without waiting."""
-        row = Act(
-            id=uuid.uuid4().hex,
-            class_id=class_id,
-            at=time.time(),
-            who=clean(who),
-            what=clean(what),
-        )
+        row = Act(uuid.uuid4().hex, class_id, time.time(), clean(who), clean(what))
         self.writer.put(lambda session: session.merge(row))
 
 

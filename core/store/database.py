@@ -1,7 +1,6 @@
 """The database: its address, its connections, its one writing app, its upgrades.
 
-By default, it is SQLite in data/; DATABASE_URL may name a Postgres database. Readers
-have a small pool; the only connection that writes is core.store.writer's.
+Readers have a small pool; the only connection that writes is core.store.writer's.
 """
 
 import os

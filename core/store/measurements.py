@@ -32,16 +32,9 @@ class Measurements(Rows):
         measured_at: float | None = None,
     ) -> None:
         """Store a result, without waiting. Raises TypeError if it is no plain data."""
-        row = Measurement(
-            id=uuid.uuid4().hex,
-            kind=kind,
-            machine=machine,
-            subject=subject,
-            visitor=visitor or None,
-            measured_at=time.time() if measured_at is None else measured_at,
-            provenance=codec.dumps(provenance),
-            value=codec.dumps(value),
-        )
+        texts = codec.dumps(provenance), codec.dumps(value)
+        key, at = uuid.uuid4().hex, measured_at or time.time()
+        row = Measurement(key, kind, machine, subject, visitor or None, at, *texts)
 
         def work(session: Session) -> None:
             if visitor:

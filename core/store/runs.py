@@ -1,7 +1,6 @@
 """Runs: the rows of the queue, and what training reports while it goes on.
 
-A row is committed when a job is queued, when it begins, now and then while it runs, and
-when it ends. Reports from a run that was deleted or has ended change nothing.
+Reports from a run that was deleted or has ended change nothing.
 """
 
 import logging
@@ -56,46 +55,25 @@ class StoredRun:
 
 
 class Runs(Rows):
-    def enqueue(
-        self,
-        run_id: str,
-        visitor: str,
-        address: str,
-        arguments: tuple[Any, ...],
-        lane: str,
-        round: int,
-        submitted: float,
-    ) -> Write:
+    def enqueue(self, arguments: tuple[Any, ...], **columns: Any) -> Write:
         """Store a waiting job. Raises TypeError if the arguments are no plain data."""
-        text = codec.dumps(arguments)
         is_training = [type(value) for value in arguments] == [RunConfig]
+        columns["settings"] = dict(vars(arguments[0])) if is_training else None
+        text = codec.dumps(arguments)
+        run = RunSummary(seq=0, status="queued", arguments=text, **columns)
         open_class = select(Class.id).where(
-            Class.is_open, Class.id == Member.class_id, Member.visitor == visitor
+            Class.is_open, Class.id == Member.class_id, Member.visitor == run.visitor
         )
 
         def work(session: Session) -> None:
-            if visitor:
-                know(session, visitor)
-            if session.get(RunSummary, run_id):
-                return
-            last = session.scalar(select(func.max(RunSummary.seq))) or 0
-            session.add(
-                RunSummary(
-                    id=run_id,
-                    seq=last + 1,
-                    visitor=visitor or None,
-                    class_id=session.scalar(open_class),
-                    address=address,
-                    arguments=text,
-                    lane=lane,
-                    round=round,
-                    status="queued",
-                    submitted=submitted,
-                    settings=dict(vars(arguments[0])) if is_training else None,
-                )
-            )
+            if run.visitor:
+                know(session, run.visitor)
+            if not session.get(RunSummary, run.id):
+                last = session.scalar(select(func.max(RunSummary.seq))) or 0
+                joined = session.scalar(open_class)
+                session.add(replace(run, seq=last + 1, class_id=joined))
 
-        return self.writer.put(work, len(text))
+        return self.writer.put(work, len(run.arguments))
 
     def begin(self, run_id: str) -> None:
         """Note that a worker has begun: after a restart the job does not run again."""
@@ -163,10 +141,7 @@ class Runs(Rows):
         of: Sequence[str] = ("running",),
         is_whole: bool = False,
     ) -> Write:
-        """Change a run if it has one of these statuses, and add rows to the run.
-
-        With `is_whole` the rows replace the parts of the run's curve.
-        """
+        """Change a run if it has one of these statuses, and add or replace its rows."""
         fitting = (RunSummary.id == run_id) & RunSummary.status.in_(of)
         change = update(RunSummary).where(fitting).values(values)
         parts = delete(Curve).where(Curve.run_id == run_id)

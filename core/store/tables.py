@@ -1,7 +1,6 @@
-"""The tables, and their rows as dataclasses.
+"""The tables, and their rows as dataclasses; times are seconds since 1970.
 
-Times are seconds since 1970. The app's values are texts from core.store.codec, since a
-database's JSON has no NaN, which a loss may be.
+The app's values are texts of core.store.codec: a database's JSON has no NaN.
 """
 
 from dataclasses import fields

@@ -63,7 +63,8 @@ def queue(
     """Store a job that waits; returns whether that is committed."""
     job = {"address": RUN, "arguments": arguments or (CONFIG,), "lane": "train"}
     job |= {"round": 0, "submitted": time.time()} | more
-    return store.writer.wait(store.runs.enqueue(run_id, visitor, **job))
+    write = store.runs.enqueue(id=run_id, visitor=visitor or None, **job)
+    return store.writer.wait(write)
 
 
 def begin(store: Store, run_id: str, *arguments: Any) -> None:
