@@ -11,7 +11,7 @@ from core.ui import last_measurement as measured
 from tests import samples
 from tests.jobs.follow import RUN, SHORT, finish, wait
 
-COUNT = "tests.jobs.follow:count"
+COUNT, RACE = "tests.jobs.follow:count", "core.lessons.compare.race:race"
 
 
 @pytest.fixture
@@ -37,35 +37,24 @@ def left_to_measure(engine, monkeypatch):
 
 
 def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
-    quick = {
-        *(
-            "core.lessons.compare.race:race",
-            "core.lessons.compare.timing_pitfalls:measure",
-        ),
-        *(
-            "core.lessons.compare.step_profile:measure",
-            "core.lessons.device.parallel:measure",
-        ),
-        *("core.lessons.model.transfers:measure", "core.lessons.speed.copies:measure"),
-        *("core.lessons.speed.memory:measure", "core.lessons.speed.vectorize:measure"),
-        RUN,
-    }
+    labs = """
+    compare.race:race compare.timing_pitfalls:measure compare.step_profile:measure
+    device.parallel:measure model.transfers:measure speed.copies:measure
+    speed.memory:measure speed.vectorize:measure
+    """
+    quick = {RUN, *(f"core.lessons.{address}" for address in labs.split())}
     assert left_to_measure({}) == quick
     here = replace(samples.CARD, torch=engine.machine().devices[0].torch)
     race = replace(samples.RACE, environments=(here, here))
-    known = {"core.lessons.compare.race:race": race, RUN: samples.RACE}
-    assert left_to_measure(known) == quick - known.keys()
-    old = replace(samples.CARD, torch="2.6.0")
-    known |= {
-        "core.lessons.speed.copies:measure": replace(samples.COPIES, environment=old)
-    }
-    assert left_to_measure(known) == quick - {"core.lessons.compare.race:race", RUN}
+    old = replace(samples.COPIES, environment=replace(samples.CARD, torch="2.6.0"))
+    known = {RACE: race, RUN: samples.RACE, "core.lessons.speed.copies:measure": old}
+    assert left_to_measure(known) == quick - {RACE, RUN}
 
 
 def test_what_a_visitor_measures_meanwhile_is_left_out(
     engine, left_to_measure, monkeypatch
 ):
-    machine, race = engine.machine(), "core.lessons.compare.race:race"
+    machine = engine.machine()
     here = replace(samples.CARD, torch=machine.devices[0].torch)
     results: dict[str, object] = {}
     asked = []
@@ -73,21 +62,18 @@ def test_what_a_visitor_measures_meanwhile_is_left_out(
     def work_off(jobs):
         for address, _ in jobs:
             asked.append(address)
-            results[race] = replace(samples.RACE, environments=(here, here))
+            results[RACE] = replace(samples.RACE, environments=(here, here))
 
     left_to_measure(results)
     monkeypatch.setattr(idle, "work_off", work_off)
     idle.measure(machine)
     assert RUN in asked
-    assert race not in asked
+    assert RACE not in asked
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        *(("MEASURE_WHEN_IDLE", "0"), ("MEASURE_WHEN_IDLE", "No")),
-        ("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:8786"),
-    ],
+    [("MEASURE_WHEN_IDLE", "No"), ("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:8786")],
 )
 def test_nothing_is_measured_unasked(monkeypatch, left_to_measure, name, value):
     monkeypatch.setenv(name, value)
@@ -139,13 +125,9 @@ def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
 def test_nothing_begins_while_somebody_has_a_job(engine, work_off):
     mine = engine.submit(COUNT, 30, owner="ada")
     done = new(engine)
-    thread = work_off(
-        (COUNT, (1,)), ("core.errors:no_such_function", ()), (COUNT, (2,))
-    )
-    thread.join(60)
-    assert [(job.status, job.value) for job in done()] == [
-        ("finished", 1),
-        ("finished", 2),
-    ]
+    wrong = "core.errors:no_such_function", ()
+    work_off((COUNT, (1,)), wrong, (COUNT, (2,))).join(60)
+    ended = [(job.status, job.value) for job in done()]
+    assert ended == [("finished", 1), ("finished", 2)]
     assert done()[0].submitted > engine.job(mine).stopped + 0.2
     assert {job.owner for job in done()} == {""}

@@ -12,14 +12,9 @@ from core.store.codec import DamagedError
 from tests import samples
 
 KEPT = [
-    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE),
-    *(
-        samples.CLIMBED_ON_CPU,
-        samples.LOADER,
-        samples.MEMORY_ON_CPU,
-        samples.COPIES_ON_CPU,
-    ),
-    *(samples.VECTORIZED, samples.TRANSFERS, samples.ACCURACIES, samples.QUEUE),
+    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, samples.QUEUE),
+    *(samples.CLIMBED_ON_CPU, samples.LOADER, samples.MEMORY_ON_CPU),
+    *(samples.COPIES_ON_CPU, samples.VECTORIZED, samples.TRANSFERS, samples.ACCURACIES),
     samples.machine("CUDA", "CPU"),
     RunConfig(model="cnn", epochs=3, learning_rate=3e-4),
     Fit(step=3, outputs=(-1.5, 0.0, 2.0), noise=None),

@@ -14,19 +14,14 @@ from tests.process import HOUR
 from tests.store.made_up import RESULT, begin, finished
 
 
-def test_postgres_addresses_are_those_of_psycopg_3():
-    for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
-        found = address(f"{scheme}://me:secret@host/runs")
-        assert found.drivername == "postgresql+psycopg"
-        assert found.database == "runs"
-
-
 def test_the_address_is_given_or_of_the_environment_or_the_default(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
     assert address() == address(DEFAULT)
-    monkeypatch.setenv("DATABASE_URL", "postgres://host/runs")
-    assert address().host == "host"
     assert address("sqlite:///a").database == "a"
+    for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
+        monkeypatch.setenv("DATABASE_URL", f"{scheme}://me:secret@host/runs")
+        found = address()
+        assert (found.drivername, found.host) == ("postgresql+psycopg", "host")
 
 
 @pytest.mark.parametrize(
