@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from core.config import RunConfig
 from core.errors import ExplainedError
 from core.jobs.admission import work
-from core.jobs.job import ENDED, Job, PickedUp, Stored
+from core.jobs.job import Job, PickedUp, Stored
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import StoreError
 from core.store.runs import StoredRun, interrupted
@@ -122,10 +122,9 @@ class History:
             return []
         waiting = []
         for run in runs:
-            row = run.summary
-            call = row.id, row.address, run.arguments, row.lane, row.visitor or ""
-            todo = work(row.address, run.arguments)
-            waiting.append((Job(*call, submitted=row.submitted, work=todo), row.round))
+            row, todo = run.summary, work(run.summary.address, run.arguments)
+            job = _called(run, submitted=row.submitted, work=todo)
+            waiting.append((job, row.round))
         return waiting
 
     def job(self, job_id: str) -> Job | None:
@@ -156,6 +155,12 @@ class History:
         return found
 
 
+def _called(stored: StoredRun, **more: Any) -> Job:
+    row = stored.summary
+    call = row.id, row.address, stored.arguments, row.lane, row.visitor or ""
+    return Job(*call, **more)
+
+
 def _job(stored: StoredRun) -> Job:
     row, value, progress = stored.summary, stored.value, stored.progress
     if value is None and row.step:
@@ -165,20 +170,9 @@ def _job(stored: StoredRun) -> Job:
         progress = replace(progress, latest=latest)
     if isinstance(value, RunResult):
         progress = replace(progress, fit=value.fit)
-    status, message = row.status, row.message
-    if status not in ENDED:  # `recover` could not read the database at the start
-        status, message = "interrupted", interrupted(row.step, row.steps)
-    return Job(
-        row.id,
-        row.address,
-        stored.arguments,
-        row.lane,
-        row.visitor or "",
-        status,
-        progress=progress,
-        value=value,
-        message=message,
-        submitted=row.submitted,
-        started=row.started,
-        stopped=row.ended,
-    )
+    times = {"submitted": row.submitted, "started": row.started, "stopped": row.ended}
+    job = _called(stored, status=row.status, message=row.message, **times)
+    if not job.ended:  # `recover` could not read the database at the start
+        why = interrupted(row.step, row.steps)
+        job = replace(job, status="interrupted", message=why)
+    return replace(job, value=value, progress=progress)

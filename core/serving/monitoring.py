@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
@@ -138,9 +139,7 @@ class ResponseTimes:
 
 
 def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Route]:
-    threads = ThreadPoolExecutor(2, "probe")
-    state = CollectorRegistry()
-    state.register(State(engine, store))
+    threads, state = ThreadPoolExecutor(2, "probe"), State(engine, store)
 
     async def in_time(question: Callable[[], T]) -> T:
         answer = asyncio.get_running_loop().run_in_executor(threads, question)
@@ -182,17 +181,16 @@ def missing(engine: Engine, store: Store) -> dict[str, str]:
     return problems
 
 
+@dataclass
 class State(Collector):
     """Gauges whose values are read when Prometheus asks for them."""
 
-    def __init__(
-        self, engine: Callable[[], Engine], store: Callable[[], Store]
-    ) -> None:
-        self._engine, self._store = engine, store
+    engine: Callable[[], Engine]
+    store: Callable[[], Store]
 
     def collect(self) -> Iterator[Metric]:
-        engine = self._engine()
-        gone = missing(engine, self._store())
+        engine = self.engine()
+        gone = missing(engine, self.store())
         up = _gauge("up", "Whether each part responds", "part")
         for part in PARTS:
             up.add_metric([part], part not in gone)

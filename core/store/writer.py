@@ -32,15 +32,16 @@ ROW_BYTES = 1024  # counted for each write, besides its large values
 Work = Callable[[Session], Any]
 
 
+@dataclass(eq=False)
 class Write:
     """A change in the queue."""
 
-    def __init__(self, work: Work, size: int, erases: bool) -> None:
-        self.work, self.size = work, size
-        self.erases = erases  # whether deleted data must leave the disk
-        self.ended = False  # whether it was committed, or refused by the database
-        self.result: Any = None  # the return value of `work`
-        self.error: Exception | None = None  # why, if it was refused
+    work: Work
+    size: int = 0
+    erases: bool = False  # whether deleted data must leave the disk
+    ended: bool = False  # whether it was committed, or refused by the database
+    result: Any = None  # the return value of `work`
+    error: Exception | None = None  # why, if it was refused
 
 
 class Writer:
@@ -56,8 +57,7 @@ class Writer:
         self._lost = 0  # writes that did not fit
         self._cause = ""  # why nothing can be written now
         self._closed = False
-        self._question = Write(_ask, 0, erases=False)  # the last one of `answers`
-        self._question.ended = True
+        self._question = Write(_ask, ended=True)  # the last one of `answers`
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -117,7 +117,7 @@ class Writer:
         with self._changed:
             question = self._question
             if question.ended:
-                question = self._question = Write(_ask, 0, erases=False)
+                question = self._question = Write(_ask)
                 self._waiting.append(question)
                 self._changed.notify_all()
             self._changed.wait_for(lambda: question.ended or self._cause, seconds)

@@ -226,34 +226,21 @@ def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
     assert [known.seconds(job(each)) for each in configs] == [1, None, 1]
 
 
-class Crowd:
-    """Threads that ask, and the order in which they got their turns."""
-
-    def __init__(self, questions: Questions) -> None:
-        self.questions, self.asked, self.go_on = questions, [], threading.Event()
-        self.pool = ThreadPoolExecutor(32)
-
-    def come(self, owner: str) -> None:
-        def ask() -> None:
-            with self.questions.turn(owner, 60):
-                self.asked.append(owner)
-                self.go_on.wait(60)
-
-        self.pool.submit(ask)
-
-    def leave(self) -> list[str]:
-        self.go_on.set()
-        self.pool.shutdown()
-        return sorted(self.asked)
-
-
 @pytest.mark.parametrize(("of_all", "of_one"), [(4, 2), (2, 1)])
 def test_one_person_does_not_take_all_turns(of_all, of_one):
-    crowd = Crowd(Questions(of_all, of_one))
-    for owner in ("eve", "eve", "eve", "ada"):
-        crowd.come(owner)
-    wait(lambda: sorted(crowd.asked) == ["ada", *["eve"] * of_one])
-    assert crowd.leave() == ["ada", "eve", "eve", "eve"]
+    questions, asked = Questions(of_all, of_one), list[str]()
+    go_on = threading.Event()
+
+    def ask(owner: str) -> None:
+        with questions.turn(owner, 60):
+            asked.append(owner)
+            go_on.wait(60)
+
+    with ThreadPoolExecutor(4) as people:
+        people.map(ask, ("eve", "eve", "eve", "ada"))
+        wait(lambda: sorted(asked) == ["ada", *["eve"] * of_one])
+        go_on.set()
+    assert sorted(asked) == ["ada", "eve", "eve", "eve"]
 
 
 def test_a_turn_that_does_not_come_is_a_sentence():
