@@ -1,9 +1,7 @@
 """What a stranger's script may try; its whole text runs in a process of its own.
 
-REFUSED has what must fail; those named in CAN_ELSEWHERE succeed without walls, so that
-no mistake in an attempt is taken for a wall. Each is given what is `there`: a `file`
-that exists, the `folder` that it is in, the `root` of this tree, the `port` where
-somebody listens, the name of an `abstract` socket, the `parent` process.
+REFUSED must fail; CAN_ELSEWHERE succeeds without walls, so that no mistake is taken for
+a wall. What is `there` are a file, folders, a port, a socket, and the parent process.
 """
 
 import ctypes

@@ -118,10 +118,7 @@ def test_a_scheduler_that_hangs_is_as_good_as_gone(app, elsewhere, monkeypatch):
 
 
 def test_workers_that_are_killed_cost_only_the_run(app, elsewhere):
-    """The command that started them too; started again, they take what waits.
-
-    Also what another app had given to the worker, where it had not begun.
-    """
+    """The command that started them too; what had not begun begins later."""
     other = Engine(elsewhere.address)
     ids = one_that_runs_and_two_that_wait(app)
     waiting = other.submit(COUNT, SHORT)
@@ -156,10 +153,7 @@ def deaf_job(engine: Engine, file: Path) -> tuple[str, int]:
 
 
 def hear_nothing(file: str) -> None:
-    """Hold the interpreter's lock for years, and have a child that sleeps.
-
-    Once there is the file: then it is known that this has begun.
-    """
+    """Once the file is there, hold the interpreter's lock, and have a child."""
     while not Path(file).exists():
         time.sleep(0.02)
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -189,10 +183,7 @@ def test_a_job_that_hears_nothing_does_not_outlive_its_app(
 
 @pytest.fixture
 def machines(tmp_path, monkeypatch) -> Iterator[Elsewhere]:
-    """Two and a scheduler, as docs/hosting.md starts them; an app's settings are set.
-
-    To be quick, only the first has workers that train, which takes a rehearsal.
-    """
+    """Two and a scheduler, as docs/hosting.md starts them; only the first trains."""
     monkeypatch.chdir(tmp_path)
     subprocess.run([ROOT / "deploy" / "certificates", "first", "second"], check=True)
     text = (ROOT / "docs" / "hosting.md").read_text("utf-8")

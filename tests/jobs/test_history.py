@@ -64,10 +64,7 @@ def test_a_job_that_ended_comes_back_as_it_was(store):
 
 @pytest.mark.parametrize("every", [0.0, 3600.0])
 def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, every):
-    """And its fit: as far as was written, every so many seconds; and says the step.
-
-    What ended in another way than with a result has all of them.
-    """
+    """As far as was written; a run that was canceled has all of them."""
     monkeypatch.setattr(history, "PROGRESS_SECONDS", every)
     first = History(store)
     for job_id in ("cut", "cancelled"):

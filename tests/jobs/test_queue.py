@@ -38,10 +38,7 @@ def come(waiting: Queue, name: str, lane: str = "train") -> None:
 
 
 def serve(waiting: Queue) -> str:
-    """One worker takes the next job, which ends when the next but one is taken.
-
-    Until then the lane is busy, as it is on a server that many people use.
-    """
+    """One worker takes the next job, which ends when the next but one is taken."""
     job = waiting.next({"train": 99})
     if job is None:
         return ""
@@ -241,10 +238,7 @@ def test_a_job_for_one_machine_waits_for_that():
 
 
 def test_a_queue_that_is_made_anew_has_the_same_order():
-    """From the jobs that wait, in the order they came, and the round of each.
-
-    A newcomer joins the lowest round: behind who is in it, before the others.
-    """
+    """A newcomer joins the lowest round: behind who is in it, before the others."""
     before, rounds = Queue(), []
     for name in ("A1", "A2", "A3", "B1", "A4", "C1"):
         job = Job(name, "core.training:run", (), "train", owner=name[0])

@@ -41,11 +41,7 @@ def test_failures_are_plain_data(address: str, said: str) -> None:
 
 
 def test_a_job_has_the_threads_of_its_process(engine):
-    """Also for its first matrix product: without care that takes all cores.
-
-    torch holds only the thread to a number that has asked for it, and jobs run in
-    threads of Dask's.
-    """
+    """torch holds only a thread that has asked for it to a number."""
     expected = engine.ask("core.devices:training_threads", 64)
     job_id = engine.submit("tests.jobs.test_worker:cores_of_a_product")
     assert finish(engine, job_id).value < expected + 0.5

@@ -1,7 +1,6 @@
 """Upgrades keep all rows. today.sqlite.gz was written by the app of revision 0007.
 
-It trained, measured and waited for real; results of five measurements are those of
-tests/samples.py, and weights are rounded so that the file is small.
+Five of its measurements are those of tests/samples.py, and its weights are rounded.
 """
 
 import ast
