@@ -16,7 +16,6 @@ from core.lessons.speed.climb_result import (
     Progress,
     Result,
     Roofline,
-    doubt,
     pairs,
     verdict,
 )
@@ -192,17 +191,6 @@ def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, factor):
         assert product == pytest.approx(true)
 
 
-@pytest.mark.parametrize("factor", [1.0, 5.0])
-def test_a_neighbour_that_stays_slows_both_sides_alike(clock, factor):
-    clock.slowed = dict.fromkeys(SECONDS, factor)
-    done = climb.climb(WANTED)
-    clock.busy_at = "textbook"  # so is the direct comparison
-    again = climb.climb(WANTED, done.results)
-    assert again.direct.seconds[0] == pytest.approx(done.direct.seconds[0] * factor)
-    assert again.speedup.ratio == pytest.approx(done.speedup.ratio)
-    assert not doubt(again)
-
-
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(("during", "last"), [("fused", "no_waiting"), ("", "graphed")])
 def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
@@ -237,7 +225,6 @@ def test_without_the_textbook_there_is_no_ratio(monkeypatch):
     assert done.direct.rung == "half_precision"
     assert (done.direct.textbook_seconds, done.speedup) == ((), None)
     assert len(done.direct.limits) == pairs(WANTED)
-    assert "textbook" not in verdict(done)
 
 
 @pytest.mark.usefixtures("clock")

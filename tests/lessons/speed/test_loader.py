@@ -121,11 +121,3 @@ def test_where_no_cell_is_measured_the_learner_is_told_why(monkeypatch):
     monkeypatch.setattr(Images, "broken", True)
     with pytest.raises(ExplainedError, match="shared memory"):
         measure(LoaderPlan((4,), (1,), (False,)))
-
-
-def test_the_loader_has_no_end():
-    endless = loader.make_loader(Images(None), 4, 0, False)
-    feed = iter(endless)
-    seen = torch.cat([next(feed)[1] for _ in range(20)])
-    assert len(seen) == 80
-    assert 1 < len(seen.unique()) <= 32
