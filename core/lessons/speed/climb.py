@@ -48,10 +48,7 @@ words = Words(__file__)
 def climb(
     wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
 ) -> Climbed:
-    """Measure every rung that `done` lacks, and report each Result.
-
-    If a rung fails, its Result says why, and the climb goes on with the next rung.
-    """
+    """Measure and report every rung that `done` lacks; a failure ends only its rung."""
     device = devices.resolve_timed(wanted.device)
     datasets.load(wanted.task)  # loaded first, since its failure is no rung's failure
     limit = roofline.measure(wanted.task, wanted.model, device)
@@ -88,11 +85,7 @@ def climb(
 
 
 def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
-    """Count each rung's waits, copies and operations on the simulated accelerator.
-
-    Reports and yields the Counts. A rung builds on no other here, and a rung that fails
-    is left out.
-    """
+    """Count and report what each rung that works asks of the simulated accelerator."""
     device = torch.device(SIMULATED)
     split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
     for rung in climb_result.RUNGS:

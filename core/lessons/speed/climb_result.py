@@ -226,10 +226,7 @@ def base(results: Sequence[Result]) -> str:
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
-    """Whether later rungs include the change: it helps, or later rungs need it.
-
-    It helps if the rung is faster than its base and about as accurate as the first.
-    """
+    """Whether the rung is faster and about as accurate, or later rungs need it."""
     gain = gain_of(result, before)
     if result.rung in NEEDED or gain is None:
         return True

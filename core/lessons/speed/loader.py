@@ -1,7 +1,4 @@
-"""Time a DataLoader without a model: batch size × workers × pinned memory.
-
-The start of the worker processes is timed separately, since it happens only once.
-"""
+"""Time a DataLoader without a model: batch size × workers × pinned memory."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,11 +46,7 @@ def measure(
     budget_seconds: float,
     watch: Watch = UNWATCHED,
 ) -> LoaderLab:
-    """Measure the plan's settings until the budget is spent; reports each LoaderCell.
-
-    For a setting whose workers fail, `failures` gets a sentence. Cells with the
-    textbook's batch size are measured again, alternately, so that they can be compared.
-    """
+    """Measure and report the plan's cells until the budget is spent, some in turn."""
     device = devices.resolve_timed(device_name)
     images = textbook_dataset(datasets.load(task).train)
     deadline = time.perf_counter() + budget_seconds

@@ -1,9 +1,4 @@
-"""The limit of this machine: the rates that bound how fast a model can train.
-
-Arithmetic takes at least the model's operations, divided by the rate of a large matrix
-product. Memory takes at least the bytes that must move, divided by the bandwidth of a
-plain copy. Both rates are measured here.
-"""
+"""The limit of this machine: the rates of a large matrix product and a plain copy."""
 
 from contextlib import suppress
 
@@ -69,10 +64,7 @@ def matmul_rate(
 def bandwidth(
     block: int, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of bytes per second, reads plus writes, in copies of `block` bytes.
-
-    A small block is copied many times in each reading.
-    """
+    """Readings of bytes per second, reads plus writes, in copies of `block` bytes."""
     source = torch.ones(block, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     times = max(1, BLOCK // block)

@@ -1,8 +1,4 @@
-"""The rungs of the ladder on the Speed page: a row for each, and one of them in full.
-
-A row shows buttons for the learner's guess, or the rung's bar after the guess and the
-measurement. Beside the rows are the chosen rung's code and results.
-"""
+"""The rungs of the ladder on the Speed page: a row for each, and one rung in full."""
 
 import math
 import re
@@ -161,10 +157,7 @@ def best_speed(
 def picture(
     result: Result, limit: float | None, most: float, backend: str, colors: Palette
 ) -> str:
-    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
-
-    `limit` is the machine's limit in samples/s, and `most` is the end of all the bars.
-    """
+    """The SVG of a bar, hollow if the rung was dropped; the axis ends at `most`."""
     hue, middle = colors.of(backend), HEIGHT / 2
 
     def x(rate: float) -> float:
@@ -246,10 +239,7 @@ def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -
 
 
 def written_in(code: str, kept: Kept) -> str:
-    """The code with a value in place of each `kept.name`.
-
-    This way, the difference between two rungs shows only the change of one rung.
-    """
+    """The code with values for `kept`, so that a difference shows one rung's change."""
 
     def value(match: re.Match) -> str:
         value = getattr(kept, match[1])

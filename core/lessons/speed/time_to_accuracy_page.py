@@ -2,27 +2,21 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
-from core.lessons.speed.time_to_accuracy_result import (
-    EPOCHS,
-    LIMITS,
-    TARGET,
-    Tested,
-    TimeToAccuracy,
-)
+from core.lessons.speed.time_to_accuracy_result import TARGET, Tested, TimeToAccuracy
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
-LEGEND: dict[str, Any] = {"columns": 2, **charts.LINES}
+EPOCHS = (3, 6, 10)  # a visitor chooses one; the second is the default
+LIMITS = (15, 30, 60)  # seconds that separate the answers to the question
 HEIGHT = charts.TALL + 70  # pixels; the 70 are for the three rows of the legend
 
 
@@ -57,6 +51,7 @@ class SecondsToAccuracy(Lab):
 
     def chart(self, result: TimeToAccuracy) -> None:
         colors, titles = charts.palette(), self.titles
+        legend = charts.LINES | {"columns": 2}
         tests = pd.DataFrame(map(asdict, result.tests)).assign(
             change=lambda tests: tests["way"].map(titles)
         )
@@ -66,7 +61,7 @@ class SecondsToAccuracy(Lab):
         chart = alt.Chart(tests).encode(
             x=alt.X("seconds:Q").title(charts.AXES["seconds"]).scale(zero=True),
             y=accuracy,
-            color=charts.hues("change", titles.values(), colors.runs, **LEGEND),
+            color=charts.hues("change", titles.values(), colors.runs, **legend),
             tooltip=charts.tips(change="Change", epoch="Epoch")
             + charts.tips(".1f", seconds="Seconds")
             + charts.tips(".2%", accuracy="Test accuracy"),
