@@ -54,6 +54,12 @@ def test_a_guess_whose_readings_overlap_with_the_best_is_not_wrong():
     assert "Your guess fits the measurements" in texts(at.success)
 
 
+def test_a_loader_lab_without_time_asks_for_more():
+    empty = replace(samples.LOADER, cells=(), direct=())
+    asked = texts(show_lab("loader", empty, 0).warning)
+    assert "Time ran out before the first cell" in asked
+
+
 def test_the_memory_lab_compares_peaks_and_gradients():
     said = texts(show_lab("memory", samples.MEMORY, "Under a quarter").markdown)
     assert "it takes 1.00 times as long, with 50% of the peak memory. Only" in said

@@ -75,8 +75,8 @@ def measure(
                 chosen = to_compare(cells)
                 with suppress(RuntimeError, OSError):  # too many workers
                     direct = in_turn(images, chosen, device, check)
-    if not cells:
-        raise ExplainedError(failures[0] if failures else words("loader.too_short"))
+    if failures and not cells:
+        raise ExplainedError(failures[0])
     found = plan, tuple(cells), direct, tuple(failures)
     settings = task, devices.usable_cores(), budget_seconds
     return LoaderLab(*found, *settings, devices.environment(device), now())

@@ -56,9 +56,13 @@ class Loader(Lab):
         return f"Measuring: {cells} of {planned} cells so far", cells / planned
 
     def gather(self, job: Job) -> LoaderLab | None:
+        if job.value is not None:
+            if not job.value.cells:
+                st.warning(self.words["too_short"])
+            return job.value if job.value.cells else None
         cells, machine = tuple(reported(job, LoaderCell)), engine().machine()
-        if job.value or not cells or machine is None:
-            return job.value
+        if not cells or machine is None:
+            return None
         task, _, plan, budget = job.arguments
         here = machine.usable_cores, budget, machine.devices[0]
         return LoaderLab(plan, cells, (), (), task, *here, date="")
