@@ -67,12 +67,6 @@ def test_three_modes_are_compared(result: RunResult) -> None:
     assert [cost.model for cost in costs] == ["ann"] * 3 + ["cnn"] * 3
     assert all(len(cost.seconds) == 5 for cost in costs)
     assert len({cost.images for cost in costs}) == 1
-
-
-def test_gradients_cost_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation, "MODE_IMAGES", 64)
-    checkpoint = state_dict.save(models.build("cnn"))
-    costs = evaluation.compare_modes(checkpoint, RunConfig(task="sprites", model="cnn"))
     recorded, *others = [cost.peak_bytes for cost in costs if cost.model == "cnn"]
     for other in others:
         assert (recorded is None) == (other is None)
