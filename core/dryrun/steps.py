@@ -5,7 +5,7 @@ import hashlib
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise, product
@@ -160,8 +160,10 @@ class Steps:
             digest: Any = object()
             is_alone = len(self.given) == 1 and self.given[0].is_cpu
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
-                content = self.given[0].detach().reshape(-1).view(torch.uint8).numpy()
-                digest = hashlib.blake2b(content.tobytes()).digest()
+                with suppress(Exception):  # it is sparse, lazy, or a batch of vmap
+                    flat = self.given[0].detach().resolve_conj().reshape(-1)
+                    content = flat.view(torch.uint8).numpy().tobytes()
+                    digest = hashlib.blake2b(content).digest()
             self.current[Use(line, way)].append((size, digest))
 
     def _taken(self, piece: Piece) -> None:
