@@ -24,6 +24,8 @@ CUT = """() => [...document.querySelectorAll(
 )].filter((e) => e.offsetParent && e.scrollWidth > e.clientWidth + 1)
   .map((e) => e.innerText || e.value)"""
 
+# So that no page is shorter than the last one, whose scroll position the browser keeps.
+LONG_PAGES = ".stMainBlockContainer { min-height: 9000px }"
 SHIFT = """
   window.shift = 0;
   new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
@@ -48,8 +50,10 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     expect(page.get_by_text("Canceled after")).to_be_in_viewport()
     menu = page.get_by_test_id("stSidebar")
     page.get_by_test_id("stExpandSidebarButton").tap()
+    page.add_style_tag(content=LONG_PAGES)
     menu.get_by_text("Model", exact=True).tap()
     expect(menu).not_to_be_in_viewport()
+    expect(page.locator("h1", has_text="Model")).to_be_in_viewport()
     step = key(ready(page), "step_on")
     step.click()
     page.get_by_text("Seed 0, batches of 64").scroll_into_view_if_needed()
