@@ -1,7 +1,8 @@
 # make run starts the app. make test runs the tests that have to pass before each commit.
 # make slow runs the tests that really kill, hang, or wait. make load N=100 ROUNDS=3
 # BROWSERS=3 simulates three lessons with a hundred people each, of whom three use real
-# browsers. make accelerator OUT=folder tests everything that needs an accelerator. Each of
+# browsers. make accelerator OUT=folder tests everything that needs an accelerator. make
+# oldest tests the simulated accelerator with the oldest torch that it supports. Each of
 # these commands first installs what it needs.
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +10,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 CONSTRAINTS ?= constraints.txt
 LISTS := requirements.txt requirements-web.txt requirements-worker.txt
 
-.PHONY: run test slow load accelerator lint
+.PHONY: run test slow oldest load accelerator lint
 
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
@@ -24,6 +25,14 @@ test: $(VENV)/.test
 
 slow: $(VENV)/.test
 	$(PYTEST) -m slow || [ $$? = 5 ]
+
+# core/sim uses private parts of torch, so its tests also run with the oldest torch allowed.
+OLDEST := .venv-oldest
+oldest:
+	mkdir -p $(OLDEST)
+	sed 's/^torch==.*/torch==2.10.0/; s/^torchvision==.*/torchvision==0.25.0/' \
+		constraints.txt > $(OLDEST)/constraints.txt
+	$(MAKE) test VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt ARGS=tests/sim
 
 N := 100
 ROUNDS := 1

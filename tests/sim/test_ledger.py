@@ -40,7 +40,13 @@ def test_a_wait_is_counted_at_its_line_with_the_bytes_it_fetches(why: str) -> No
         (lambda x: torch.outer(x, x)[x > 1, x > 1], 2),
         (lambda x: x.index_put((x > 1,), x[:2]), 1),
         (lambda x: x[x.long()], 0),
-        (lambda x: x.__setitem__(x > 1, 0.0), 0),  # is masked_fill_
+        pytest.param(
+            lambda x: x.__setitem__(x > 1, 0.0),  # is masked_fill_
+            0,
+            marks=pytest.mark.skipif(
+                torch.__version__ < "2.15", reason="this torch copies the number first"
+            ),
+        ),
         (lambda x: torch.equal(x, x[:2]), 0),
         (lambda x: x.repeat_interleave(x.long(), output_size=6), 0),
         (lambda x: x.repeat_interleave(2), 0),
