@@ -32,7 +32,10 @@ class Question:
 
     def tries(self, given: Mapping[str, Any]) -> list[str]:
         """The first try, then others; the newest one is last."""
-        return [each for each in given.get(self.key, []) if each in self.answers]
+        kept = given.get(self.key, [])
+        # An older version stored a single answer.
+        tries = kept if isinstance(kept, list) else [kept]
+        return [answer for answer in tries if answer in self.answers]
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
         """The tries with one more; after the first try, each answer is there once."""

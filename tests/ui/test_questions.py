@@ -173,3 +173,8 @@ def test_the_first_try_counts_and_any_try_solves():
     assert ASKED.at_first({ASKED.key: ["a", "b"]})
     # An answer that is gone counts as not yet tried.
     assert ASKED.at_first({ASKED.key: ["An answer of last year", "a"]})
+
+
+@pytest.mark.parametrize(("kept", "solved"), [("a", True), ("b", False), ("x", False)])
+def test_a_single_text_kept_by_an_earlier_version_is_a_try(kept, solved):
+    assert ASKED.is_solved({ASKED.key: kept}) == solved
