@@ -5,8 +5,8 @@ import streamlit as st
 from core.home import course_page as course
 from core.home import first_run_page as first_run
 from core.home import keepsake_page as keepsake
-from core.home import records_page
-from core.home.records_page import Records
+from core.home import machine_page
+from core.home.machine_page import Records
 from core.lessons.mistakes import answer_page as answers
 from core.lessons.mistakes import script_page
 from core.ui import frame, runs
@@ -17,7 +17,7 @@ frame.begin(HOME.title)
 machine = engine().machine()
 # Members of a class guess what their first run will reach, so they see no records yet.
 guesses = room().may_see(visitor()) and runs.on_show() is None
-records = records_page.read(machine) if machine and not guesses else Records()
+records = machine_page.read(machine) if machine and not guesses else Records()
 
 first_run.draw()
 with st.expander("Got an error? Paste it", icon=":material/search:"):
@@ -34,5 +34,5 @@ if script.open:
 st.subheader("The course")
 course.draw_lessons(course.by_lesson(records))
 
-records_page.draw(records)
+machine_page.draw(records)
 keepsake.draw()

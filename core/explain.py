@@ -129,7 +129,7 @@ class Knowledge:
     """The content of errors.toml."""
 
     causes: dict[str, Cause]  # by slug
-    none: dict[str, str]  # what to say if no cause fits
+    none: dict[str, str]  # what to say if no cause fits, by case, such as "empty"
     unrelated: list[list[str]]  # wordings that are not about devices, folded
     words: dict[str, str]  # a word, and the word that it is a synonym of
     # The words of each sentence in which people describe a cause, by the cause's slug;

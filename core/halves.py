@@ -38,7 +38,7 @@ def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """The name and the code of every half of a module's functions."""
+    """For each marked function, the name and code of its broken and fixed version."""
     for node in ast.parse(text).body:
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):

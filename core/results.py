@@ -12,7 +12,7 @@ DRAWN_STEPS = 600  # losses that a run keeps for its chart; a screen shows no mo
 FIRST_STEPS = 100  # the losses of these steps are all kept, since the loss falls here
 FORETOLD_SHARE = 0.05  # the time left is shown once this share of a run is done
 PAUSE_SECONDS = 60.0  # how long a run may pause in all, since others wait
-WALL = 50  # each epoch reports the predictions for so many test images
+WALL = 50  # images in the picture wall; each epoch reports the predictions for them
 
 
 @dataclass(frozen=True)

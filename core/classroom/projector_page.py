@@ -49,7 +49,7 @@ def _wall(standings: Standings) -> None:
     door = joining.link_to(shown)
     code = segno.make(door, error="m")
     tally = _tally(standings, key) if (key := room().revealed) else None
-    page = paper.template(Path(__file__).with_name("wall.html")).render(
+    page = paper.template(Path(__file__).with_name("projector.html")).render(
         shown=shown,
         rules=shown.rules,
         colors=charts.palette(),
@@ -91,9 +91,9 @@ def _chart(standings: Standings) -> dict[str, Any]:
 
 
 def _mistakes(standings: Standings) -> tuple[str, str] | None:
-    """A sentence on how many images the newest model gets wrong, and a base64 PNG.
+    """How many images the newest model got wrong, and some of them as a base64 PNG.
 
-    None without a run, or while the images are unknown.
+    None if there is no run or no wrong image, or if the server can't give the images.
     """
     run = runs.run(standings.newest)
     if run is None or engine().machine() is None:

@@ -101,7 +101,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
 
 
 def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
-    """The hidden and fixed settings, and the link with the preset settings."""
+    """The hidden and fixed settings, and a link that opens Train with the presets."""
     st.markdown("**What they see on Train, Compare, and Speed**")
     hidden = st.multiselect(
         "Hidden controls",

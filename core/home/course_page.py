@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from core.home.records_page import Records
+from core.home.machine_page import Records
 from core.lessons.compare import race_page as race
 from core.lessons.compare.race_result import Race
 from core.lessons.model import transfers_page as transfers

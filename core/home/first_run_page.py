@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.errors import ExplainedError
+from core.home import machine_page
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page
@@ -21,7 +22,6 @@ from core.ui import (
     dataset,
     format,
     guess,
-    hosts,
     job_panel,
     polling,
     runs,
@@ -151,7 +151,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
-    _machine_line(engine().machine())
+    machine_page.line(engine().machine())
     if shown is None:
         st.markdown(takes)
         return
@@ -251,17 +251,3 @@ def _buttons(own: Job | None) -> None:
             "Watch your run" if watch else "Choose the settings",
             icon=":material/visibility:" if watch else ":material/tune:",
         )
-
-
-def _machine_line(machine: Machine | None) -> None:
-    if machine is None and engine().problem:
-        st.error(engine().problem, title="There are no workers right now")
-        return
-    if machine is None:
-        st.caption(words("loading"))
-        return
-    best = machine.devices[0]
-    data = "Fashion-MNIST" if dataset.is_here(machine) else words("sprites")
-    version = f"torch {best.torch.partition('+')[0]}"
-    parts = (best.backend, best.device_name, hosts.names(), version, data)
-    st.caption(" · ".join(filter(None, parts)))

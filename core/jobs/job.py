@@ -137,7 +137,7 @@ class Job:
 
     @property
     def turn_of(self) -> str:
-        """The fairness key: jobs that share it take turns as one person's."""
+        """Turns are given out by this key: jobs that share it count as one person's."""
         return self.person or self.owner
 
     @property

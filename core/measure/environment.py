@@ -39,7 +39,7 @@ class Machine:
     identity: str = ""  # unique to a machine, see core.devices; "": unknown
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
     simulates: bool = False  # it has a simulated accelerator, not among `devices`
-    why_not: str = ""  # a sentence, if the simulated accelerator doesn't work
+    why_not: str = ""  # a sentence: why the simulated accelerator doesn't work, if so
 
 
 def now() -> str:

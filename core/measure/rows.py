@@ -33,7 +33,10 @@ def row(
 
 
 def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
-    """One count on the simulated accelerator; `environment` is that of its CPU."""
+    """A row of counts on the simulated accelerator.
+
+    Of `environment`, only the threads, the versions, and the system are kept.
+    """
     where = asdict(environment) | {
         "device": SIMULATED,
         "device_name": "Simulated accelerator",

@@ -13,7 +13,8 @@ from core.ui import format
 from core.ui.runs import Run, summary
 from core.words import Words, capitalized
 
-LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # test accuracies
+# Compared runs are timed to the highest of these test accuracies that all reached.
+LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)
 Z = 1.96  # a 95% interval reaches this many standard errors to each side
 words = Words(__file__)
 APART = words("apart")

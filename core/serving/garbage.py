@@ -7,9 +7,9 @@ import asyncio
 import gc
 
 EVERY_SECONDS = 60.0
-# Collections of the middle generation before a full collection
-NEVER = 1_000_000_000  # by Python itself
-DUE = 10  # by `watch`; also Python's default
+# How many collections of the middle generation come before a full collection
+NEVER = 1_000_000_000  # Python's threshold: it makes no full collection by itself
+DUE = 10  # `watch`'s threshold, which is also Python's default
 
 
 def freeze() -> None:

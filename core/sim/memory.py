@@ -21,7 +21,8 @@ aten = torch.ops.aten
 
 # DLTensor, the beginning of what the capsule holds, is {void* data; {int32 device_type;
 # int32 device_id}; ...}: https://dmlc.github.io/dlpack/latest/c_api.html
-DEVICE_TYPE_AT, OTHER_DEVICE = 8, 12  # bytes; kDLExtDev
+DEVICE_TYPE_AT = 8  # the offset of device_type, in bytes
+OTHER_DEVICE = 12  # DLPack's kDLExtDev, a device of another kind
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]

@@ -289,7 +289,7 @@ def register() -> None:
         ATEN.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
         ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
-    for key in ("Conjugate", "Negative"):  # or copies would recur without an end
+    for key in ("Conjugate", "Negative"):  # otherwise, a copy would call itself forever
         ATEN.impl("_copy_from", passed_on, key)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's is intended

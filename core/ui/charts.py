@@ -255,7 +255,7 @@ def microseconds() -> alt.Axis:
     return ticks((10.0**power for power in range(-1, 9)), labelExpr=labels)
 
 
-# The shapes of charts; lengths are in pixels
+# Functions that make each kind of chart; lengths in their arguments are in pixels
 
 
 def rows(frame: pd.DataFrame, y: str, limit: int = 200, **channels: Any) -> alt.Chart:

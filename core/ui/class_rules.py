@@ -69,7 +69,10 @@ def limited(label: str, setting: str) -> str:
 
 
 def machine(whole: Machine) -> Machine:
-    """The machine with the devices that the class allows, or all if it allows none."""
+    """The machine with only those of its devices that the class allows.
+
+    If the class allows none of them, all stay.
+    """
     names = among("device", [device.device for device in whole.devices])
     simulates = whole.simulates and rules().allows("device", SIMULATED)
     devices = tuple(d for d in whole.devices if d.device in names)

@@ -9,7 +9,7 @@ from core.classroom.rules import Rules
 from core.ui import charts, paper
 from tests.store.made_up import summary
 
-WALL = Path(projector_page.__file__).with_name("wall.html")
+WALL = Path(projector_page.__file__).with_name("projector.html")
 EVIL = "<script>alert(1)</script>"
 TALLY = {"title": EVIL, "answers": [(EVIL, 3)], "right": ((EVIL,), EVIL)}
 

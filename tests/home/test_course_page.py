@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from core.home import course_page as course
-from core.home.records_page import Records
+from core.home.machine_page import Records
 from tests import samples
 
 

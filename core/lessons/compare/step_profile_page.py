@@ -39,7 +39,7 @@ class StepProfileLab(Lab):
         return self.defaults(machine, controls.model("profiled_model"))
 
     def defaults(self, machine: Machine, model: str = "ann") -> tuple:
-        """A run's settings, and the pairs (feed, device), the slowest feed first."""
+        """A run's settings, and pairs (feed, device); the slowest feeds come first."""
         feeds = ("dataloader", *(feed for feed in FEEDS if feed != "dataloader"))
         devices = [device.device for device in machine.devices]
         setups = tuple((feed, device) for device in devices for feed in feeds)

@@ -37,16 +37,16 @@ class TimingLab:
 
     @property
     def first_call(self) -> Speedup:
-        """The first call's time over a later call's time, both synchronized.
+        """How many times as long the first call took as a later one, both synchronized.
 
-        The interval is from the slowest of the later calls to their faster half.
+        The ratio is to the later calls' median. The ends of the interval are the ratios
+        to the slowest later call and to the later calls' lower quartile.
         """
         (first, *later) = next(
             r.seconds for r in self.readings if r.way == "synchronize"
         )
-        low, _, high = quantiles(later, method="inclusive")
-        ends = first / max(later), first / high, first / low
-        return Speedup(first / median(later), (min(ends), max(ends)))
+        quartile = quantiles(later, method="inclusive")[0]
+        return Speedup(first / median(later), (first / max(later), first / quartile))
 
     @property
     def stands_out(self) -> bool:

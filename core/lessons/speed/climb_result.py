@@ -1,8 +1,8 @@
 """The rungs of the ladder, the results of measuring them, and sentences on the results.
 
-The headline is the speedup of the best rung over the textbook loop, whose epochs
-alternate. The product of the rungs' gains would say nothing: they are measured at
-different times, and another program may have been busy during some of them.
+The headline is the speedup of the best rung over the textbook loop. It is measured with
+epochs of the two in turn. The product of all rungs' gains would say nothing: the gains
+are measured at different times, and another program may have been busy during some.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""This machine's records: the best model, the fastest run, and the race's speedup."""
+"""What Home shows of this machine: its device, and its records."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +10,29 @@ from core.lessons.compare.race_result import Race
 from core.measure.environment import Machine
 from core.results import training_speed
 from core.store.tables import RunSummary
-from core.ui import dataset, figures, format, guess, last_measurement, runs
-from core.ui.server import open_pages
+from core.ui import dataset, figures, format, guess, hosts, last_measurement, runs
+from core.ui.server import engine, open_pages
+from core.words import Words
+
+words = Words(__file__)
 
 FRESH_SECONDS = 10.0
 SHORTLIST = 3  # runs with the shortest epochs that are read to find the fastest run
+
+
+def line(machine: Machine | None) -> None:
+    """Draw the best device, the host, torch's version, and the dataset."""
+    if machine is None and engine().problem:
+        st.error(engine().problem, title="There are no workers right now")
+        return
+    if machine is None:
+        st.caption(words("loading"))
+        return
+    best = machine.devices[0]
+    data = "Fashion-MNIST" if dataset.is_here(machine) else words("sprites")
+    version = f"torch {best.torch.partition('+')[0]}"
+    parts = (best.backend, best.device_name, hosts.names(), version, data)
+    st.caption(" · ".join(filter(None, parts)))
 
 
 @dataclass(frozen=True)

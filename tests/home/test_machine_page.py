@@ -5,8 +5,8 @@ from unittest.mock import Mock
 import pytest
 
 from core.config import RunConfig
-from core.home import course_page, records_page
-from core.home.records_page import Records
+from core.home import course_page, machine_page
+from core.home.machine_page import Records
 from core.store.codec import StoreError
 from tests import samples
 
@@ -30,16 +30,16 @@ def rows(monkeypatch) -> list[SimpleNamespace]:
     """What the store has; a run's speed is 1,000 samples over its seconds."""
     rows: list[SimpleNamespace] = []
     store = SimpleNamespace(runs=SimpleNamespace(find=lambda *_, **__: rows))
-    monkeypatch.setattr(records_page.runs, "store", lambda: store)
-    monkeypatch.setattr(records_page, "datetime", SimpleNamespace(now=lambda: NOON))
+    monkeypatch.setattr(machine_page.runs, "store", lambda: store)
+    monkeypatch.setattr(machine_page, "datetime", SimpleNamespace(now=lambda: NOON))
 
     def run(run_id: str) -> SimpleNamespace:
         (row,) = (row for row in rows if row.id == run_id)
         epoch = SimpleNamespace(seconds=1.0, samples_per_second=1000 / row.seconds)
         return SimpleNamespace(history=(epoch,))
 
-    monkeypatch.setattr(records_page.runs, "run", run)
-    records_page.read.clear()
+    monkeypatch.setattr(machine_page.runs, "run", run)
+    machine_page.read.clear()
     return rows
 
 
@@ -53,7 +53,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
         kept("of the app itself", 0.5, 9.0, visitor=None),
         kept("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
     ]
-    records = records_page.read(HERE)
+    records = machine_page.read(HERE)
     assert records.best is not None
     assert records.fastest is not None
     assert (records.best.id, records.fastest.id) == ("good", "fast")
@@ -66,7 +66,7 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
 
 def test_where_nothing_can_be_read_there_is_no_figure(rows, monkeypatch):
     away = Mock(side_effect=StoreError("The database is away."))
-    assert records_page.read(HERE) == Records(len(rows))
-    monkeypatch.setattr(records_page.runs.store().runs, "find", away)
-    records_page.read.clear()
-    assert records_page.read(HERE) == Records()
+    assert machine_page.read(HERE) == Records(len(rows))
+    monkeypatch.setattr(machine_page.runs.store().runs, "find", away)
+    machine_page.read.clear()
+    assert machine_page.read(HERE) == Records()
