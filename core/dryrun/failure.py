@@ -1,6 +1,7 @@
 """An error of the script: whether devices caused it, and which line has to change."""
 
 import ast
+import inspect
 import linecache
 import re
 import traceback
@@ -26,7 +27,7 @@ OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
-    "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu"
+    "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of the message
@@ -192,7 +193,25 @@ def line_to_change(
         for at, frame in frames
     ):
         return mover, words("why.several", line=origin.line.number)
-    return place(origin, frames)
+    return left_out(tensor, frames, origins) or place(origin, frames)
+
+
+def left_out(
+    tensor: Tensor, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line where the `to` of a batch's class, in the script, leaves this out."""
+    for _, frame in frames:
+        for value in frame.f_locals.values():
+            names = [
+                k for k, it in getattr(value, "__dict__", {}).items() if it is tensor
+            ]
+            code = getattr(getattr(type(value), "to", None), "__code__", None)
+            if names and code and origins.script.owns(code.co_filename):
+                lines = inspect.getsourcelines(code)[0]
+                place = next((i for i, text in enumerate(lines) if names[0] in text), 0)
+                line = Line(code.co_filename, code.co_firstlineno + place)
+                return line, words("why.left_out", name=names[0])
+    return None
 
 
 def forgotten(origin: Origin | None, line: Line) -> Origin | None:

@@ -1,5 +1,6 @@
 """Training mistakes that raise no error, noticed while the script runs."""
 
+import re
 import traceback
 from collections import Counter
 from dataclasses import dataclass
@@ -8,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from torch.utils._pytree import tree_leaves
 
 from core.dryrun.origins import Origins, parameters
@@ -42,7 +46,7 @@ class Remarks:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
-        self._depth = self._steps = 0
+        self._depth = self._steps = self._stepping = 0
         # By the line that made an optimizer: its latest steps without gradients, and
         # its steps right after those of another with the same parameters.
         self._idle: Counter[Line | None] = Counter()
@@ -55,6 +59,7 @@ class Remarks:
         modules.register_module_forward_pre_hook(self._enter)
         modules.register_module_forward_hook(self._leave, always_call=True)
         register_optimizer_step_pre_hook(self._step)
+        register_optimizer_step_post_hook(self._stepped)
         save = torch.save
 
         def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
@@ -70,7 +75,13 @@ class Remarks:
             self._at[line, slug] = None
 
     def note_loss(self, name: str, given: list[Tensor]) -> None:
-        """Look for a softmax before a cross entropy, by the logits' values."""
+        """Look for a softmax or a sigmoid before a loss that applies it itself."""
+        if name == "binary_cross_entropy_with_logits":
+            node: Any = given[0].grad_fn
+            while re.match("Squeeze|View|Select", type(node).__name__):
+                node = node.next_functions[0][0]
+            if type(node).__name__.startswith("Sigmoid"):
+                self._note(self.here(), "sigmoid_before_loss")
         if name != "cross_entropy" or len(given) < 2 or given[0].dim() < 2:
             return
         with torch._C.DisableTorchFunction(), torch.no_grad():
@@ -107,7 +118,13 @@ class Remarks:
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
 
+    def _stepped(self, *_: Any) -> None:
+        self._stepping -= 1
+
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
+        self._stepping += 1
+        if self._stepping > 1:
+            return  # this optimizer is a part of another
         self._steps += 1
         line, held = self.origins.line_of(optimizer), parameters(optimizer)
         self._idle[line] += 1

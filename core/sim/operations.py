@@ -100,6 +100,8 @@ class Hosts:
             for device, host in self.pairs:
                 if host.untyped_storage()._cdata == storage:
                     return memory.as_view(device, result)
+            if result._is_zerotensor():  # autograd's zeros, which have no memory
+                return to_device(torch.zeros(result.shape, dtype=result.dtype))
             return to_device(result.resolve_conj().resolve_neg())
         if isinstance(result, list | tuple):
             return type(result)(map(self.back, result))

@@ -53,6 +53,10 @@ REMARKS = {  # what is changed, and the line and the key of what is said then
         (23, "softmax_before_loss")
     ],
     "argmax(1) -> softmax(1).argmax(1)": [],
+    "criterion(outputs, labels) -> F.binary_cross_entropy_with_logits("
+    "outputs.sigmoid()[:, 0], labels / 2)": [(23, "sigmoid_before_loss")],
+    "criterion(outputs, labels) -> F.binary_cross_entropy_with_logits("
+    "outputs[:, 0], labels / 2)": [],
     "criterion = -> model = Net().to(device); criterion =": [(15, "idle_optimizer")],
     "with torch.no_grad(): -> if True:": [(29, "recorded")],
     "    model.eval()\n -> \n": [(29, "no_eval_mode")],
@@ -88,3 +92,15 @@ def test_two_optimizers_that_take_turns_with_one_model() -> None:
     text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
     said = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
     assert said == [(16, SAID["same_parameters"])]
+
+
+def test_an_optimizer_within_an_optimizer_takes_no_turns() -> None:
+    wrapper = """class Wrapper(torch.optim.Optimizer):
+    def step(self, closure=None):
+        self.inner.step()
+
+inner = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
+"""
+    made = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    assert dry_run(SCRIPT.replace(made, wrapper)).remarks == []

@@ -352,6 +352,22 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         19,
         "move the model before you build the optimizer or load its state",
     ),
+    (
+        LAYER,
+        "class Batch:\n    def __init__(self, x, y): self.x, self.y = x, y\n"
+        "    def to(self, device): return Batch(\n        self.x.to(device),\n"
+        "        self.y)\nnet.cuda()\nbatch = Batch(x, x + 1).to('cuda')\n"
+        "(net(batch.x) + batch.y).cpu()",
+        18,
+        "this class's to() doesn't move y",
+    ),
+    (
+        LAYER,
+        "torch.manual_seed(0)\nstate = torch.get_rng_state().cuda()\n"
+        "torch.set_rng_state(state)",
+        16,
+        "the random state has to stay on the CPU",
+    ),
 ]
 
 

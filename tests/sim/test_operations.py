@@ -89,6 +89,10 @@ def mapped(x: Tensor) -> Tensor:
     return torch.vmap(torch.func.grad(lambda row: (row**3).sum()))(x)
 
 
+def derived_forward(x: Tensor) -> Tensor:
+    return torch.func.jvp(lambda row: x @ row.tanh(), (x[0],), (x[1],))[1]
+
+
 def twice_derived(x: Tensor) -> Tensor:
     x = x.clone().requires_grad_()
     (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
@@ -113,6 +117,7 @@ EXPRESSIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "channels last": lambda x: x.view(1, 3, 2, 2).to(memory_format=torch.channels_last),
     "gradients of each row": mapped,
     "second derivatives": twice_derived,
+    "forward derivatives": derived_forward,
     "copied deeply": copy.deepcopy,
     "pickled": lambda x: pickle.loads(pickle.dumps(x)),
     "one hot": lambda x: F.one_hot(x.long()),
