@@ -36,7 +36,8 @@ from core.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels
-FEW_JOBS = 3  # if so many wait or run, Home starts no race, which would delay others
+# With so many training jobs in the queue, Home starts no race: it would delay others.
+FEW_JOBS = 3
 RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's
 USUAL, SAME = "The usual setting", "About the same"
 GUESSES = (USUAL, "The fast setting", SAME)
@@ -79,7 +80,11 @@ def _state(shown: Run | None) -> tuple[str, bool] | None:
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
-    """What "Train now" trains with; the seed is the number of runs `before`."""
+    """The settings that "Train now" trains with.
+
+    `before` is how many runs the visitor has had. This number is the seed, so each run
+    has another seed.
+    """
     task = dataset.default_task(machine)
     given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
@@ -100,7 +105,11 @@ def fitting(accuracy: float) -> tuple[str, ...]:
 
 
 def races() -> bool:
-    """Whether "Train now" starts a race: the first click does, if few people wait."""
+    """Whether "Train now" starts a race, not just one run.
+
+    A visitor's first click starts a race if the queue is short. While a class is open,
+    no click does.
+    """
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
     return is_free and RACE not in answers.given()
 
@@ -121,7 +130,7 @@ def start() -> None:
 
 
 def cancel() -> None:
-    """End all runs of this visitor, waiting runs of a race too."""
+    """Cancel all runs of this visitor, including a race's runs that still wait."""
     for job in runs.going_on(visitor()):
         engine().cancel(job.id)
 
@@ -182,7 +191,10 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
 
 
 def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
-    """Draw the run's loss over its steps, or a race's losses over their seconds."""
+    """Draw the run's loss over its steps, or the losses of a race over seconds.
+
+    The curve of each run in a race begins at 0 s.
+    """
     if shown.started is None and shown.job.ended:
         return
     begun = {name: one for name, one in entered.items() if one.started}
@@ -229,7 +241,7 @@ def _onward(shown: Run) -> None:
 
 
 def _buttons(own: Job | None) -> None:
-    """Train now, or Cancel while the visitor's run goes on, and a link to Train."""
+    """Draw "Train now", or "Cancel" during the visitor's run, and a link to Train."""
     going_on = runs.going_on(visitor())
     with st.container(horizontal=True, vertical_alignment="center"):
         if own is not None and not own.ended:

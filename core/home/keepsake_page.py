@@ -54,7 +54,10 @@ def page(who: str, given: Mapping[str, Any]) -> str:
 
 
 def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
-    """A lab's finding and the visitor's guess; None if neither was theirs."""
+    """A lab's finding, and the visitor's guess before it, as fields of the page.
+
+    None if there is no finding, or if the visitor neither guessed nor measured.
+    """
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
     if job is None or machine is None or lesson is None:

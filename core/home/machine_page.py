@@ -17,7 +17,8 @@ from core.words import Words
 words = Words(__file__)
 
 FRESH_SECONDS = 10.0
-SHORTLIST = 3  # runs with the shortest epochs that are read to find the fastest run
+# How many runs, those with the shortest epochs, are read to find the fastest run
+SHORTLIST = 3
 
 
 def line(machine: Machine | None) -> None:

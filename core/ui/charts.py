@@ -1,6 +1,7 @@
 """The colors and shapes of all charts: functions that make an alt.Chart of a DataFrame.
 
-A chart whose data changes while a job runs is a Vega-Lite specification, see `live`.
+If a chart's data changes while a job runs, the chart is a Vega-Lite specification, made
+by a function with the decorator `live`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,7 +32,7 @@ class Palette:
     inverse: str  # text on a heat map's cells with the strongest color
     quiet: str
     page: str
-    ground: str  # a heat map's cells without a difference, and the ground of images
+    ground: str  # a heat map's cells without a difference, and the background of images
     low: str  # a heat map's lowest value, which must not look like an empty cell
     right: str  # only for right answers
     wrong: str  # only for wrong answers
@@ -156,8 +157,9 @@ def live(
 ) -> Callable[Arguments, Specification]:
     """Decorate a function that draws a chart of LATER, so that it returns its JSON.
 
-    Building a chart takes far longer than sending its data, so a chart is built once
-    for each theme and its arguments; st.vega_lite_chart draws it with the newest data.
+    Building a chart takes far longer than sending its data. So a chart is built only
+    once for each theme and each set of arguments, and st.vega_lite_chart draws this
+    specification with the newest data.
     """
 
     @lru_cache(maxsize=256)
@@ -212,7 +214,10 @@ def whole_numbers(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, with round numbers between if few."""
+    """Ticks of a logarithmic axis: powers of ten, or only some of them if many.
+
+    If fewer than three powers fit, there are other round numbers between them.
+    """
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
     for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
@@ -276,10 +281,12 @@ def bars(
     dx: int = 6,
     **channels: Any,
 ) -> Chart:
-    """A bar per row, with a text after it, and a line over it from column low to high.
+    """A bar per row, with a text after it.
 
-    The text begins at the value in column end, or else after the line or the bar.
-    `step` is the distance between rows. Without a domain, the axis ends at the maximum.
+    If there are columns low and high, a line over the bar spans them. The text begins
+    at the value in column end if there is one, or else after the line or the bar.
+    `step` is the distance between rows, and `channels` are encodings of the bars. If
+    `x` has no domain, the axis ends at the highest value.
     """
     frame = rows.data
     end = next((column for column in ("end", "high") if column in frame), None)
@@ -339,8 +346,10 @@ def heat_map(
 ) -> Chart:
     """Cells with texts, which have the inverse color where Vega's test `dark` is true.
 
-    A click on a cell sets `select`. Without `aria`, screen readers read only the texts:
-    a layer without cells would be an image without a name.
+    A click on a cell sets `select`. `size` is the texts' size, `dy` is how far they are
+    below the middle, and `cell` has encodings of the cells. If `aria` is false, screen
+    readers skip the cells and read only the texts. Use this where the chart may have no
+    cells: they would be announced as an image without a name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:

@@ -29,7 +29,8 @@ def draw(
 ) -> None:
     """Draw the field in a form: its text counts once the form is sent.
 
-    Until somebody types, it has the text `value`. `most` is the limit in characters.
+    Until somebody types, the field has the text `value`, and the lines with the numbers
+    `marked` are marked. `most` is the limit in characters.
     """
     _FIELD(
         key=key,

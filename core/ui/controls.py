@@ -37,7 +37,10 @@ def row() -> DeltaGenerator:
 def choice(
     label: str, key: str, options: Sequence[Any], setting: str = "", **more: Any
 ) -> Any:
-    """Draw a choice; a class may allow fewer options of a `setting`, or hide it."""
+    """Draw a choice, and return the chosen option.
+
+    If the choice is for a `setting`, a class may allow fewer options, or hide it.
+    """
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
         default = options[more.pop("index", 0)]
@@ -71,7 +74,10 @@ def budget(key: str, seconds: Sequence[int]) -> float:
 def number(
     label: str, key: str, value: int, step: int, setting: str = "", **more: Any
 ) -> int:
-    """Draw a field for a whole number; a class may fix or hide a `setting`."""
+    """Draw a field for a whole number, and return the number.
+
+    If the field is for a `setting`, a class may fix the number, or hide the field.
+    """
     value = st.session_state.get(key, class_rules.at_most(setting, value))
     fixed = class_rules.fixed(setting) if setting in SHARED else None
     if fixed is not None:
@@ -97,7 +103,10 @@ def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """If the block's settings can't be used, say why in `place`: nothing can start."""
+    """If the block raises an error about its settings, show the error in `place`.
+
+    The block draws settings, and a job can't start while they are wrong.
+    """
     try:
         yield
     except (ValueError, ExplainedError) as error:
@@ -118,7 +127,10 @@ def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
 
 
 def download_rows(name: str, rows: list[Row]) -> None:
-    """Download CSV and JSON; every row has where, when, and how it was measured."""
+    """Draw two buttons that download the rows, as CSV and as JSON.
+
+    Every row says where, when, and how it was measured.
+    """
     if not rows:
         return
     table = pd.DataFrame(rows).to_csv(index=False)

@@ -4,7 +4,7 @@ from core.measure.environment import Machine
 
 
 def is_here(machine: Machine | None) -> bool:
-    """Whether Fashion-MNIST is usable; assumed until the workers have answered."""
+    """Whether Fashion-MNIST is usable; True if the machine isn't known yet (None)."""
     return machine is None or machine.fashion_mnist.usable
 
 

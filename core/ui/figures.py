@@ -47,7 +47,8 @@ def table(
 ) -> None:
     """A table as high as its rows, which are dictionaries if there are no `columns`.
 
-    `formats` has formats of numbers by column; texts in the columns `right` end right.
+    `formats` has the formats of numbers, by column. Texts in the columns `right` are
+    aligned right.
     """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
@@ -69,7 +70,7 @@ def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
 
 
 def caption(text: str, result: Any) -> None:
-    """How and when a result's figures were measured, and where if not here."""
+    """Draw how and when a result was measured, and where if not on this machine."""
     where = getattr(result, "environments", None) or [result.environment]
     where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()
@@ -83,7 +84,7 @@ def caption(text: str, result: Any) -> None:
 
 
 def elsewhere(*environments: Environment | None) -> str:
-    """A sentence on where something was measured; "" if it was here."""
+    """A sentence on where something was measured; "" if it was on this machine."""
     machine = engine().machine()
     here = {format.provenance(each) for each in machine.devices} if machine else set()
     known = dict.fromkeys(
@@ -114,8 +115,9 @@ def readings(
 ) -> pd.DataFrame:
     """A row for each reading: its fields `names`, its median, low, high, and time.
 
-    `unit`, such as microseconds=1e6, names the median's column, and scales the numbers.
-    Low and high are the `ends` of the spread.
+    `unit`, such as microseconds=1e6, names the median's column and is the factor for
+    the median, low, and high. Low and high are the `ends` of the spread. Time is the
+    median as text, such as "3.41 ms".
     """
     ((column, scale),) = unit.items()
     rows = []

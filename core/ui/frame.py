@@ -30,7 +30,11 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """Draw what each page begins with: sidebar, title, promise (but for Home)."""
+    """Draw what each page begins with: sidebar, title, and the lesson's promise.
+
+    Home draws its own title and promise. The page is redrawn once the workers have
+    described the machine, or failed.
+    """
     lesson = course.page(title)
     st.set_page_config(
         page_title=f"{lesson.title} · to(device)",
@@ -63,7 +67,10 @@ def begin(title: str) -> None:
 
 
 def outcome(page: str) -> None:
-    """On the page with this title, show the outcome of the form that led there."""
+    """Show the outcome of the form that led to the page with this title.
+
+    The outcome stays until the visitor opens another page.
+    """
     if sentence := forms.said(visitor_of_cookie()):
         st.session_state["said"] = page, sentence
     where, sentence = st.session_state.get("said", ("", None))
@@ -132,7 +139,10 @@ def _wait_for_machine() -> None:
 
 
 def machine() -> Machine:
-    """This machine, with the devices that a class allows; the page ends without it."""
+    """This machine, with only the devices that an open class allows.
+
+    Until the workers have described the machine, this call ends the page.
+    """
     found = engine().machine()
     if found is None:
         st.markdown(LOADING)
@@ -214,7 +224,7 @@ def _jobs() -> None:
 
 
 def _progress(job: Job) -> str:
-    """How far a job is, in a word or two."""
+    """How far a job is, in a few words."""
     if job.place:
         return f"place {job.place} in line"
     if job.status == "running" and job.address == runs.RUN:

@@ -1,6 +1,6 @@
 """A learner's guess before a measurement, and whether it was right.
 
-Guessing is optional: "Just show me" shows a result for good.
+Guessing is optional: after "Just show me", the result stays visible without a guess.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,7 +69,8 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    `right` has all answers that the readings allow; `among` is what could be guessed.
+    `right` has all the answers that the readings allow. A guess that isn't `among` this
+    result's answers isn't judged, since it was about another result.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         explain(finding)

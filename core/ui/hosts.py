@@ -18,15 +18,19 @@ def several() -> list[Host]:
 
 
 def options(chosen: str) -> list[str]:
-    """Training machines to choose from, and `chosen`; "" stands for any of them."""
+    """The training machines to choose from, including `chosen`; "" stands for any.
+
+    The list is empty if there is only one machine and none was chosen.
+    """
     names = ["", *(host.name for host in several() if host.trains), chosen]
     return list(dict.fromkeys(names)) if any(names) else []
 
 
 def machine(chosen: str) -> Machine | None:
-    """The chosen machine, or this one; None until it has described itself.
+    """The chosen machine, or this one; None until the machine has described itself.
 
-    Without a choice, any machine may do the job, so only devices of all machines count.
+    If none was chosen, any machine may do the job, so this machine is returned with
+    only the devices that all machines have.
     """
     hosts = several()
     if chosen:

@@ -75,7 +75,10 @@ class JobPanel:
         return self.job is not None or self.before is not None
 
     def submit(self, *arguments: Any) -> None:
-        """Queue a job, unless one is going on already, as after a double click."""
+        """Queue a job, unless one is going on already, as after a double click.
+
+        If the job is refused, the reason is shown beside the button.
+        """
         if self.going_on:
             return
         try:
@@ -174,7 +177,10 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
 
 
 def slot(text: str, share: float = 0.0) -> None:
-    """A line on how far a job is, or how it ended; its height is always the same."""
+    """Draw a line on how far a job is, or how it ended.
+
+    The line has the same height in all cases, so nothing below it moves.
+    """
     st.progress(share, text)
 
 

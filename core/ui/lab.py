@@ -44,7 +44,8 @@ class Finding:
     """The result in one sentence, and the option that the result proves right.
 
     `right` is a tuple if the readings allow several options, and None if the result
-    can't judge a guess; nor can it judge one that isn't `among` its options.
+    can't judge a guess. A guess isn't judged either if it isn't `among` this result's
+    options: it was about another result.
     """
 
     sentence: str
@@ -58,12 +59,14 @@ class Finding:
 
 
 class Lab:
-    """A measurement that learners start; this asks, draws, and judges for its page.
+    """A measurement that learners start, with all that its page shows about it.
 
-    A subclass in `<name>_page.py` declares what differs. Its texts are in the table
-    `name` of the folder's words.toml: start (the button), and if needed title (of its
-    tab), heading, text, question, answers, empty (what will appear), code (the words
-    above the code), code_of (the end of its title). A `result` comes from `gather`.
+    This class asks for the guess, draws the result, and judges the guess. A subclass in
+    `<name>_page.py` declares what differs. The subclass's texts are in the table `name`
+    of the folder's words.toml: title (of the tab), heading, text, question, answers,
+    start (the button), empty (what will appear), code (the words above the code), and
+    code_of (the end of the code's title). Only start is required. Methods with a
+    parameter `result` get what `gather` returns for the job.
     """
 
     name = ""  # default: the file's name without _page
@@ -81,7 +84,7 @@ class Lab:
     idle = False  # whether the app measures the defaults while nobody needs the workers
     order = 0  # position of its tab in the lesson
     words: Mapping[str, Any]  # its table in words.toml
-    suffix = ""  # keeps widget keys unique if a recorded result is shown, too
+    suffix = ""  # makes widget keys unique if a page shows a recorded result, too
 
     def __init_subclass__(cls) -> None:
         module = sys.modules[cls.__module__]
@@ -110,7 +113,10 @@ class Lab:
         return (machine.devices[0].device,)
 
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
-        """The guess to ask for; `arguments` are None before they are chosen."""
+        """The guess to ask for: by default, the question and answers in words.toml.
+
+        `arguments` are the job's, or None if the lab asks before they are chosen.
+        """
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
         return None

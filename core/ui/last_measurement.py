@@ -1,4 +1,7 @@
-"""This machine's newest measurement, which labs show to visitors without their own."""
+"""This machine's newest measurement: when, on which devices, and by whom it was made.
+
+Labs show this measurement to visitors who haven't measured yet.
+"""
 
 import logging
 import time
@@ -16,9 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """The function's newest measurement on this machine, as an ended job, or None.
+    """The function's newest measurement on this machine, as an ended job.
 
-    Measurements by students of the class count only if there are no others.
+    Measurements by students of the class count only if there are no others. None if
+    there is no measurement of that subject, or if it can't be read.
     """
     if not (here := machine()):
         return None

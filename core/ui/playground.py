@@ -1,4 +1,8 @@
-"""Try it: change a page's code, and run it on the simulated accelerator."""
+"""Try it: change a page's code, and run it on the simulated accelerator.
+
+The editor shows a function with what it needs to run: the imports that it uses, and
+lines from calls.toml that call it.
+"""
 
 import ast
 import tomllib
@@ -29,7 +33,8 @@ words = Words(__file__)
 def button(address: str, key: str = "", **machine: Any) -> None:
     """A button that opens a function in the editor, if visitors' code may run here.
 
-    `machine` has fields of the dry run's Request.
+    Only functions that `program` can call get a button. `machine` has fields for the
+    Request that starts the dry run.
     """
     if not program(address) or engine().machine() is None:
         return  # without workers, it takes long to find out whether code may run
@@ -43,8 +48,9 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 def program(address: str) -> str:
     """A function, with its imports and helpers above, and lines that call it below.
 
-    calls.toml has these lines for some functions, and for all whose first parameter is
-    `device`. For others, the program is "".
+    calls.toml has the calling lines: its own ones for some functions, and the same ones
+    for all functions whose first parameter is `device`. For any other function, the
+    program is "".
     """
     module, _, name = address.partition(":")
     text = read(module)

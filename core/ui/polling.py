@@ -25,7 +25,8 @@ def fragment() -> str:
 def every(seconds: float | None, of: str = "") -> None:
     """Set the interval of a fragment, by default of the one that is being drawn.
 
-    If `seconds` is None, the browser stops asking. It ignores an interval that it has.
+    If `seconds` is None, the browser stops asking for the fragment. Sending the same
+    interval again does nothing, since the browser ignores an interval that it has.
     """
     of = of or fragment()
     message = ForwardMsg()
@@ -41,7 +42,8 @@ def every(seconds: float | None, of: str = "") -> None:
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     """How often this visitor polls a job, in seconds; None after the job has ended.
 
-    `going_on` is the interval once the visitor's own job has a worker.
+    `going_on` is the interval once the visitor's own job has a worker. The first job in
+    the queue is polled often, since there is only one such job.
     """
     if job.ended:
         return None

@@ -160,7 +160,11 @@ def _run(question: Question) -> None:
 
 
 def _mark(question: Question, given: Mapping[str, Any]) -> str:
-    """The icon beside a question's number; a green check: the first try was right."""
+    """The icon beside a question's number; "" without an answer.
+
+    A check is green if the first try was right, and gray if a later try was right. A
+    light bulb means that no try was right yet.
+    """
     if not question.tries(given):
         return ""
     if not question.is_solved(given):

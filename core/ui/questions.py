@@ -38,7 +38,10 @@ class Question:
         return [answer for answer in tries if answer in self.answers]
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
-        """The tries with one more; after the first try, each answer is there once."""
+        """The tries with `chosen` at the end.
+
+        The first try always stays. After it, each answer is there only once.
+        """
         others = [answer for answer in tries[1:] if answer != chosen]
         return [*tries[:1], *others, chosen]
 
@@ -60,7 +63,11 @@ class Question:
 
 
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
-    """The questions by lesson. Raises ExplainedError for a broken entry."""
+    """The questions by their lessons' titles.
+
+    Raises ExplainedError, which says what is wrong in which question of which lesson,
+    if an entry is broken or the file can't be read.
+    """
     try:
         bank = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # no file, no UTF-8, or no TOML

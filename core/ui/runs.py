@@ -41,10 +41,11 @@ EPOCHS = pa.schema(
     [RUN_NAME, ("epoch", pa.int32()), ("split", pa.string()), ("step", pa.int32())]
     + [(name, pa.float64()) for name in ("seconds", "loss", "accuracy", "r2")]
 )
-SMOOTHED_SHARE = 1 / 20  # span of the running mean, as a part of a run's drawn losses
+SMOOTHED_SHARE = 1 / 20  # the share of a run's drawn losses that a running mean spans
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
-FAR = 2.0  # a run that diverges has a loss above so many times that of guessing
-ROOM = 1.2  # a cut axis ends at so many times the loss that 95% of the steps stay below
+FAR = 2.0  # a run has diverged if its loss is above this many times that of guessing
+# A cut axis ends at this many times the loss that 95% of the steps stay below.
+ROOM = 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,10 @@ class Run(Progress):
 
     @cached_property
     def diverged(self) -> str:
-        """Sentences on how the run diverged, and which rate to try; "" if it didn't."""
+        """Sentences on how the run diverged, and which rate to try; "" if it didn't.
+
+        A run that learns nothing hasn't diverged: its loss stays near that of guessing.
+        """
         images, loss = self.config.has_images, self.smoothed_loss or 0.0
         first = self.losses[0].loss if self.losses else 0.0
         far = FAR * (log(10) if images else max(first, 1.0))
@@ -195,8 +199,8 @@ def on_show() -> Run | None:
 def others() -> str | None:
     """Whose runs pages offer besides the visitor's own: a `visitor` for `stored_runs`.
 
-    None is everybody, in a class; "" is the server: others' experiments would be a bad
-    first example.
+    In a class, the answer is None, which stands for everybody. Otherwise it is "", the
+    server itself: strangers' experiments would be a bad first example.
     """
     return None if room().may_see(visitor()) else ""
 
@@ -238,9 +242,10 @@ def _numbers(_owner: str) -> dict[str, int]:
 
 
 def earlier(than: Run, most: int) -> list[Run]:
-    """Runs that the same visitor started before this one, oldest first.
+    """Runs with losses that the same visitor started before this one, oldest first.
 
-    Only runs with losses that can be compared: those of the same task and criterion.
+    Only runs with the same task and criterion count, since other losses can't be
+    compared. At most `most` runs are returned.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -342,7 +347,10 @@ def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
 
 
 def top_loss(shown: Sequence[Run]) -> float | None:
-    """Where to cut the loss axis, so that huge losses don't flatten the curves."""
+    """Where to end the loss axis, so that a few huge losses don't flatten the curves.
+
+    None if the axis can show all losses.
+    """
     drawn = [run for run in shown if run.losses]
     drawn = [run for run in drawn if not run.diverged] or drawn
     usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]

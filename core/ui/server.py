@@ -80,7 +80,11 @@ def ask(
 
 
 def run_code(doing: str, address: str, *arguments: Any) -> Any:
-    """Let a function run a visitor's code; a spinner says how many come first."""
+    """The answer of a function that runs a visitor's code.
+
+    Until the answer comes, a spinner shows what is being done (`doing`), and how many
+    other programs run before this one.
+    """
     ahead = engine().ahead(visitor(), "code")
     after = f", after {counted(ahead, 'other program')}" if ahead else ""
     with st.spinner(f"{doing}{after}", show_time=True):
@@ -99,7 +103,10 @@ def cached_ask() -> Any:
 
 
 def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
-    """A function's result from its own process, which a broken driver may make hang."""
+    """The result of a function that runs in its own process.
+
+    If a broken driver makes that process hang or end, the worker continues.
+    """
     call = "core.jobs.sandbox:call_for"
     return engine().ask(call, seconds, address, *arguments, seconds=seconds)
 
@@ -107,7 +114,9 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 class KeptAnswer(Generic[Answer]):
     """The newest answer to a question, which is a function; any thread may call this.
 
-    Only the first caller waits. After `seconds`, a call asks again in the background.
+    A caller waits only while there is no answer at all. If the newest answer is older
+    than `seconds`, a caller still gets it at once, and the question is asked again in
+    the background.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -138,7 +147,8 @@ class KeptAnswer(Generic[Answer]):
         answer = error = None
         try:
             answer = self._question()
-        except Exception as problem:  # raised for waiting callers; later ones ask again
+        # Waiting callers get this error. The next caller asks again.
+        except Exception as problem:
             error = problem
         with self._lock:
             if self._asking is asking:  # it wasn't cleared meanwhile
@@ -175,7 +185,11 @@ def tell_notice() -> None:
 
 
 def visitor() -> str:
-    """An id for this browser, without a cookie for this session; "" for the server."""
+    """An id for this browser, the same in all its tabs and after a reload.
+
+    Without a cookie, each session has its own id. The server's own work has no session,
+    and its visitor is "".
+    """
     if get_script_run_ctx(suppress_warning=True) is None:
         return ""
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())

@@ -24,7 +24,8 @@ def outline(
 ) -> Iterator[None]:
     """Draw the block in the outline, if `device` is the simulated accelerator.
 
-    `explained` adds what this means. Without `badged`, the block draws the badge.
+    `explained` adds what the outline means, for pages that don't call `tell`. If
+    `badged` is false, the caller's block draws the badge itself.
     """
     if device != SIMULATED:
         yield

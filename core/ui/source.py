@@ -1,4 +1,7 @@
-"""The source at an address such as "core.loops:train_epoch", which isn't imported."""
+"""The source at an address such as "core.loops:train_epoch", read from its file.
+
+The code isn't imported, since that would import torch into the server.
+"""
 
 import ast
 import difflib

@@ -1,6 +1,7 @@
-"""Test images: as one picture, and as the wall, which frames a model's mistakes in red.
+"""Test images: as one picture, and as the wall, whose images react to a click.
 
-The wall shows what the model says about the chosen image or about a drawing.
+The wall has fifty test images. The images that a run's model gets wrong are framed in
+red. The wall also shows what the model says about the chosen image or about a drawing.
 """
 
 import base64
@@ -45,9 +46,10 @@ def montage(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
-    """A picture (height, width, 3), uint8, of images (n, 28, 28) in the theme's colors.
+    """A picture of images in rows: uint8 (height, width, 3) of uint8 (n, 28, 28).
 
-    The zoom is smaller if rows would be wider than WIDEST.
+    The picture has the theme's `colors`. The zoom is smaller if rows would be wider
+    than WIDEST.
     """
     ground, ink, page = (
         np.array(ImageColor.getrgb(color), float)
@@ -130,7 +132,10 @@ ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
 def wrong(
     run: Run | None, labels: tuple[int, ...], back: int = 1
 ) -> frozenset[int] | None:
-    """The images that the run got wrong in the epoch `history[-back]`, or None."""
+    """Indices of the images that the run got wrong in the epoch `history[-back]`.
+
+    None if there are no answers of that epoch.
+    """
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
         return None
@@ -139,7 +144,11 @@ def wrong(
 
 
 def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
-    """Draw the wall with a caption, and the chosen image's answer, maybe `beside`."""
+    """Draw the wall with a caption, and the model's answer to the chosen image.
+
+    The answer is below the wall, or `beside` it if there is room. Until the workers
+    have answered, the wall's tiles are empty.
+    """
     labels: tuple[int, ...] = ()
     if engine().machine() is not None:
         with explained("The images could not be loaded"):
@@ -149,7 +158,10 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
 
 
 def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
-    """How many images are wrong; if more than before, that chance may be the reason."""
+    """A sentence on how many images the model gets wrong.
+
+    If there are more than an epoch before, the sentence says that this may be chance.
+    """
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return words("wall.before", images=WALL)
@@ -194,7 +206,10 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
 
 
 def _answer(run: Run, drawn: Any) -> dict[str, Any]:
-    """A finished run's model's answer to a drawing; each drawing is sent only once."""
+    """What a finished run's model says about a drawing; {} if it has said nothing.
+
+    Each drawing is sent to the model only once.
+    """
     answer = st.session_state.get(DRAWING, {})
     if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
         answer = {"run": run.id, "n": drawn["n"]}
