@@ -1,6 +1,8 @@
 """Which jobs may wait, how long they may run, and how long they will probably take.
 
-A class of a hundred with a minute each has to fit, but no script's hours of work.
+The limits leave room for a class of a hundred people with a run of up to a minute each.
+But a script must not queue hours of work, even if it sends many visitors' cookies.
+A lane is a queue with workers of its own: "train" or "lab".
 """
 
 import hashlib
@@ -27,7 +29,8 @@ SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 NEWEST = 20  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
 LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
-# A guess, if nothing similar has run: between the speeds of ANN and CNN on two cores.
+# A guess for runs like which none has run yet: between the speeds of the ANN and the
+# CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 words = Words(__file__)
@@ -40,7 +43,7 @@ class Limits:
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
     max_waiting_seconds: int = 3600  # work in each lane; short jobs may exceed it
-    max_job_seconds: int = 1200  # counted once a worker has begun the job
+    max_job_seconds: int = 1200  # counted from when a worker begins the job
 
     @classmethod
     def from_environment(cls) -> Self:
@@ -57,7 +60,10 @@ class Limits:
 
 
 class Gate:
-    """A class's rules; this one allows all. A gate is asked with a lock held."""
+    """A class's rules, besides the server's limits; this base class allows everything.
+
+    The engine calls a gate while it holds its own lock, so a gate must not wait.
+    """
 
     @property
     def paused(self) -> bool:
@@ -75,7 +81,10 @@ class Gate:
         """Raise ExplainedError if the owner of a running job may not have this wish."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Count the job, or raise ExplainedError; `expected` is the estimate."""
+        """Raise ExplainedError if the job may not wait; otherwise, count the job.
+
+        `expected` is the estimate in seconds, or None without an estimate.
+        """
 
 
 class Admission:
@@ -89,7 +98,10 @@ class Admission:
         return min(most, self.gate.seconds(owner) or most)
 
     def check(self, job: Job, queue: Queue) -> None:
-        """Raise ExplainedError if the job may not wait, as the server's own may."""
+        """Raise ExplainedError if the job may not wait; a refused job changes nothing.
+
+        The server's own jobs, which have no owner, may always wait.
+        """
         if not job.owner:
             return
         limits, waiting = self.limits, queue.waiting(job.lane)
@@ -147,7 +159,7 @@ class Estimates:
     """How long jobs take, from similar jobs of this server; not thread-safe."""
 
     def __init__(self) -> None:
-        # For each kind: amount, seconds, and whether it finished.
+        # For each kind, the newest jobs: amount, seconds, and whether the job finished.
         self._seen: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
 
     def learn(self, job: Job) -> None:
@@ -160,7 +172,7 @@ class Estimates:
             self._seen.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The median of similar jobs, in proportion to the amount; None without any."""
+        """The median of similar jobs, scaled to this job's amount; None without any."""
         amount = job.work.amount
         similar = [
             seconds * amount / seen
@@ -179,9 +191,11 @@ class Estimates:
         return job.work.amount * median(rates) if rates else job.work.assumed
 
     def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
-        """Seconds until workers have done the jobs they have and those before, or None.
+        """Seconds until a worker is free for the job that comes after those `before`.
 
-        A run's steps tell when it will end, and how long others of its kind take.
+        `taken` are the jobs that workers have now. A run's steps so far tell when the
+        run will end, and how long waiting runs of its kind take if they have no
+        estimate. None if another job has no estimate.
         """
         # Seconds of work that each worker has, and seconds per amount, by kind of job.
         left, paces = [], {}
@@ -223,9 +237,10 @@ class Questions:
 
     @contextmanager
     def turn(self, owner: str, seconds: float) -> Iterator[None]:
-        """Wait for a turn at most so many seconds; the server, "", needn't wait.
+        """Wait for the owner's turn, at most so many seconds.
 
-        Raises ExplainedError if no turn comes in time, or too many questions are open.
+        The server itself, whose owner is "", needn't wait. Raises ExplainedError if no
+        turn comes in time, or if the owner has too many questions open.
         """
         if not owner:
             yield

@@ -2,9 +2,15 @@
 
     python -m core.jobs.cluster
 
-prints the scheduler's address, and ends when its standard input closes, so nothing
-outlives a server that is killed. The commands `scheduler` and `workers` run until
-somebody ends them. With certificates from deploy/certificates, they all use only TLS.
+starts a scheduler and its workers on the loopback interface, prints nothing but the
+scheduler's address on standard output, and ends when its standard input closes. So
+nothing outlives a server that is killed.
+
+    python -m core.jobs.cluster scheduler
+    python -m core.jobs.cluster workers ADDRESS
+
+run until somebody ends them, whatever happens to the other processes and to the apps.
+With a folder of certificates, made by deploy/certificates, they all use only TLS.
 """
 
 import argparse
@@ -38,7 +44,7 @@ words = Words(__file__)
 
 logger = logging.getLogger(__name__)
 
-# How log messages begin about a lost connection, and about a scrape of /metrics.
+# How Dask's log messages about a lost connection and about a call of /metrics begin.
 GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
 ASKED = "Run out-of-band function"
 
@@ -111,7 +117,9 @@ def listening(host: str, port: int, tls: Security) -> Scheduler:
 def security(address: str | None = None, folder: str | None = None) -> Security:
     """TLS from certificates, for a scheduler or to reach the scheduler at an address.
 
-    Without a folder in DASK_CERTIFICATES, Dask's settings apply. Raises ExplainedError.
+    The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
+    apply. Raises ExplainedError if the address doesn't fit the certificates, or if the
+    certificates can't be used.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     secured = _tls(folder) if folder else Security()
@@ -224,7 +232,8 @@ async def work(address: str, lanes: list[str], name: str, tls: Security) -> None
 async def keep(address: str, name: str, options: dict) -> None:
     """Run one worker, and start it again whenever its scheduler is back.
 
-    A worker that hangs wouldn't notice a loss, so a connection here is watched.
+    A worker and its nanny end when they lose their connection. But a worker that hangs
+    wouldn't notice the loss, so this function watches a connection of its own.
     """
     arguments = options["security"].get_connection_args("worker")
     while True:

@@ -35,7 +35,10 @@ _lock = threading.Lock()
 
 
 def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
-    """A dry run's report for JSON, or only why it was stopped, and what was printed."""
+    """A dry run's report, ready for JSON, and what the script printed.
+
+    If the process was stopped, the report only says why.
+    """
     request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
         return _between_walls(request)

@@ -1,7 +1,8 @@
 """A process for a stranger's script, which can do nothing but compute.
 
-With bubblewrap and core.jobs.seccomp, it has no network, device, or other process, and
-can only read files: those of Python, its packages, and core/.
+With bubblewrap and core.jobs.seccomp, the process has no network and no device, can't
+start another process or send signals, and can only read files: those of Python, its
+packages, and core/.
 """
 
 import os
@@ -30,7 +31,7 @@ ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the ans
 MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
 MOST_THREADS = 100
 LOOK_SECONDS = 0.1  # between two checks of the process's limits
-TRY_SECONDS = 60.0
+TRY_SECONDS = 60.0  # how long the test of whether bubblewrap works may take
 START_SECONDS = 60.0  # how long loading torch may take, before the code's own seconds
 words = Words(__file__)
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
@@ -69,7 +70,7 @@ class Confined:
     def __init__(
         self, argv: list[str], seconds: float = 10, memory_bytes: int = 1_500_000_000
     ) -> None:
-        """Start the process, which can load what it needs before somebody asks.
+        """Start the process at once, so that it can load torch before somebody asks.
 
         Raises ExplainedError if this machine can't confine a process.
         """
@@ -102,7 +103,10 @@ class Confined:
             ready.select(START_SECONDS)
 
     def ask(self, request: bytes) -> Ended:
-        """Send the request, and give the process its `seconds` to answer and end."""
+        """Send the request to the standard input, and wait until the process has ended.
+
+        The `seconds` of the process begin here. When they are over, it is stopped.
+        """
         deadline = time.monotonic() + self._seconds
         given = (self._stdin, request)
         threading.Thread(target=_write, args=given, daemon=True).start()

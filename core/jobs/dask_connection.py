@@ -1,6 +1,8 @@
 """A Dask client and its cluster: hands jobs to workers, and hears from them.
 
-A lost client is replaced: it would reconnect without its subscriptions, or close.
+A thread replaces a client that has lost its scheduler. Dask itself would reconnect
+without the subscriptions, or close for good. A lost client's jobs end by themselves:
+see core.jobs.worker.
 """
 
 import logging
@@ -44,16 +46,21 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
 
 
 def _leave(client: Client) -> None:
-    """Close a client, or at least mark it: Dask would try again for a long time."""
+    """Close a client within two seconds, or at least mark it as closed.
+
+    Otherwise, Dask would try for a long time to close the client when Python collects
+    it as garbage.
+    """
     with suppress(Exception):
         client.close(timeout=2)
     client.status = "closed"
 
 
 class Connection:
-    """The connection to a scheduler, or to a local cluster; safe to use from threads.
+    """The connection to an existing scheduler, or to a local cluster of its own.
 
-    `on_event` runs on the client's event loop, so it must not take a caller's lock.
+    Safe to use from threads. Callers may hold a lock, but not a lock that `on_event`
+    takes, since `on_event` runs on the client's event loop, which must not wait.
     """
 
     def __init__(
@@ -66,8 +73,10 @@ class Connection:
     ) -> None:
         """Only `open` connects.
 
-        `on_lost` gets a sentence on why no worker has the job anymore. `on_look` is
-        called about every second once it is known whether there are workers.
+        The first three functions get a job's id: `on_event` with what the job reports,
+        `on_end` with how it ended, and `on_lost` with a sentence on why no worker has
+        it anymore. `on_look` is called about every second once it is known whether
+        there are workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._security = cluster.security(self._scheduler)
@@ -81,7 +90,7 @@ class Connection:
         self._futures: dict[str, Future] = {}  # by job id
         self._begun: set[str] = set()  # jobs that a worker has begun
         self._patience: dict[str, float] = {}  # when a canceled job's worker is killed
-        self._shared: set[str] = set()  # jobs that wait for another app's jobs
+        self._shared: set[str] = set()  # jobs at a worker that has another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
         self._comm: object = None  # the client's connection; another after a reconnect
@@ -163,9 +172,9 @@ class Connection:
         self._up.set()
 
     def _look(self, client: Client) -> None:
-        """Ask about the workers, and about jobs that can't begin or end."""
+        """Ask the scheduler about workers, and about jobs that can't begin or end."""
         try:
-            # Not `scheduler_info`: the client overwrites that now and then with less.
+            # Not `scheduler_info`, which the client sometimes overwrites with less.
             known = self._answer(client, "identity", n_workers=-1)
             self.hosts.hear(known["workers"])
             now = time.monotonic()
@@ -266,7 +275,7 @@ class Connection:
             self._on_lost(job_id, reason)
 
     def _forget(self, *job_ids: str) -> None:
-        """Call this with the lock."""
+        """Drop what is known about these jobs; call this with the lock."""
         for job_id in job_ids:
             self._futures.pop(job_id, None)
             self._patience.pop(job_id, None)
@@ -315,7 +324,10 @@ class Connection:
             in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
-        """The answer of a quick function on the lab worker. Raises ExplainedError."""
+        """The answer of a quick function on the lab worker.
+
+        Raises ExplainedError if the function does, or if no answer comes in time.
+        """
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
         client = self._client

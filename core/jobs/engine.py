@@ -1,5 +1,8 @@
 """Submit, follow and cancel work on a Dask cluster, local or remote.
 
+The web server has one Engine and never imports torch: a function has an address
+("core.training:run"), and the worker that calls the function looks it up.
+
 Jobs wait in our own queue, and go to a worker only when one is free: when a worker
 dies, Dask fails all the jobs that it holds, even those that it has not begun.
 """
@@ -43,10 +46,11 @@ class Engine:
         store: Store | None = None,
         gate: Gate | None = None,
     ) -> None:
-        """Connect to the Dask scheduler there, or start a local cluster.
+        """Connect to the Dask scheduler at an address, or start a local cluster.
 
-        `on_end` gets each ended job once, and must not wait. The store's waiting jobs
-        keep waiting; without a store, jobs end with the engine.
+        `on_end` gets each ended job once, and must not wait. Jobs that were waiting in
+        the store keep waiting; without a store, jobs end with the engine. The `gate`
+        has a class's rules.
         """
         self._on_end = on_end
         self._history = History(store or Store.passing(""))
@@ -57,12 +61,13 @@ class Engine:
             "upload": Questions(2, 1),
             "code": Questions(2, 1),
         }
-        self._dispatching = threading.Lock()  # a thread that needs both takes it first
+        # A thread that needs both locks takes `_dispatching` first.
+        self._dispatching = threading.Lock()
         self._lock = threading.RLock()  # guards the next four
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
-        self._stops: dict[str, Outcome] = {}  # of running jobs that have to end
+        self._stops: dict[str, Outcome] = {}  # how running jobs that must stop will end
         self.admission = Admission(gate)
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for the machine's description again
@@ -87,8 +92,9 @@ class Engine:
     def submit(
         self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
     ) -> str:
-        """Queue a call of the function at `address`; returns the id of a stored job.
+        """Queue a call of the function at `address`; returns the job's id.
 
+        When this returns, the job is in the database, or `Store.problem` says why not.
         Raises ExplainedError if the job is not admitted.
         """
         todo, person = work(address, arguments), self.admission.gate.person(owner)
@@ -172,9 +178,10 @@ class Engine:
             return self._wishes.get(job_id, NO_WISH)
 
     def steer(self, job_id: str, owner: str, **wish: Any) -> None:
-        """Tell an owner's running job a wish, as fields of Wish.
+        """Tell a running job what its owner wants: fields of Wish.
 
-        Raises ExplainedError if a class's rules forbid the wish.
+        Nothing changes for somebody else's job, or if the job isn't running. Raises
+        ExplainedError if a class's rules forbid the wish.
         """
         with self._lock:
             job = self._jobs.get(job_id)
@@ -202,7 +209,8 @@ class Engine:
     def forget(self, owner: str, only: Collection[str] | None = None) -> None:
         """End an owner's jobs, all or `only` some, and drop them from memory.
 
-        Call this before and after their rows are deleted: a page may have read them.
+        Call this before the jobs' rows are deleted, and again afterward, since a page
+        may have read the rows meanwhile.
         """
         with self._lock:
             theirs = self._jobs.ids(owner=owner)
@@ -244,9 +252,12 @@ class Engine:
         owner: str = "",
         lane: str = "question",
     ) -> Any:
-        """The answer of a quick function on the lab worker, within `seconds` of a turn.
+        """The answer of a quick function on the lab worker.
 
-        Raises ExplainedError if the function does, or if no turn or no answer comes.
+        A stranger's files take the lane "upload", and a visitor's code takes the lane
+        "code". The seconds begin again with the owner's turn. Raises ExplainedError if
+        the function does, if no turn or no answer comes in time, or if the owner has
+        too many questions open.
         """
         with self._questions[lane].turn(owner, seconds):
             return self._connection.ask(address, self._unpacked(arguments), seconds)
@@ -353,5 +364,5 @@ class Engine:
                 self._stop(job.id, Outcome("failed", message=overdue(most)))
         if self._machine is None:
             self.machine()
-        self.hosts()  # has new machines described before a page asks
+        self.hosts()  # so that new machines are described before a page asks
         self._dispatch()

@@ -1,4 +1,8 @@
-"""Writes jobs to the database, and reads them back; only `wait` waits for a write."""
+"""Writes jobs to the database, and reads them back.
+
+A job's row is written when the job is submitted, as it reports, and when it ends. Of
+the functions that write, only `wait` waits for the database.
+"""
 
 import logging
 import time
@@ -21,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
 LATE = 100  # ended jobs that are kept until their rows are written
+# A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
 READ = 128  # cache size: ended jobs that were read from the database
 
@@ -40,14 +45,17 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # When each job's progress was last written, and how many of its losses are.
+        # When each job's progress was last written, and how many losses are written.
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the next one
         self._late: dict[str, _Late] = {}
         self._read = lru_cache(READ)(self._read_ended)
 
     def queue(self, job: Job, round: int) -> Write | None:
-        """Write a waiting job with its round; None for the server's measurements."""
+        """Write a waiting job with its round; None if the job is not kept.
+
+        The server's own measurements aren't kept: the server would make them again.
+        """
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):
             return None
@@ -68,7 +76,7 @@ class History:
             logger.exception("could not save a job")
 
     def hear(self, job: Job, event: Any) -> None:
-        """Write the event now, or with others if it is only progress."""
+        """Write the event; steps and fits are written every PROGRESS_SECONDS."""
         runs = self._store.runs
         match event:
             case PickedUp():

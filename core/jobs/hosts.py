@@ -1,6 +1,8 @@
 """The machines that have workers, as the scheduler and the workers report them.
 
-Workers report twice a second, and a scheduler takes half a minute to miss a machine.
+When a machine loses power or its network, the scheduler takes half a minute to be sure.
+The app knows sooner, because each worker tells the scheduler twice a second that it is
+there.
 """
 
 import asyncio
@@ -59,7 +61,10 @@ def first_gpu(worker: str) -> int:
 
 
 class Hosts:
-    """The machines of one connection; only one thread writes, and any may read."""
+    """The machines of one connection; only one thread writes, and any may read.
+
+    Each machine is described once, in the background, so nobody waits for it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the next one
@@ -68,8 +73,8 @@ class Hosts:
 
     def clear(self) -> None:
         """Start again for a new connection, which has reported nothing yet."""
-        # How many jobs workers take at once: by lane, and for training by machine (the
-        # key is then `job.on`).
+        # How many jobs workers take at once: by lane, and for training also by machine,
+        # with the key `core.jobs.job.on(host)`.
         self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
         self._told = self._since = time.monotonic()
@@ -130,7 +135,10 @@ class Hosts:
                 self._described[address] = machine
 
     def speakers(self) -> dict[str, str]:
-        """By name, each machine's reporting lab, or else its training workers."""
+        """Names and addresses of reporting workers that see all of a machine's devices.
+
+        These are a machine's lab worker, or without one, all its training workers.
+        """
         heard = {k: each for k, each in self._workers.items() if each.answers}
         labs = {each.machine for each in heard.values() if each.takes["lab"]}
         return {
@@ -140,7 +148,11 @@ class Hosts:
         }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
-        """The answers of all `speakers`, even busy ones, that come in time, by name."""
+        """The answers of all `speakers` to a quick function, by their names.
+
+        Speakers answer even while they train. Answers that take longer than `seconds`
+        are left out.
+        """
 
         async def all_answers() -> list[Any]:
             asked = (

@@ -1,6 +1,7 @@
-"""A job and what it reports, without torch or Dask.
+"""A job and what it reports: plain data, without torch or Dask.
 
-Two lanes have their own workers: "train" for long jobs, and "lab" for short ones.
+A job waits in one of two lanes, each with workers of its own: "train" is for long jobs,
+and "lab" is for short ones.
 """
 
 import importlib
@@ -28,13 +29,13 @@ MOST_OF_ALL = 100
 
 
 def on(host: str) -> str:
-    """The Dask resource that only this machine's training workers have."""
+    """The name of the Dask resource that only this host's training workers have."""
     return f"on {host}"
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Stands for a run's checkpoint in a job's arguments."""
+    """Stands for a run's checkpoint in a job's arguments until a worker gets them."""
 
     name: str  # the id of the run
 
@@ -65,7 +66,8 @@ class Outcome:
 def resolve(address: str) -> Any:
     """Import the name at an address such as "core.training:run"; a method has dots.
 
-    Jobs are named so, since the server must not import torch.
+    A job has its function's address, since the server must not import torch. Raises
+    ImportError or AttributeError.
     """
     module, _, name = address.partition(":")
     return attrgetter(name)(importlib.import_module(module))
@@ -74,7 +76,10 @@ def resolve(address: str) -> Any:
 def outcome_of(
     address: str, arguments: tuple[Any, ...], watch: Watch = UNWATCHED
 ) -> Outcome:
-    """Call the function, with `watch` if it has this parameter; never raises."""
+    """Call the function at the address; never raises.
+
+    The function gets `watch` if it has a parameter with this name.
+    """
     try:
         watch.check()
         function = resolve(address)
@@ -90,7 +95,7 @@ def outcome_of(
 @dataclass(frozen=True)
 class Work:
     kind: str = ""  # jobs of the same kind take about as long for the same amount
-    amount: float = 1.0  # a training run's epochs
+    amount: float = 1.0  # a training run's epochs; 1 for other jobs
     assumed: float = 60.0  # seconds, if no such job has ever run
 
 
@@ -137,12 +142,12 @@ class Job:
 
     @property
     def turn_of(self) -> str:
-        """Turns are given out by this key: jobs that share it count as one person's."""
+        """Whose turn the job takes: jobs with the same value count as one person's."""
         return self.person or self.owner
 
     @property
     def seconds(self) -> float | None:
-        """The time on its worker; None before the end, or if no worker had the job."""
+        """How long a worker had the job; None before the end, or without a worker."""
         if self.started is None or self.stopped is None:
             return None
         return self.stopped - self.started
@@ -156,8 +161,9 @@ class Job:
     def end(self, outcome: Outcome) -> "Job":
         """The job as it ended, without the checkpoint's bytes, which the database has.
 
-        With a result, only events that `lasts` marks stay. Without one, events stay
-        unless `passes` marks them, they have no losses, and a newer one is there.
+        The job keeps only events that are read later. A finished job keeps the events
+        whose class sets `lasts`. Any other job drops an event if its class sets
+        `passes`, a newer event of this class replaced it, and it has no losses.
         """
         value, progress = outcome.value, self.progress
         if isinstance(value, RunResult):  # has all progress, even if events are late
@@ -187,7 +193,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory; callers hold a lock, except for `receive`."""
+    """The jobs in memory. All but `receive` must be called with the engine's lock."""
 
     def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
         """`on_event` gets each event, and its job with the event in it."""
@@ -243,7 +249,8 @@ class Jobs:
     def end(self, job_id: str, outcome: Outcome) -> Job:
         """End a job; if there are too many ended jobs, one is dropped.
 
-        The dropped job is the owner's oldest, or the oldest of the owner with the most.
+        The dropped job is the owner's oldest one, if the owner has too many; otherwise,
+        it is the oldest one of the owner who has the most.
         """
         self.file_events()
         ended = self.add(self._jobs[job_id].end(outcome))

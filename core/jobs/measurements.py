@@ -1,6 +1,7 @@
 """Measurements that outlast their jobs; pages draw each of them as an ended job.
 
-This app's are in the database; other machines', by `core.bench`, in core/reference.
+This app's measurements are in the database. Other machines' measurements are in
+core/reference/*.json, written by `core.bench`, and labeled with their device and date.
 """
 
 import logging

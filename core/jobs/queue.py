@@ -1,6 +1,7 @@
-"""The order of jobs, fair between people: start-time fair queueing.
+"""The order in which jobs go to workers.
 
-A new job gets the round after its owner's last round, or the current round if that is
+Each lane has its own queue, which is fair between people (start-time fair queueing). A
+new job gets the round after its owner's last round, or the current round if that is
 later. The lowest round is served first, and within a round, the oldest job.
 """
 
@@ -12,7 +13,8 @@ from types import MappingProxyType
 
 from core.jobs.job import Job, on
 
-PATIENCE = 100  # so many later jobs, a whole class of newcomers, may go first
+# At most so many later jobs may go before a job: enough for a whole class of newcomers.
+PATIENCE = 100
 # How many of one person's jobs a lane's workers take at once, even while other workers
 # are idle, so that the next person needn't wait.
 AT_ONCE = {"lab": 1}
@@ -23,11 +25,14 @@ class _Ticket:
     job: Job
     number: int  # in the order of arrival
     round: int
-    passed: int = 0  # later jobs that were taken before it
+    passed: int = 0  # how many later jobs were taken first
 
 
 class Queue:
-    """A job waits, is taken by a worker, and is removed; not safe in threads."""
+    """The jobs that wait, and those that workers have taken, until they are removed.
+
+    Not safe to use from several threads at once.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Ticket] = {}  # by job id
@@ -48,7 +53,10 @@ class Queue:
         return turn
 
     def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
-        """Fill a new queue with jobs in their order, each with its round."""
+        """Fill a new queue with jobs in their order, each with its round.
+
+        The lowest of these rounds becomes the lane's current round.
+        """
         for job, turn in jobs:
             self._wait(job, turn)
         for lane in {job.lane for job in self.jobs()}:
@@ -78,7 +86,8 @@ class Queue:
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
 
-        A newcomer who had fewer turns makes it worse by one, PATIENCE times at most.
+        Each newcomer who has had fewer turns moves the job back by one place, but at
+        most PATIENCE newcomers do, and none in the round that is being served.
         """
         if job_id not in self._waiting:
             return 0
@@ -93,8 +102,10 @@ class Queue:
     ) -> Job | None:
         """The job whose turn it is, if a worker is free for it.
 
-        `capacity` is how many jobs workers take at once, by lane; a lane without any
-        has a worker that is starting. `hosts` has the machines of taken jobs.
+        `capacity` is how many jobs workers take at once, by lane. A lane without
+        workers counts as one, because its worker is starting. `hosts` has the known
+        machines of taken jobs, by job id. A job that waits for a certain machine lets
+        other jobs pass.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             taken = self.taken(lane)

@@ -1,7 +1,9 @@
 """Call a function in its own process, which may die without harm to the caller.
 
-On Linux and macOS, a server process that has imported torch forks such children in some
-hundredths of a second. Where there are process groups, a child's children end with it.
+Some things must not share a process: an error that breaks the GPU's context, memory
+that runs out, a stranger's file. On Linux and macOS, a server process that has imported
+torch forks such children in some hundredths of a second; on Windows, each child starts
+from scratch. Where there are process groups, a child's own children end with it.
 """
 
 import ctypes
@@ -50,7 +52,8 @@ def call(
 ) -> Any:
     """Call the function at `address` in a child; returns its result.
 
-    Raises ExplainedError, or ChildDiedError if the process dies or is too late.
+    Raises ChildDiedError if the process dies or doesn't answer in time, and
+    ExplainedError if the function fails.
     """
     child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:
@@ -70,10 +73,11 @@ def call_for(seconds: float, address: str, *arguments: Any) -> Any:
 
 
 class Child:
-    """A process that calls a function, sends what it reports, and then an Outcome.
+    """A process that calls the function at `address`.
 
-    On Linux, it may take `memory_bytes` more than at its start. With `hostile`, for a
-    stranger's file, it gives up its rights: see `confine`.
+    The process sends what the function reports, then an Outcome. With `memory_bytes`,
+    it may take that much more than at its start; macOS and Windows set no such limit.
+    With `hostile`, for a stranger's file, the process gives up its rights: `confine`.
     """
 
     def __init__(
@@ -84,7 +88,10 @@ class Child:
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:
-        """Start the process; after a little more than `seconds`, it ends by itself."""
+        """Start the process; after a little more than `seconds`, it ends by itself.
+
+        Its log lines have the id of the run that this process works on.
+        """
         context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
         self._process = context.Process(  # type: ignore[attr-defined]
@@ -93,7 +100,7 @@ class Child:
             daemon=True,
         )
         self._process.start()
-        its_end.close()  # so that the end of the child is the end of the pipe
+        its_end.close()  # so that the pipe ends when the child does
 
     def receive(self) -> Any:
         """The process's next report. Raises ChildDiedError if it has died instead."""
@@ -159,7 +166,10 @@ def _work(
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this group when the parent's end of a pipe closes."""
+    """Have the kernel kill this group when the parent ends, however busy the group is.
+
+    The parent holds one end of a pipe; when that end closes, the group gets a signal.
+    """
     import fcntl
 
     parent = multiprocessing.parent_process()
@@ -185,7 +195,8 @@ def confine() -> None:
 
     Since Linux 5.13, it can't start programs or create files, either; since 6.7, it
     can't open TCP connections; since 6.12, it can't send signals to others. Reading
-    files and UDP stay possible. On Windows, the process gives up only the devices.
+    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, the process
+    gives up only the devices.
     """
     hide_devices()
     if sys.platform != "win32":

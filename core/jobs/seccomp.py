@@ -3,8 +3,9 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-run code in this same process. Of the kernel's 400 or so calls, it keeps those that
-Python and torch need; all others raise PermissionError.
+run the module or the code in this same process, since it can't start another process by
+then. Of the kernel's 400 or so calls, the process keeps those that Python and torch
+need; all others raise PermissionError. core.jobs.confined starts this in bubblewrap.
 """
 
 import ctypes
@@ -110,9 +111,10 @@ def give_up_calls() -> None:
 
 
 def attempt(outside: str) -> None:
-    """Print what succeeds of what this process must not do, as to read `outside`.
+    """Try what this process must not do, and print what succeeds.
 
-    Raises RuntimeError if it can't have threads, which torch needs.
+    `outside` is a file that it must not read. Raises RuntimeError if the process can't
+    have threads, which torch needs.
     """
     threading.Thread(target=int).start()
     deeds: dict[str, Callable[[], Any]] = {

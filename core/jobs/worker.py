@@ -1,7 +1,11 @@
 """Inside a worker process: warm up, do a job, and let its owner steer or cancel it.
 
-Dask loads this module when the process starts, and calls `dask_setup`. A job ends
-within one batch when it is canceled, or when its app or the scheduler is gone.
+A worker is a Dask worker process with the resource "train" or "lab". Dask loads this
+module when the process starts, and calls `dask_setup`.
+
+A job ends within one batch when it is canceled, or when its app or the scheduler is
+gone. A worker sends only plain data, even about a failure: the web server must not have
+to import torch to read an exception.
 """
 
 import logging
@@ -18,7 +22,7 @@ from core.config import SIMULATED
 from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.watch import NO_WISH, Watch, Wish
 
-# The sandbox warms up so much later: people wait for the workers, which start first.
+# The sandbox starts so long after the worker: people wait for the workers first.
 WARM_UP_SECONDS = 5.0
 NICE = 10  # the server's pages go first; with a core to spare, training is as fast
 _simulating = threading.RLock()  # held while the simulated accelerator is used
@@ -100,7 +104,10 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 
 
 def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether a client still waits for the task: Dask only marks a canceled one."""
+    """Whether the scheduler is there, and one of its clients waits for the task.
+
+    Dask doesn't stop a running task that is canceled: it only marks the task.
+    """
     from distributed import Status
 
     task = worker.state.tasks.get(key)
@@ -109,7 +116,7 @@ def _is_wanted(worker: Any, key: Any) -> bool:
 
 
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
-    """Call a quick function, without events."""
+    """Call a quick function, which reports nothing but its result."""
     keep_threads()
     # The simulated accelerator counts and allocates for the whole process.
     names = [each for each in arguments if isinstance(each, str)]
@@ -120,7 +127,8 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 def keep_threads() -> None:
     """Hold this thread to the process's number of CPU threads.
 
-    Each of Dask's threads has a number of its own in torch: by default, all cores.
+    torch keeps this number for each thread. In a thread that hasn't set it, matrix
+    products take all cores, and Dask runs jobs in threads of its own.
     """
     import torch
 
@@ -132,13 +140,20 @@ def cancel(job_id: str) -> None:
 
 
 def steer(job_id: str, wish: Wish) -> None:
-    """Tell the job between two steps; a wish that comes too late is dropped."""
+    """Keep the owner's newest wish, which the job reads between two steps.
+
+    An older wish, or a wish for a job that isn't running here, is dropped.
+    """
     if job_id in _wishes and wish.number > _wishes[job_id].number:
         _wishes[job_id] = wish
 
 
 def kill(dask_worker: Any) -> None:
-    """End a worker that hangs, and all processes that it started; its nanny calls."""
+    """End a worker that hangs, and all processes that it started.
+
+    The worker's nanny, the process with which Dask watches over it, calls this
+    function and then starts a new worker.
+    """
     import psutil
 
     process = psutil.Process(dask_worker.pid)
