@@ -21,7 +21,7 @@ from core.errors import Parser
 
 ROOT = str(Path(__file__).parents[2])
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
-SECONDS_MORE = 30  # the process has to start, and to write the report
+SECONDS_MORE = 30  # time for the process to start, and to write the report
 
 
 def size(text: str) -> int:

@@ -72,7 +72,7 @@ def to_simulated(value: Any) -> Any:
 
 
 def worded(said: Any) -> Any:
-    """Put a part of an error into CUDA's words."""
+    """Put a text of an error into CUDA's words; any other object stays as it is."""
     return in_cuda_words(said) if isinstance(said, str) else said
 
 
@@ -196,7 +196,10 @@ def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callab
 
 
 def _name_the_device() -> None:
-    """Let torch.device say "cuda"; for that, its type is mutable for a moment."""
+    """Let devices of torch.device call themselves "cuda".
+
+    Python allows no change to torch.device, so allow changes for a moment.
+    """
     cls: Any = torch.device
     texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
     flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
@@ -234,7 +237,10 @@ def _of_simulated(function: Callable) -> Callable:
 
 
 def _left_out(model: Any = None, **_: Any) -> Any:
-    """Replaces torch.compile, which changes the speed but not what moves where."""
+    """Replaces torch.compile, and returns the model as it is.
+
+    Compiling changes how fast the model is, but not which tensors move where.
+    """
     global compiled
     compiled = True
     return (lambda function: function) if model is None else model

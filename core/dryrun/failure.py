@@ -20,8 +20,9 @@ from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 words = Words(__file__)
-Frames = Sequence[tuple[Line, FrameType]]  # the outermost first
-ARGUMENTS = "_arguments"  # an error's attribute: the tensors that the call was given
+Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
+# An error gets an attribute of this name: the tensors that the failed call was given.
+ARGUMENTS = "_arguments"
 MOST_CHARACTERS = 10_000  # longer messages are cut
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
@@ -30,9 +31,9 @@ OF_DEVICES = re.compile(
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
-REASONS: dict[str, str] = words.table("reasons")  # by a part of the message
+REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
-ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # such as model.head = ...
+ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # code such as "model.head = ..."
 SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
@@ -40,7 +41,10 @@ NOT_BUILT_IN = re.compile(
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, and those that it was raised from, which may go in a circle."""
+    """The error, the error that caused it, and so on.
+
+    A script may link its errors in a circle, so no error comes twice.
+    """
     seen = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -68,7 +72,10 @@ def mixes_sparse(error: BaseException) -> bool:
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
-    """The line that moved a leaf, so that the copy isn't a leaf and has no gradient."""
+    """The line that moved a leaf of autograd's graph, whose copy is no leaf.
+
+    Gradients are kept only for leaves, so the copy gets none.
+    """
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
         return None
     lines = [line for line, _ in frames_of(error, origins)]
@@ -199,7 +206,11 @@ def line_to_change(
 def left_out(
     tensor: Tensor, frames: Frames, origins: Origins
 ) -> tuple[Line, str] | None:
-    """The line where the `to` of a batch's class, in the script, leaves this out."""
+    """The line to change if a batch has a `to` method that doesn't move this tensor.
+
+    The script defines the batch's class. The line is the first one of `to` that has
+    the name of the tensor's attribute, or else the line where `to` begins.
+    """
     for _, frame in frames:
         for value in frame.f_locals.values():
             names = [
@@ -215,10 +226,12 @@ def left_out(
 
 
 def forgotten(origin: Origin | None, line: Line) -> Origin | None:
-    """The tensor to move, among a tensor and those from which it was computed.
+    """The tensor that should have been moved: this one, or one it was computed from.
 
-    This is the latest tensor that was moved, that a model's constructor made, or that
-    another line computed, but not from a tensor of a constructor.
+    The search goes back from this tensor, which failed at `line`. It ends at a tensor
+    that was copied to the device, or computed from a parameter on the device. It also
+    ends at a tensor that another line computed or that a model's constructor made. If
+    so, the latest tensor that a constructor made is returned, if there is one.
     """
     chain = list(origin.chain()) if origin else []
     built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]
@@ -231,7 +244,7 @@ def forgotten(origin: Origin | None, line: Line) -> Origin | None:
 
 
 def is_moved(origin: Origin | None) -> bool:
-    """Whether this is a parameter of a model that has been moved."""
+    """Whether this tensor is a parameter that has been moved to the device."""
     tensor = origin and origin.tensor()
     return isinstance(tensor, nn.Parameter) and not tensor.is_cpu
 
@@ -252,13 +265,16 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
 
 
 def variables(frame: FrameType, tensor: Any) -> list[str]:
-    """The names of the variables that are this tensor; none if it is gone."""
+    """The names of a function's variables, also global ones, that are this tensor.
+
+    For None, which stands for a tensor that no longer exists, there are no names.
+    """
     scope = {**frame.f_globals, **frame.f_locals} if tensor is not None else {}
     return [name for name, value in scope.items() if value is tensor]
 
 
 def assigned(line: Line, frame: FrameType, tensor: Any) -> list[int]:
-    """The numbers of the function's lines before this one that assign the tensor."""
+    """The numbers of the function's lines above `line` that assign the tensor."""
     earlier = range(frame.f_code.co_firstlineno, line.number)
     names = variables(frame, tensor)
     return [number for number in assignments(line.file, names) if number in earlier]
@@ -277,7 +293,10 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether a line calls `.to()` or `.cuda()` outside of any larger expression."""
+    """Whether a line calls `.to()` or `.cuda()` and uses the result no further.
+
+    A line that assigns the result, or puts it into a list or tuple, counts too.
+    """
     try:
         nodes = list(ast.walk(ast.parse(line.code)))
     except SyntaxError:  # the line is only a part of its statement

@@ -25,7 +25,8 @@ SAME = frozenset(  # functions that return the same numbers
     """.split()  # noqa: SIM905
 )
 PARTS = ("__getitem__", "__iter__", "chunk", "narrow", "select", "split", "unbind")
-# Methods of which the calling line is remembered: it made or loaded the object.
+# For these methods, the line of the script that calls them is remembered. It is the
+# line that made the object, or that loaded the optimizer's state.
 METHODS: tuple[tuple[Any, str], ...] = (
     (DataLoader, "__init__"),
     (RandomSampler, "__init__"),
@@ -45,24 +46,28 @@ class Origin:
 
     tensor: Any  # a weak reference
     line: Line
-    # Lines in the `__init__` of modules, each with a weak reference to the module.
+    # The lines in the `__init__` of modules that were running when the tensor was made,
+    # each with a weak reference to the module.
     makers: list[tuple[Line, Any]]
-    # If functions returned the tensor: the line that called each, and its frame's id.
+    # If functions returned the tensor: for each function, the line that called it, and
+    # the id of the function's frame.
     callers: list[tuple[Line, int]]
-    source: "Origin | None" = None  # the tensor on the CPU that it was computed from
-    # Whether it has the same numbers as its source, or one method made both.
+    source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
+    # Whether the tensor has the same numbers as its source, or one method of a model
+    # made both.
     is_same: bool = False
-    method: CodeType | None = None  # the model's method that made it on the CPU
-    # Copies on the device: weak references, with the lines that made them.
+    # The model's method that made the tensor, if the tensor was made on the CPU.
+    method: CodeType | None = None
+    # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
 
     @property
     def is_of_loop(self) -> bool:
-        """Whether a loop made it, as it makes batches."""
+        """Whether the line is a loop's first line, as for the batches of a loader."""
         return self.line.code.startswith("for ")
 
     def chain(self) -> "Iterator[Origin]":
-        """This origin, that of the tensor it was computed from, and so on."""
+        """This origin, its source, the source's source, and so on."""
         origin: Origin | None = self
         while origin:
             yield origin
@@ -75,7 +80,7 @@ class Origins:
     def __init__(self, script: Script, starts_processes: bool) -> None:
         self.script, self.starts_processes = script, starts_processes
         self._of: dict[int, Origin] = {}
-        # Where a method of an object was called last, by the object's id and the name.
+        # Where one of METHODS was called last, by object's id and method's name.
         self._lines: dict[tuple[int, str], Line] = {}
         # Where tensors were moved to the device last, by the line that made them.
         self.movers: dict[Line, Line] = {}
@@ -95,7 +100,10 @@ class Origins:
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:
-        """Note what a torch function mode doesn't see: parameters, loaders, swaps."""
+        """Also note what no TorchFunctionMode sees.
+
+        These are new parameters, the calls of METHODS, and tensors that torch swaps.
+        """
         parameter: Any = nn.Parameter
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
         for name in UNSEEN:
@@ -146,7 +154,10 @@ class Origins:
                 self._note(tensor, arguments, is_same)
 
     def _moving(self) -> Line | None:
-        """The line that moves a tensor. A class's own `to` moves for its caller."""
+        """The line that moves a tensor.
+
+        If this happens in the `to` of the script's own class, the line that calls `to`.
+        """
         lines = (at for at, frame in self.stack() if frame.f_code.co_name not in OF_TO)
         return next(lines, None)
 
@@ -203,7 +214,8 @@ class Origins:
         callers = []
         for caller, outer in others:
             code = inner.f_code
-            if "self" in code.co_varnames + code.co_freevars:  # it may keep the tensor
+            # A method may keep the tensor in its object, so its caller doesn't count.
+            if "self" in code.co_varnames + code.co_freevars:
                 break
             callers.append((caller, id(inner)))
             inner = outer

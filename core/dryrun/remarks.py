@@ -24,7 +24,7 @@ from core.words import Words
 words = Words(__file__)
 REMARKS: dict[str, str] = words.table("remarks")
 WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
-NEAR = 1e-4  # rounding error in a sum of probabilities
+NEAR = 1e-4  # rounding may move a sum of probabilities this far from 1
 CATALOGUED = ("softmax_before_loss", "pickle_refused", "no_eval_mode")
 SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 
@@ -34,11 +34,11 @@ class Use:
     """A line that calls a model."""
 
     calls: int = 0
-    after: int = 0  # optimizer steps before its last call
-    records: bool = False  # whether autograd recorded that call
-    returns: bool = False  # whether a backward pass has ever reached it
-    trains: bool = False  # whether the model was in training mode, in that call
-    has_modes: bool = False  # whether a layer differs between the two modes
+    after: int = 0  # how many optimizer steps came before the last call
+    records: bool = False  # whether autograd recorded the last call
+    returns: bool = False  # whether a backward pass has reached any of the calls
+    trains: bool = False  # whether the model was in training mode in the last call
+    has_modes: bool = False  # whether training mode changes what a layer does
 
 
 class Remarks:
@@ -47,11 +47,13 @@ class Remarks:
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
         self._depth = self._steps = self._stepping = 0
-        # By the line that made an optimizer: its latest steps without gradients, and
-        # its steps right after those of another with the same parameters.
+        # By the line that made an optimizer: how many of the latest steps found no
+        # gradients, and how many steps came right after a step of another optimizer
+        # with the same parameters.
         self._idle: Counter[Line | None] = Counter()
         self._twins: Counter[Line | None] = Counter()
-        self._latest: tuple[int, list[int]] = 0, []  # an optimizer, and its parameters
+        # The ids of the optimizer that made the latest step, and of its parameters.
+        self._latest: tuple[int, list[int]] = 0, []
 
     def install(self) -> None:
         """Watch models, optimizers and calls of torch.save."""
@@ -75,7 +77,10 @@ class Remarks:
             self._at[line, slug] = None
 
     def note_loss(self, name: str, given: list[Tensor]) -> None:
-        """Look for a softmax or a sigmoid before a loss that applies it itself."""
+        """Look for a softmax or a sigmoid before a loss that applies it itself.
+
+        Autograd's graph shows a sigmoid. A softmax shows in the values, whose sum is 1.
+        """
         if name == "binary_cross_entropy_with_logits":
             node: Any = given[0].grad_fn
             while re.match("Squeeze|View|Select", type(node).__name__):
@@ -114,7 +119,7 @@ class Remarks:
 
         for output in tree_leaves(outputs):
             if isinstance(output, Tensor) and output.requires_grad:
-                # A last call for a single example keeps next to nothing.
+                # Just one call with one example keeps next to no memory.
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
 
@@ -124,7 +129,7 @@ class Remarks:
     def _step(self, optimizer: Optimizer, *_: Any) -> None:
         self._stepping += 1
         if self._stepping > 1:
-            return  # this optimizer is a part of another
+            return  # another optimizer's step calls this one
         self._steps += 1
         line, held = self.origins.line_of(optimizer), parameters(optimizer)
         self._idle[line] += 1
@@ -143,7 +148,8 @@ class Remarks:
         if self._twins.total() > 2:  # two optimizers take turns
             self._note(max(filter(None, self._twins), default=None), "same_parameters")
         for line, use in self._uses.items():
-            # A call for training is followed by a step; a last evaluation isn't.
+            # A step of the optimizer follows a call for training, but not the last
+            # evaluation.
             if self._steps and use.after == self._steps and not use.returns:
                 if use.records:
                     self._note(line, "recorded")

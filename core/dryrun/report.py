@@ -36,13 +36,13 @@ class Request:
     text: str
     arguments: list[str] = field(default_factory=list)
     steps: int = 3
-    memory: int | None = None  # the GPU's bytes, if somebody named them
+    memory: int | None = None  # bytes of the GPU, if the user gave a size
     seconds: float = 60.0
     capacity: int = 4 << 30  # bytes that the simulated device has
     starts_processes: bool = True  # False: data loaders have no workers
     simulates: bool = True  # False: the script runs as on a machine without a GPU
-    traceback: bool = True  # print the traceback of the script's error
-    names: bool = False  # report each line's values, and count over the whole run
+    traceback: bool = True  # True: print the traceback of the script's error
+    names: bool = False  # True: report each line's values, and count the whole run
     before: str = ""  # code that runs first in the same module, unobserved
     after: str = ""  # code that runs last in the same module, and sets `facts`
 
@@ -53,7 +53,7 @@ class Remark:
 
     line: Line
     say: str  # Markdown
-    slug: str  # names the mistake in mistakes.toml; "": it is not in there
+    slug: str  # the mistake's name in mistakes.toml; "" if it has none
     sure: bool  # False: other code may make up for the mistake
 
 
@@ -63,10 +63,10 @@ class Value:
 
     line: int
     name: str  # the variable's name, or the expression's text
-    kind: str  # its class
+    kind: str  # the name of the value's class
     shape: tuple[int, ...] | None  # None for a model
     dtype: str
-    device: str  # several if the model is in several places
+    device: str  # "cpu and cuda:0" if a model has tensors in both places
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ class Wait:
 
 @dataclass(frozen=True)
 class Copy:
-    """What each step copies in one direction, and whether it is the same each time."""
+    """What a line copies in one direction in each step.
+
+    `same` says whether the copied data is the same in each step.
+    """
 
     line: Line
     way: str
@@ -133,7 +136,7 @@ class Memory:
 @dataclass(frozen=True)
 class Report:
     status: int
-    steps: int = 0  # made by the optimizer
+    steps: int = 0  # how many steps the optimizer made
     failure: Failure | None = None
     waits: list[Wait] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)

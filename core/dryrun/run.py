@@ -51,7 +51,7 @@ from core.sim import memory, simulation
 from core.words import Words
 
 words = Words(__file__)
-MOST_VALUES = 200  # a report has no more, since the script may be a stranger's
+MOST_VALUES = 200  # a stranger's script must not make the report huge
 
 
 class Mode(TorchFunctionMode):
@@ -198,7 +198,7 @@ class Run:
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
-        # torch adds a place in its C++ code, which doesn't help.
+        # torch also names a line of its C++ code, which helps nobody here.
         said = str(message).partition(" (Triggered internally at")[0]
         kind = category.__name__
         print(f"{line.file}:{line.number}: {kind}: {said}", file=sys.stderr)
@@ -259,7 +259,10 @@ class Run:
 
 
 def run(request: Request) -> Report:
-    """Make a dry run; call this once in a process, which loses its real devices."""
+    """Make a dry run. Call this only once in a process.
+
+    The process loses its real devices, and torch stays changed.
+    """
     # Nobody could type at a breakpoint.
     os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")
     why_not = simulation.offer() if request.simulates else ""
@@ -269,7 +272,10 @@ def run(request: Request) -> Report:
 
 
 class Printed(io.StringIO):
-    """What a script prints, up to MOST_PRINTED; endless output must not fill memory."""
+    """The first MOST_PRINTED characters that a script prints.
+
+    Without a limit, endless output would fill the memory.
+    """
 
     def write(self, text: str) -> int:
         super().write(text[: max(0, MOST_PRINTED - self.tell())])

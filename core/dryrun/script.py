@@ -26,7 +26,8 @@ OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
-TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)  # expressions with values
+# Kinds of expressions whose values are told, even if no variable gets them.
+TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -83,7 +84,7 @@ class Script:
     ) -> None:
         self.steps, self.progress, self.shortens = steps, progress, False
         self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
-        self.tell: Tell | None = None  # is called with each value
+        self.tell: Tell | None = None  # called with each value that a line makes
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
@@ -145,7 +146,10 @@ class Script:
             yield item
 
     def begin(self, file: str, number: int) -> Callable[[], bool]:
-        """A function that tells before each turn of a new loop whether it goes on."""
+        """Return a function for a loop that begins now.
+
+        The loop calls it before each turn, and it returns whether the loop goes on.
+        """
         before, began, turns = self.progress(), time.monotonic(), itertools.count()
 
         def goes_on() -> bool:

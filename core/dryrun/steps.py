@@ -43,20 +43,25 @@ WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes; the content of larger copies isn't compared
-MOST_NODES = 20_000  # more nodes of a graph aren't counted
-# By so many bytes a step, memory may grow: scripts collect losses and other numbers.
+MOST_NODES = 20_000  # counting the nodes of a graph stops here
+# Growth by this many bytes per step is no mistake: scripts collect losses and other
+# numbers.
 FEW_NUMBERS = 4 * memory.GRANULE
 
 
 class Use(NamedTuple):
-    """A wait and its cause, or a copy and its direction, at a line."""
+    """A line of the script that waits for the device, or copies.
+
+    `what` is the cause of the wait, or the direction of the copy.
+    """
 
     line: Line
     what: str
 
 
-# The uses of one step. Each time has the bytes of the copy and a digest of its content;
-# the digests of unknown contents are all different.
+# The uses of one step, each with an entry for each time. For a copy, the entry has the
+# number of bytes and a digest of the content. If the content is unknown, the digest is
+# an object that equals no other.
 Step = defaultdict[Use, list[tuple[int, Any]]]
 
 
@@ -102,11 +107,11 @@ class Steps:
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # result of `graphs` after each step
         self.name = ""  # the function of torch that is being called
-        self.given: list[Tensor] = []  # its arguments
+        self.given: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
         # A parameter of the last optimizer, if all its parameters are on the CPU.
         self.on_cpu: Tensor | None = None
-        self._optimizer: Any = None  # the one whose steps are counted
+        self._optimizer: Any = None  # the id of the optimizer whose steps are counted
         self._was_called = False  # whether this step called the model
 
     def install(self) -> None:
@@ -133,7 +138,10 @@ class Steps:
 
     @contextmanager
     def calling(self, name: str, given: list[Tensor]) -> Iterator[None]:
-        """Mark the block as a call of this function of torch."""
+        """Mark the block as a call of this function of torch.
+
+        If the function calls others, the waits and copies in them are its own.
+        """
         outer = self.name, self.given
         if not self.name:
             self.name, self.given = name, given
@@ -160,7 +168,8 @@ class Steps:
             digest: Any = object()
             is_alone = len(self.given) == 1 and self.given[0].is_cpu
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
-                with suppress(Exception):  # it is sparse, lazy, or a batch of vmap
+                # The content of a sparse or lazy tensor, or in vmap, can't be read.
+                with suppress(Exception):
                     flat = self.given[0].detach().resolve_conj().reshape(-1)
                     content = flat.view(torch.uint8).numpy().tobytes()
                     digest = hashlib.blake2b(content).digest()
@@ -232,7 +241,7 @@ class Steps:
         ]
 
     def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
-        """The uses that all measured steps have in common, step by step.
+        """The uses that all measured steps have in common, with their entries by step.
 
         The first step isn't measured, since optimizers make their state in it.
         """
@@ -254,7 +263,7 @@ class Steps:
         return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
 
     def _keeper(self) -> Line | None:
-        """The line that adds each step's graph to those before."""
+        """The line that adds each step's graph to a graph that grows, or None."""
         measured = self._graphs[1:]
         for line in measured[-1] if len(measured) > 1 else ():
             if min(_differences([sizes[line] for sizes in measured])) > 0:
@@ -284,7 +293,10 @@ def _mark(tensor: Any, kind: str) -> None:
 
 
 def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
-    """How many graph nodes each line that adds to a variable keeps alive."""
+    """For each line that adds to a variable, how many graph nodes the variable keeps.
+
+    The nodes are those of autograd's graph that lead to the variable's tensors.
+    """
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
