@@ -44,7 +44,10 @@ class Guess:
     read: Callable[[Any], Measured]  # reads the answers from the job's result
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
-        """The answer in these results, which are by the addresses of their jobs."""
+        """The measured answer; `results` has jobs' results, by the jobs' addresses.
+
+        If the readings decide nothing, no guess is right. None if there is no result.
+        """
         found = results.get(self.address)
         result = self.read(found) if found else None
         if result and (len(result[0]) >= UNDECIDED or result[1] == BUSY):
@@ -80,7 +83,7 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
 
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
-    # The newest run comes first, so each member's earliest one stays.
+    # `class_runs` begins with the newest run, so each member's earliest run stays.
     shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
     if not shares:
         return None
@@ -137,7 +140,7 @@ def draw(tallies: Tallies) -> None:
 def reveal(chosen: Class) -> None:
     """Draw the answers for the teacher, with a button that shows them on the projector.
 
-    Once they are there, the button shows the measured result, too.
+    Once the answers are on the projector, the button adds the measured result.
     """
     tallies = of_class(chosen.id)
     asked = tally(tallies)

@@ -100,6 +100,7 @@ def handout(chosen: Class) -> dict[str, Any]:
     people, rules = room().names(chosen.id), chosen.rules
     machine, code = engine().machine(), body(LOOP)
     runs = [run for run in all_runs(chosen) if run.visitor in people]
+    # The handout ranks only runs on the task that most of the class's runs are on.
     task = mode(run.task for run in runs) if runs else ""
     best = (
         run for run in runs if run.task == task and not (run.hidden or run.withheld)

@@ -91,9 +91,10 @@ def _chart(standings: Standings) -> dict[str, Any]:
 
 
 def _mistakes(standings: Standings) -> tuple[str, str] | None:
-    """How many images the newest model got wrong, and some of them as a base64 PNG.
+    """A sentence on how many images the newest model gets wrong, and a base64 PNG.
 
-    None if there is no run or no wrong image, or if the server can't give the images.
+    The PNG shows some of these images. None if there is no run, if no image is wrong,
+    or if the workers can't give the images.
     """
     run = runs.run(standings.newest)
     if run is None or engine().machine() is None:

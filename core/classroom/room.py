@@ -1,7 +1,8 @@
 """The open class, its members, and which jobs it admits.
 
-These are in memory and in the database, so that neither the queue nor a hundred open
-pages wait for the database.
+A server has one Room. It keeps the open class, the class's rules, and its members in
+memory, so that neither the queue nor a hundred open pages wait for the database. Each
+change is also stored in the database.
 """
 
 import asyncio
@@ -52,8 +53,10 @@ class Room(Gate):
         """Restore the class that was open when the server stopped, if possible."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
-        self.on_board: Class | None = None  # the class that is open, or was last
-        self._members: dict[str, Member] = {}  # its members by visitor, as they joined
+        # The open class, or the class that was open last, for its final board
+        self.on_board: Class | None = None
+        # The members of that class by visitor, in the order in which they joined
+        self._members: dict[str, Member] = {}
         # By visitor: the class's rules, and the rules with the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
         self.revealed = ""  # key of the guess that the projector shows; "": none
@@ -265,7 +268,7 @@ class Room(Gate):
         self.note(teacher, told, class_id)
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
-        """Raises ExplainedError if the name can't be used."""
+        """Rename a member. Raises ExplainedError if the name can't be used."""
         told = f"renamed {member.name} to {self._rename(member, name).name}"
         self.note(teacher, told, member.class_id)
 

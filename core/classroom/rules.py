@@ -17,8 +17,9 @@ words = Words(__file__)
 
 RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
-CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # those that a teacher can hide
-SHARED = ("task", "model", "batch_size", "device")  # with controls on other pages, too
+CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # a teacher can hide these
+# These settings have controls on other pages than Train, too.
+SHARED = ("task", "model", "batch_size", "device")
 # Who wins: the run with the fewest seconds or steps to the target accuracy, or the run
 # with the best accuracy within WITHIN seconds.
 QUESTS = ("seconds", "steps", "accuracy")
@@ -27,9 +28,11 @@ WITHIN = 10.0
 
 @dataclass(frozen=True)
 class Rules:
-    """Raises ValueError if fixed settings don't fit together, or conflict with a limit.
+    """A class's rules, checked when they are made.
 
-    Nothing else is checked, since the teacher's controls offer only valid values.
+    Making them raises ValueError if fixed settings don't fit together, or conflict with
+    a limit. Nothing else is checked, since the teacher's controls offer only valid
+    values.
     """
 
     runs: int | None = None  # training runs per person; None: any number

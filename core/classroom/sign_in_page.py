@@ -1,8 +1,8 @@
 """Signing in as a teacher: by TEACHER_PASSWORD, or by an account in TEACHER_EMAILS.
 
 The browser keeps a token in a cookie. The token is invalid once the teacher signs out
-in any tab, or the server restarts. Wrong passwords delay later attempts from the same
-network address, and attempts from other addresses much less.
+in any tab, or the server restarts. Nobody can try many passwords quickly: each attempt
+makes later attempts wait, those from the same network address much longer than others.
 """
 
 import asyncio

@@ -13,7 +13,8 @@ from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # size of the projector's chart; 1 is the height of its letters
-BELOW = (0, -1.5, WIDTH)  # left, line, and width of the axis's labels, which stay free
+# The place of the axis's labels, where no name may stand: left end, line, and width
+BELOW = (0, -1.5, WIDTH)
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
@@ -72,8 +73,8 @@ def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
 def sides(chart: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Where each name has room: "right" or "left" of its point, and how many lines up.
 
-    A name without room has the side "". The points of the `scaled` chart begin with the
-    most important, whose name is placed first.
+    A name without room has the side "". The `chart` comes from `scaled`. Its points
+    begin with the most important one, whose name is placed first.
     """
     places = [
         (name, WIDTH * chart["x"](cost) / 100, HEIGHT * chart["y"](share) / 100)

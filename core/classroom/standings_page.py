@@ -50,10 +50,11 @@ class Standings:
 def bests(
     runs: Iterable[RunSummary], names: Container[str], rules: Rules
 ) -> list[RunSummary]:
-    """Each member's best run, the best first; of equally good runs, the earliest.
+    """Each member's best run, the best first.
 
-    `names` has members by visitor. Runs that were steered by hand don't count, because
-    others can't repeat them.
+    Of equally good runs, the earliest comes first. `names` contains the members'
+    visitor ids. Runs that were steered by hand don't count, because others can't repeat
+    them.
     """
     counted = [
         run

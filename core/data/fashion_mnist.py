@@ -1,6 +1,7 @@
 """The files of Fashion-MNIST: find, check and fetch them, without torch.
 
-https://github.com/zalandoresearch/fashion-mnist describes the dataset.
+Zalando's dataset has 60,000 training images and 10,000 test images, of 28×28 pixels, in
+ten classes. It is described at https://github.com/zalandoresearch/fashion-mnist.
 """
 
 import gzip
@@ -117,7 +118,7 @@ def read() -> tuple[Path, dict[str, bytes]]:
 
 
 def files() -> tuple[Path, dict[str, bytes]]:
-    """The folder, and the whole files as torchvision reads them.
+    """The folder, and the content of each file by name, unpacked and with its header.
 
     Raises ExplainedError if files are missing, truncated or altered.
     """
@@ -221,7 +222,10 @@ def _checked(path: Path, name: str) -> bytes:
 
 
 def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
-    """The archive's content, cut after `most` + 1 bytes."""
+    """The archive's content, cut after `most` + 1 bytes.
+
+    So the caller notices that an archive holds too much, but memory doesn't run out.
+    """
     try:
         with gzip.open(io.BytesIO(packed)) as file:
             return file.read(most + 1)

@@ -34,11 +34,11 @@ class DeviceSummary(Environment):
 @dataclass(frozen=True)
 class Machine:
     devices: tuple[DeviceSummary, ...]  # the fastest kind first, the CPU last
-    cores: int | None  # logical
+    cores: int | None  # logical cores of the machine
     usable_cores: int  # logical cores that torch's process may run on
     identity: str = ""  # unique to a machine, see core.devices; "": unknown
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
-    simulates: bool = False  # it has a simulated accelerator, not among `devices`
+    simulates: bool = False  # has a simulated accelerator, which isn't in `devices`
     why_not: str = ""  # a sentence: why the simulated accelerator doesn't work, if so
 
 

@@ -71,7 +71,8 @@ def energy_counter(uuid: str) -> Callable[[], float] | None:
 def _load() -> Any:
     """The module pynvml, once the driver has answered; None without a driver.
 
-    NVML stays loaded until the process ends.
+    NVML is not shut down before the process ends: the functions that `energy_counter`
+    returns need it.
     """
     try:
         import pynvml  # a bare machine may lack it

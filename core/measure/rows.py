@@ -35,7 +35,8 @@ def row(
 def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
     """A row of counts on the simulated accelerator.
 
-    Of `environment`, only the threads, the versions, and the system are kept.
+    `environment` is the CPU's. The row keeps its threads, its versions, and its system,
+    but names the simulated accelerator as the device.
     """
     where = asdict(environment) | {
         "device": SIMULATED,
@@ -46,6 +47,9 @@ def counted(what: str, environment: Environment, date: str, **counts: Any) -> Ro
 
 
 def pick(source: object, columns: str) -> Row:
-    """Attributes as columns: "task", or "num_workers=workers" under another name."""
+    """Attributes of `source` as a row; `columns` has their names, split by spaces.
+
+    "num_workers=workers" puts the attribute workers into a column num_workers.
+    """
     pairs = (column.partition("=") for column in columns.split())
     return {name: attrgetter(other or name)(source) for name, _, other in pairs}

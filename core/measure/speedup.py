@@ -23,7 +23,7 @@ BUSY = (
 )
 CLOSE = 1.1  # ratios up to this are too close to call
 MOMENTS = 1.25  # at another moment, the same work may take this many times as long
-CERTAIN = 0.9  # how often an interval of many pairs contains the true ratio, at least
+CERTAIN = 0.9  # an interval of many pairs contains the true ratio at least this often
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Speedup:
 
     ratio: float  # median seconds of the first over those of the second
     interval: tuple[float, float]  # where the true ratio may be
-    n: int = 0  # pairs of repeats; 0: they were timed at different moments
+    n: int = 0  # pairs of repeats; 0 if the two were timed at different moments
 
     @property
     def steady(self) -> bool:
@@ -74,7 +74,8 @@ class Speedup:
     def by(self) -> str:
         """A figure, or a range if the readings disagree on it or on who is faster.
 
-        If the range tells nothing, `note` says why.
+        If even a range would tell nothing, the text is "an unknown number of", and
+        `note` says why.
         """
         if self.note:
             return "an unknown number of"
@@ -83,7 +84,7 @@ class Speedup:
 
     @property
     def figure(self) -> str:
-        """Text such as "2.3×" or "2.1 to 2.6×"; or else BUSY."""
+        """Text such as "2.3×" or "2.1 to 2.6×"; the sentence BUSY if there is none."""
         return self.note or f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
@@ -192,8 +193,8 @@ def rounded(value: float, digits: int = 2) -> str:
 def times(ratio: float) -> str:
     """How many times: 0.95, 1.04, 2.3, 11, 130.
 
-    Two digits, since more would seldom come out the same again, and a second decimal if
-    the first doesn't show who is faster.
+    There are only two digits, since further digits would seldom come out the same
+    again. There is a second decimal if the first doesn't show who is faster.
     """
     if 0.095 <= ratio < 1.995:
         return f"{ratio:.2f}"

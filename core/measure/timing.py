@@ -18,7 +18,10 @@ def measure(
     repeats: int = 5,
     warmup: int = 1,
 ) -> tuple[float, ...]:
-    """Seconds of each repeat of `work`, after `warmup` calls that are not counted."""
+    """The seconds of each repeat of `work` on `device`.
+
+    The first `warmup` calls are not counted.
+    """
     (seconds,) = measure_side_by_side([work], device, repeats, warmup)
     return seconds
 

@@ -38,9 +38,10 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
-    """Finished runs with their seconds to the `level` of all, or in all; fastest first.
+    """Finished runs, each with its seconds to the `level` of all; the fastest first.
 
-    Runs that diverged are left out, and so are simulated runs, which aren't timed.
+    If there is no level that all have reached, the total seconds count. Runs that
+    diverged are left out, and so are simulated runs, which aren't timed.
     """
     finished = [
         (run.result, run)

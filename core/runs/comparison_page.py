@@ -168,7 +168,10 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
 def _frontier_table(
     listed: Sequence[RunSummary], best: set[str], selected: set[str]
 ) -> pd.DataFrame:
-    """A row per run."""
+    """A row per run, with the columns that `frontier_chart` draws.
+
+    `best` has the ids of the runs on the line that no other run beats.
+    """
     machine = server.engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     numbers, colors = listing_page.numbers(listed), base.palette()
@@ -200,8 +203,9 @@ def frontier_chart(
 ) -> Chart:
     """Runs by seconds and quality, and the line of runs that no other beats in both.
 
-    `wide` makes the axis logarithmic. The columns are those of `_frontier_table`: a
-    `ring` is a selected run's color, or "". A click selects `dot`.
+    `wide` is true if the seconds differ so much that their axis must be logarithmic.
+    Columns: id, run, seconds, quality, backend, when, best (true on the line), and ring
+    (a selected run's color, otherwise ""). A click on a run sets the selection `dot`.
     """
     title = "Test accuracy" if percent else "Test R²"
     log: Any = {"type": "log", "nice": False, "padding": 14}

@@ -1,7 +1,9 @@
 """A run to take home: a standalone script, the same as a notebook, a command line.
 
-The templates export_template and, with a DataLoader, export_textbook lose the branches
-that the run doesn't take, and get the source from core. Nothing here imports torch.
+The script is made from a template: core.runs.export_textbook for a run with a
+DataLoader, and core.runs.export_template for any other run. Branches that the run
+doesn't take are removed, and the source of everything that the template uses from core
+is inserted. Nothing here imports torch.
 """
 
 import ast

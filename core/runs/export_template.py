@@ -1,7 +1,8 @@
-"""The template of the script that core.runs.export writes for a run; it runs as it is.
+"""The template of the script that core.runs.export writes for a run.
 
-For a certain run, core.runs.export fills in the settings, keeps only the branches that
-they choose, replaces each "# inline" by the code that is used, and drops the rest.
+The template runs as it is. For a certain run, core.runs.export fills in the settings,
+keeps only those branches of an "if" that the settings choose, replaces each "# inline"
+by the functions and classes that are used of the module, and drops unused constants.
 """
 
 # %% Imports

@@ -19,7 +19,10 @@ words = Words(__file__)
 
 
 def choose() -> tuple[Run | None, DeltaGenerator]:
-    """The chosen run, the same on all pages, or None; and the row of its selector."""
+    """Draw a choice of finished runs; returns the chosen run and the selector's row.
+
+    All pages share the choice. The run is None if there is nothing to choose.
+    """
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}
     newest = next(iter(finished), None)
@@ -80,7 +83,7 @@ def _label(run: RunSummary) -> str:
 
 
 def nothing_yet() -> None:
-    """A notice above the example that is shown without a finished run."""
+    """Draw a notice above the example that pages show without a finished run."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train a model", icon=":material/play_arrow:")

@@ -69,7 +69,10 @@ def _runs(who: str) -> list[RunSummary]:
 
 
 def _row(who: str) -> Visitor:
-    """The visitor's row in the database, made if necessary. Raises ExplainedError."""
+    """The visitor's row in the database, made if necessary.
+
+    Raises ExplainedError if the row can't be made.
+    """
     visitors = store().visitors
     if visitors.get(who) is None:
         visitors.touch(who)

@@ -47,9 +47,10 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 
 def check_apart(text: str, how: How = "off") -> Checked:
-    """Read a script in a process of its own, and run it if its visitor's code may run.
+    """Read a script in a process of its own, since a stranger wrote it.
 
-    `how` is the kind of an execution_policy.Mode.
+    If visitors' code may run, the script is also run. `how` says whether, and where:
+    `how` is the `kind` of an execution_policy.Mode.
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():

@@ -1,7 +1,7 @@
 """The exercises of exercises.toml, and whether a learner's lines solve one.
 
-The lines run in a process of their own. An answer with the same results as the solution
-is right, no matter how it is written.
+The lines run in a process of their own, and their results are judged outside of it. An
+answer with the same results as the solution is right, no matter how it is written.
 """
 
 import math
@@ -82,7 +82,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         right = solved(title, machine)
         try:
             missing = next(_missing(exercise, report, right), "")
-        except Exception:  # the code wrote its own report
+        except Exception:  # the learner's code wrote a report itself, and a broken one
             missing = words("judge.forged")
         if missing:
             where = ""

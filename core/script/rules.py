@@ -1,7 +1,7 @@
-"""The rules: each yields what it finds of one mistake by reading a script.
+"""The rules, one for each mistake that can be found by reading a script.
 
-When in doubt, a rule stays silent: people who have been blamed wrongly once don't read
-the rest.
+A rule is a function that takes a script and yields what it finds. When in doubt, a rule
+stays silent: people who have been blamed wrongly once don't read the rest.
 """
 
 import ast

@@ -1,6 +1,7 @@
 """A parsed training script: its names, its loops, and what a rule finds in it.
 
-Nothing is run, so a variable whose `parameters` the script asks for counts as a model.
+Neither the script nor anything that it imports is run, so only its text is known. For
+example, a variable counts as a model if the script asks for its `parameters`.
 """
 
 import ast

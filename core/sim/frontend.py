@@ -39,9 +39,10 @@ def install() -> None:
 
 
 def keeping_parameters(apply: Any) -> Any:
-    """Wrap Module._apply, by which a module moves: its parameters stay objects.
+    """Wrap Module._apply, which moves a module, so that its parameters stay the same.
 
-    As on CUDA: new parameters would not be trained by an optimizer made before.
+    On CUDA, a moved module keeps its parameter objects, too. An optimizer that was made
+    before the move would not train new ones.
     """
 
     def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
@@ -70,7 +71,8 @@ _failed: list[BaseException] = []
 def raising_errors(run: Any) -> Any:
     """Wrap the function that runs a backward pass, so that it raises taken errors.
 
-    It works in its caller's thread, which has the caller's number of CPU threads.
+    The backward pass then runs in its caller's thread. PyTorch would use a new thread,
+    which wouldn't keep to the number of CPU threads that the caller has set.
     """
 
     def running(*args: Any, **kwargs: Any) -> Any:
@@ -122,7 +124,10 @@ class Event(torch.Event):
         return self.reached is not None
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds from this event to `end`. RuntimeError before it is reached."""
+        """Milliseconds from this event to `end`.
+
+        Raises RuntimeError until the device has reached both.
+        """
         if self.reached is None or end.reached is None:
             raise RuntimeError(
                 "Both events must be completed before calculating elapsed time."

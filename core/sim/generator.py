@@ -31,8 +31,9 @@ class Generator(torch._C.Generator):
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
     """Let an operation draw from the device's generator, unless it names one of ours.
 
-    `place` is the generator's position among the arguments. No argument that comes
-    without a name is behind it. Raises RuntimeError for another device's generator.
+    `place` is the generator's position among the arguments. The generator must be the
+    last argument that can come without a name, since it is removed there and then
+    passed by name. Raises RuntimeError for the generator of another device.
     """
     asked = given.pop(place) if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:

@@ -1,6 +1,7 @@
 """Counts what happens on the device: operations, and copies and waits line by line.
 
-A real device doesn't tell this; of a profiler's trace one has to search for some of it.
+A real device doesn't report these counts. A profiler's trace has only some of them, and
+one has to search for those.
 """
 
 import importlib.util
@@ -25,7 +26,7 @@ class Event(NamedTuple):
     """A copy in one direction, or a wait for one reason, at one line of code."""
 
     what: str
-    file: str  # the caller's; "" in PyTorch's own threads
+    file: str  # the file of that code; "" in PyTorch's own threads
     line: int
 
 
@@ -33,8 +34,8 @@ class Event(NamedTuple):
 class Counts:
     operations: Counter[str] = field(default_factory=Counter)  # by name
     copies: Counter[Event] = field(default_factory=Counter)
-    copied: Counter[Event] = field(default_factory=Counter)  # bytes
-    waits: Counter[Event] = field(default_factory=Counter)  # of the host
+    copied: Counter[Event] = field(default_factory=Counter)  # how many bytes
+    waits: Counter[Event] = field(default_factory=Counter)  # how often the host waited
 
     def since(self, earlier: Self) -> "Counts":
         names = [each.name for each in fields(self)]

@@ -22,21 +22,21 @@ aten = torch.ops.aten
 # DLTensor, the beginning of what the capsule holds, is {void* data; {int32 device_type;
 # int32 device_id}; ...}: https://dmlc.github.io/dlpack/latest/c_api.html
 DEVICE_TYPE_AT = 8  # the offset of device_type, in bytes
-OTHER_DEVICE = 12  # DLPack's kDLExtDev, a device of another kind
+OTHER_DEVICE = 12  # a device_type: DLPack calls it kDLExtDev, PyTorch PrivateUse1
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
-GRANULE = 512  # bytes: CUDA's allocator rounds up to a multiple of this
+GRANULE = 512  # CUDA's allocator rounds up to a multiple of this many bytes
 allocated = peak = 0  # bytes
 reserved = 0  # bytes that a caching allocator would have from the driver
 capacity = 4 << 30  # bytes
-_lock = threading.RLock()  # a program may have several threads
+_lock = threading.RLock()  # guards these numbers, since a program may have threads
 
 
 @contextmanager
 def limited_to(size: int) -> Iterator[None]:
-    """Give the device only `size` bytes of memory meanwhile, as a smaller card has."""
+    """Within the block, give the device only `size` bytes, as on a smaller card."""
     global capacity
     before, capacity = capacity, size
     try:

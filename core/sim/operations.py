@@ -25,13 +25,17 @@ KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 
 
 def masks(_: Tensor, indices: list[Tensor | None], *__: Any) -> list[int]:
-    """Bytes to fetch for boolean masks: how many indices each marks, an int32."""
+    """The bytes that the host fetches for boolean masks among the indices.
+
+    For each mask, it fetches one int32: how many elements the mask marks.
+    """
     kinds = torch.bool, torch.uint8
     return [4 for index in indices if index is not None and index.dtype in kinds]
 
 
-# The host can't go on without the result or its size: why it waits, and the bytes of
-# each number that it fetches, as in PyTorch's CUDA sources.
+# For these operations, the host can't go on without the result or its size. Each has
+# the reason for the wait, and a function for the bytes of each number that the host
+# fetches, as in PyTorch's CUDA sources.
 FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
     "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
     "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
@@ -111,8 +115,8 @@ class Hosts:
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Run any operation that has no function of its own.
 
-    Nothing here refers to itself: such circles would keep tensors alive, and memory
-    taken, until Python's garbage collector runs.
+    No object that is made here may refer to itself, even through others. Otherwise, its
+    tensors would keep their memory until Python's garbage collector runs.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
@@ -253,7 +257,10 @@ sum.dim_IntList prod norm.Scalar softplus cdist erfinv
 
 
 def casting(op: Any, in_16_bits: bool) -> Callable:
-    """The operation with autocast's cast of its arguments before it."""
+    """A function that casts its arguments as autocast does, then runs the operation.
+
+    It casts to autocast's 16-bit type if `in_16_bits`, and otherwise to float32.
+    """
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -268,7 +275,8 @@ def casting(op: Any, in_16_bits: bool) -> Callable:
 def taken_whole() -> list[str]:
     """Operations that PyTorch would build from others for a spare device.
 
-    CUDA has a kernel for each, so counts and messages are as on CUDA.
+    CUDA has a kernel for each of them. The simulated device also runs each as a whole,
+    so that counts and messages are as on CUDA.
     """
     registered = torch._C._dispatch_get_registrations_for_dispatch_key
     return registered("CompositeExplicitAutogradNonFunctional") + [
@@ -278,23 +286,24 @@ def taken_whole() -> list[str]:
     ]
 
 
-EVERY = torch.library.Library("_", "IMPL")  # a library of all names
-ATEN = torch.library.Library("aten", "IMPL")  # a library of PyTorch's own
+EVERY = torch.library.Library("_", "IMPL")  # stands for the operations of all libraries
+ATEN = torch.library.Library("aten", "IMPL")  # PyTorch's own operations
 
 
 def register() -> None:
-    """Register all functions with PyTorch."""
+    """Register the functions of this file with PyTorch, for the simulated device."""
     passed_on = torch.library.fallthrough_kernel
     EVERY.fallback(fallback, KEY)
-    EVERY.fallback(passed_on, AUTOCAST)  # what is in neither list takes what it gets
+    # Autocast leaves the arguments of operations in neither list as they are.
+    EVERY.fallback(passed_on, AUTOCAST)
     for name, function in OWN.items():
         ATEN.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
-        ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # it records their parts
+        ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # autograd records their parts
     for key in ("Conjugate", "Negative"):  # otherwise, a copy would call itself forever
         ATEN.impl("_copy_from", passed_on, key)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # replacing the CPU's is intended
+        warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
         ATEN.impl("_pin_memory", pin, "CPU")
         ATEN.impl("is_pinned", is_pinned, "CPU")
     for name in taken_whole():

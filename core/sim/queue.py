@@ -5,10 +5,11 @@ only counted. Within `working()`, an operation goes into a queue, as on a GPU: t
 returns at once, a thread does the work in order, and the host waits where it would wait
 for a GPU. An error in a queued operation is raised at the next wait.
 
-The size of a result has to be known before its values are. Tensors on "meta" have sizes
-only, so PyTorch tells it there. An operation whose size depends on values, that draws
-random numbers, or that reads a tensor of the host runs when the queue is empty, even
-where a GPU would queue it.
+The size of a result has to be known before its values are. To learn the size, PyTorch
+runs the operation on its device "meta", whose tensors have sizes but no values. Some
+operations run only when the queue is empty, even where a GPU would queue them: those
+with a size that depends on values, those that draw random numbers, and those that read
+a tensor of the host.
 """
 
 import queue
@@ -85,8 +86,9 @@ def finish() -> None:
 def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -> Any:
     """The result of an operation; within `working()`, its values come later.
 
-    The CPU tensors among the arguments are in the device's memory. If the operation
-    also `reads_host`, some are the host's own, which may change before its turn comes.
+    The CPU tensors among the arguments are in the device's memory. If `reads_host` is
+    true, some of them are the host's own instead, and the program may change those
+    before the operation's turn comes.
     """
     if _queue is None or not any(isinstance(x, Tensor) for x in tree_leaves(args)):
         return op(*args, **kwargs)
@@ -96,7 +98,8 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
     on_meta = partial(tree_map_only, Tensor, partial(torch.empty_like, device="meta"))
     try:
         sizes = op(*on_meta(args), **on_meta(kwargs))
-    except Exception:  # meta doesn't know the operation, or refuses it in other words
+    # "meta" doesn't know the operation, or refuses it in other words than the CPU.
+    except Exception:
         finish()
         return op(*args, **kwargs)
     if op._schema.is_mutable:  # in place
@@ -108,7 +111,10 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
 
 
 def _has_known_size(op: Any) -> bool:
-    """Whether the size of what an operation returns, new or in place, is known."""
+    """Whether the size of an operation's result is known before the operation runs.
+
+    This holds for new results and for results in place.
+    """
     schema = op._schema
     takes_out = any(a.kwarg_only and a.alias_info for a in schema.arguments)
     is_view = any(r.alias_info and not r.alias_info.is_write for r in schema.returns)

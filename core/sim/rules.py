@@ -4,8 +4,8 @@ On CUDA, three places refuse a tensor that is on another device: TensorIterator,
 most elementwise operations go through ("found at least two devices"); a check that
 PyTorch's code generator writes before every other operation ("got mat1 is on cpu,
 different from other tensors on cuda:0"); and some operations themselves. The first two
-are here. native_functions.yaml, which comes with torch, tells which ones an operation
-has.
+are here. native_functions.yaml, which comes with torch, tells which of the two an
+operation has.
 """
 
 import os
@@ -20,9 +20,9 @@ from torch.utils._pytree import tree_leaves
 
 from core.config import SIMULATED
 
-# Indices may be on the CPU, and a list of copies goes between devices.
+# These operations take indices, which may be on the CPU.
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
-process = 0  # the process that has the device
+process = 0  # the id of the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 
 
@@ -48,15 +48,15 @@ def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
 
 
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
-    """Raise RuntimeError if one of `strangers`, on the CPU, may not be an argument.
+    """Raise RuntimeError if the operation refuses one of its CPU tensors, `strangers`.
 
-    A CPU tensor without dimensions is a number, which elementwise operations take.
+    Elementwise operations accept a CPU tensor without dimensions, since it is a number.
     """
     name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
     if name in INDEXES:
         return check_indices(*args[:3])
     if name == "_foreach_copy_":
-        return
+        return  # it may copy from one device to another
     if name.startswith("masked_fill"):
         check_mask(*args[:2])
     if name == "convolution" and not args[0].is_cpu:
@@ -99,8 +99,10 @@ def refuse_both(one: torch.device, other: torch.device) -> NoReturn:
 def check_indices(
     tensor: Tensor, indices: list[Tensor | None], values: Tensor | None = None
 ) -> None:
-    """Raise RuntimeError for an index on the device of a tensor on the CPU, or for
-    `values` on another device than the tensor.
+    """Raise RuntimeError if indices or values are on the wrong device.
+
+    A tensor on the CPU takes no index that is on the device. `values` must be on the
+    tensor's device, unless they are a single number.
     """
     if tensor.is_cpu and any(not i.is_cpu for i in indices if i is not None):
         raise RuntimeError(

@@ -9,7 +9,7 @@ hardware that it doesn't know. Here, the device is called "sim". Read the backen
 parts in this order:
 
 - `memory`: where its tensors are, and how much memory they take
-- `operations`: what it does for each of PyTorch's operations, and what in 16 bits
+- `operations`: what it does for each of PyTorch's operations, and for autocast
 - `rules`: what it refuses, in CUDA's words
 - `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
@@ -39,7 +39,7 @@ CUDA_WORDS = (  # what the device says, and what CUDA says instead
     ("sim:", "cuda:"),
 )
 
-why_not: str | None = None  # "" if it works; None if nobody has asked for it yet
+why_not: str | None = None  # "" if the device works; None before the first `offer`
 
 
 def works() -> bool:
@@ -74,7 +74,9 @@ def _install() -> str:
     from core.sim import frontend, selfcheck
 
     try:
-        if version > NEWEST:  # where C++ doesn't fit, a process ends: not this one
+        # If C++ code of a newer torch doesn't fit, the process ends. So another process
+        # tries it first.
+        if version > NEWEST:
             command = [sys.executable, "-m", selfcheck.__name__]
             root = Path(__file__).parents[2]
             subprocess.run(command, check=True, timeout=120, cwd=root)
