@@ -1,7 +1,8 @@
 """Explain an error from a file or a pipe: `python -m core.explain [FILE]`.
 
-The text is compared with the wordings in errors.toml, the last message first; the stack
-frames only tell which line to change. It needs only Python's standard library.
+The text is compared with the wordings in errors.toml; that needs only Python's standard
+library. The last exception's message is compared first, then the messages before it,
+then the other lines. The stack frames only tell which line to change.
 """
 
 import argparse
@@ -24,12 +25,14 @@ MOST_CHARACTERS = 20_000  # how much of a text's end is read; the error is there
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
 LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # a cause's similarity to what a person wrote
-LEAST_SAID = 12  # a sentence's least Knowledge.weight; that of "my gpu" would be less
-MOST_SAID = 80  # one sentence's most Knowledge.weight; heavier texts have several
+# The weight (see Knowledge.weight) that a sentence has at least: a very short sentence,
+# such as "my gpu", must not count as similar to a cause.
+LEAST_SAID = 12
+MOST_SAID = 80  # a text with more weight has several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # to be sure, the next cause has to be this much less similar
-LEAST_OF_A_PIECE = 16  # letters of a text that is only a piece of a wording
-MOST_OTHERS = 2
+LEAST_OF_A_PIECE = 16  # letters that a text needs if it is only a piece of a wording
+MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
     r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*'
@@ -231,7 +234,11 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
-    """The lines outside of frames; the learner's line, the innermost one, and where."""
+    """The lines outside of stack frames, and what the frames tell.
+
+    That is the learner's line of code, the innermost line of code, and the file and
+    number of the learner's line.
+    """
     kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
@@ -270,7 +277,9 @@ def _length(parts: Sequence[str], text: str) -> int:
 def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
     """The causes whose wordings the message has, and whether another error fits better.
 
-    `code` is the learner's line and the innermost line, or else the whole text.
+    Causes that ask for a certain line come before causes that don't; within each group,
+    the longer wordings come first. `code` is the learner's line and the innermost line,
+    or else the whole text.
     """
     text = fold(message)
     found = {

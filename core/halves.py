@@ -38,7 +38,7 @@ def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """For each marked function, the name and code of its broken and fixed version."""
+    """For each function with marks, the names and the code of its two halves."""
     for node in ast.parse(text).body:
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):

@@ -21,9 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def measure(here: Machine) -> None:
-    """Measure the labs with `idle`, and a run for Home, once with each torch.
+    """When the app idles, measure what is quick and not yet measured with this torch.
 
-    Nothing is measured on workers that other apps share, whose jobs couldn't go first.
+    These are the labs with `idle`, and a run for Home. Nothing is measured on workers
+    that other apps may share, since those apps' jobs couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
@@ -41,7 +42,10 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Do each job while no visitor has one, and again if it had to give way."""
+    """Do each job while no visitor has one; cancel it as soon as a visitor's job waits.
+
+    A canceled job is tried again later. Returns when all jobs have ended.
+    """
     was_disturbed = True
     for address, arguments in jobs:
         status = ""

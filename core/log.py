@@ -39,7 +39,8 @@ class JsonLines(logging.Formatter):
 def set_up(visitor: Callable[[], str] = str) -> None:
     """Let all loggers of this process write JSON; `visitor` returns the current one.
 
-    Other handlers go; a logger with only a NullHandler stays silent.
+    Streamlit's, Dask's, and uvicorn's handlers have other formats and are removed. A
+    logger with only a NullHandler stays silent.
     """
     if os.environ.get("LOG_FORMAT") != "json":
         return

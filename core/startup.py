@@ -1,4 +1,8 @@
-"""What the server loads and asks by itself so that the first visitor doesn't wait."""
+"""What the server does by itself so that the first visitor doesn't wait.
+
+It imports the pages, and asks the workers for what pages open with. Then core.idle
+measures while nobody needs the workers.
+"""
 
 import importlib
 import pkgutil
@@ -22,7 +26,7 @@ from core.ui import dataset, wall
 from core.ui.lab import all_labs
 from core.ui.server import ask_once, engine
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.2  # between two checks whether the workers have started
 
 
 def load() -> None:

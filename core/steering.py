@@ -1,6 +1,7 @@
 """How a run's owner steers it: changes its learning rate between two steps, or pauses.
 
-A change scales all the rest of the schedule, if there is one, which keeps its shape.
+If the learning rate has a schedule, a change scales the whole rest of the schedule,
+which keeps its shape.
 """
 
 import time

@@ -14,7 +14,7 @@ import streamlit as st
 
 from core.errors import ExplainedError
 
-LOOK_AGAIN_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 60.0  # how long an answer about this machine stays in the cache
 # A proxy adds one of these headers, or X-Forwarded-..., to a request.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
 NOT_OWN = (
@@ -25,7 +25,7 @@ SWITCHED_OFF = "The person who runs this server turned this feature off."
 
 @dataclass(frozen=True)
 class Mode:
-    """How a visitor's code is run; if it is "off", a sentence on why."""
+    """How a visitor's code is run; for "off", `why` is a sentence for the visitor."""
 
     kind: Literal["here", "confined", "off"]
     why: str = ""
@@ -34,7 +34,8 @@ class Mode:
 def mode(ask: Callable[..., Any]) -> Mode:
     """The mode for the visitor whose page is drawn; `ask` is Engine.ask.
 
-    "here" is only for a browser on this machine, if nobody else can reach the app.
+    "here" means that the app runs on the visitor's own machine: nobody else can reach
+    the app, and no proxy forwarded this request.
     """
     wish = os.environ.get("RUN_CODE", "")
     if wish == "off":
@@ -72,7 +73,8 @@ def is_for_this_machine() -> bool:
 def is_direct(headers: Mapping[str, str]) -> bool:
     """Whether a browser on this machine sent a request with these headers, unproxied.
 
-    Host and Origin must name this machine: other names may lead here (DNS rebinding).
+    Both Host and Origin must name this machine: a page from another site could reach
+    the app by a name of that site that stands for 127.0.0.1 (DNS rebinding).
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):

@@ -1,4 +1,7 @@
-"""HTML forms, which can set a cookie, and what the next page says about them."""
+"""HTML forms: an HTTP response can set a cookie, and Streamlit's websocket can't.
+
+The response to a form redirects to a page, which shows a sentence about the outcome.
+"""
 
 import time
 from collections import deque
@@ -10,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 LONGEST = 1000  # limit of a form in bytes; a visitor's code has 23
-MOST_SENTENCES = 1000  # that wait for their visitor's next page
+MOST_SENTENCES = 1000  # sentences in memory, until the visitors open their next page
 OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
 
 
@@ -35,10 +38,14 @@ def said(to: str) -> Sentence | None:
 
 
 class Failures:
-    """Counts wrong passwords or codes; their own address has the longest delay."""
+    """Counts wrong passwords or codes; `delay` is how many seconds the next try waits.
+
+    Nobody is refused. After a failure, tries from the same network address wait longer,
+    and all other tries a little longer.
+    """
 
     LAST_SECONDS = 600.0  # how long a failure counts
-    # The delay for each failure, and the longest delay
+    # How much each failure adds to the delay, and the most that all of them add
     OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # failures from the same address
     ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # failures from all addresses
     MOST = 10_000  # failures in memory
@@ -61,7 +68,8 @@ class Failures:
 async def posted(request: Request) -> dict[str, str]:
     """The fields of a form; {} if the form is too long.
 
-    Raises HTTPException 403 for a form from another site: browsers say so in headers.
+    Raises HTTPException 403 for a form that another site's page sent: browsers say so
+    in headers that a page can't change.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc

@@ -1,6 +1,7 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
-Probes have two threads of their own and a few seconds. The metrics' labels have few
+No probe can hold up the server: probes have two threads of their own and a few seconds.
+deploy/Caddyfile hides these addresses from other machines. The metrics' labels have few
 values, and never anybody's name, id, or address.
 """
 
@@ -88,7 +89,7 @@ END_OF = {
 
 
 def count_job(job: Job) -> None:
-    """Add an ended job's times to the histograms; one that never began ran for 0 s."""
+    """Add an ended job's times to the histograms; 0 s if no worker began the job."""
     begun = job.started or job.stopped or job.submitted
     WAITED.labels(job.address).observe(begun - job.submitted)
     RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
@@ -97,7 +98,8 @@ def count_job(job: Job) -> None:
 class ResponseTimes:
     """ASGI middleware: counts connected tabs, and measures how long requests wait.
 
-    A run of a page's script answers all requests from before it, unless it is stopped.
+    A run of a page's script answers all requests that came before it began. If the run
+    is stopped early for a newer run, the newer run answers them.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -15,8 +15,11 @@ TOO_MUCH = "The server is receiving too much data at once. Try again in a moment
 class UploadLimit:
     """ASGI middleware: drops old files to make room for new ones, or refuses an upload.
 
-    Files that are still arriving count byte by byte, since their announced length may
-    be false. They can't be dropped: without any other file, the status is 413.
+    If the uploading session is above SESSION_BYTES, it loses its oldest file. If all
+    sessions together are above ALL_BYTES, the session with the most bytes loses its
+    oldest file. Files that are still arriving count byte by byte, since their announced
+    length may be false. They can't be dropped: if no other file is left to drop, the
+    request ends with status 413.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -44,7 +47,7 @@ class UploadLimit:
             self.arriving += Counter()  # drops sessions at 0
 
     def _make_room(self, session: str) -> None:
-        """Drop the oldest files. Raises HTTPException if there are none to drop."""
+        """Drop old files until the limits are met. Raises HTTPException without any."""
         files = runtime.get_instance().uploaded_file_mgr
         assert isinstance(files, MemoryUploadedFileManager)
         while True:

@@ -1,6 +1,7 @@
 """The visitor's cookie: an id that this server has signed, and nothing else.
 
-A page's response sets it, and the browser sends it as it opens the page's websocket. A
+The response with a page's HTML sets the cookie, and the browser sends the cookie as it
+opens the page's websocket. So a cookie that is set later counts only after a reload. A
 cookie that is forged, damaged, or old, or whose id was deleted, counts as no cookie.
 """
 
@@ -63,7 +64,10 @@ def signer() -> TimestampSigner:
 
 
 def key_in(file: Path) -> str:
-    """The key that servers share in a file of their user. May raise OSError."""
+    """The key in the file, made if it is missing or damaged. May raise OSError.
+
+    Servers that start at the same time agree on the key. Only their user may read it.
+    """
 
     def read() -> str:
         text = file.read_text("ascii", "ignore").strip() if file.exists() else ""
@@ -146,7 +150,10 @@ def retire(visitor: str) -> None:
 
 
 class VisitorCookie:
-    """ASGI middleware: a page, even a cached one (304), sets or renews the cookie."""
+    """ASGI middleware: sets the cookie with a page, also with a cached one (304).
+
+    After a day, a page renews the cookie.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

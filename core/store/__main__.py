@@ -24,7 +24,10 @@ DAY_SECONDS = 86_400.0
 
 
 def purge(store: Store, days: float) -> int:
-    """Delete ended runs, measurements, and visitors that are old; returns how many."""
+    """Delete ended runs, measurements, and visitors without runs, if older than `days`.
+
+    Returns how many rows were deleted. Raises StoreError.
+    """
     before = time.time() - days * DAY_SECONDS
     has_runs = select(RunSummary.id).where(RunSummary.visitor == Visitor.id).exists()
     old = [

@@ -16,7 +16,10 @@ words = Words(__file__)
 
 
 def backup(url: str | None, path: Path) -> None:
-    """Write the database to a file, also while the app runs; all or StoreError."""
+    """Write the database to a file, also while the app runs.
+
+    Either the file is complete, or there is no file. Raises StoreError.
+    """
     database = Database(url)
     if database.is_file and not database.path.exists():
         raise StoreError(f"There is no database at {database.where}.")
@@ -65,7 +68,7 @@ def restore(url: str | None, path: Path) -> None:
 
 
 def _check_empty(connection: Connection, database: Database) -> None:
-    """Raise StoreError if any table has rows: a fresh app has made empty tables."""
+    """Raise StoreError if any table has rows; a new app has made empty tables."""
     metadata = MetaData()
     with connection.begin():
         metadata.reflect(connection)

@@ -1,4 +1,7 @@
-"""Classes: their rules, members, and what their teachers did."""
+"""Classes: their rules, members, and what their teachers did.
+
+core.classroom decides what may change; this module stores it.
+"""
 
 import time
 import uuid
@@ -46,7 +49,8 @@ class Classes(Rows):
     def runs(self, class_id: str) -> list[RunSummary]:
         return self.read(select(RunSummary).where(RunSummary.class_id == class_id))
 
-    # Changes; making the same change twice does no harm
+    # The methods below change rows. Each change may be made twice without harm, as
+    # core.store.writer demands.
 
     def create(self, name: str, size: int, rules: Any) -> Class:
         made = Class(

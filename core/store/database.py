@@ -1,6 +1,8 @@
 """The database: its address, its connections, its one writing app, its upgrades.
 
-Readers have a small pool; the only connection that writes is core.store.writer's.
+By default, the database is a SQLite file in data/; DATABASE_URL may name a Postgres
+database. Readers have a small pool of connections; the only connection that writes
+belongs to core.store.writer.
 """
 
 import os
@@ -42,7 +44,10 @@ class GoneError(Exception):
 
 
 def address(given: str | None = None) -> sa.URL:
-    """The address given, or DATABASE_URL, or the file in data/; or StoreError."""
+    """The address that is given, else DATABASE_URL, else the file in data/.
+
+    Raises StoreError for anything but an address of SQLite or Postgres.
+    """
     given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
         url = sa.make_url(given)
@@ -107,7 +112,10 @@ class Database:
         return connection
 
     def own(self, upgrade: bool = True) -> sa.Connection:
-        """Become the one app that writes; returns its connection, or StoreError."""
+        """Become the one app that writes; returns the connection to write with.
+
+        Raises StoreError if another app writes already, or the database can't be used.
+        """
         connection = None
         try:
             if self.is_file:
@@ -142,7 +150,11 @@ class Database:
         connection.close()
 
     def connect(self) -> sa.Connection:
-        """Open the connection that writes. Raises what `cause` explains."""
+        """Open the connection that writes.
+
+        Raises SQLAlchemy's errors, GoneError, and StoreError if another app writes;
+        `cause` explains each of them.
+        """
         self.check()
         connection = self.writer.connect()
         if not self.is_file:
@@ -156,7 +168,10 @@ class Database:
         return connection
 
     def check(self) -> None:
-        """Raise GoneError if the file was moved: SQLite would still write to it."""
+        """Raise GoneError if the open file was moved or deleted.
+
+        SQLite would still write to this file, which nobody would read.
+        """
         if self._inode:
             try:
                 inode = self.path.stat().st_ino
@@ -167,7 +182,10 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Read in one transaction, all rows of one moment. Raises StoreError."""
+        """Read in one transaction, so that all rows are from the same moment.
+
+        Raises StoreError if the database does not answer.
+        """
         try:
             with self.readers.connect() as connection, Session(connection) as session:
                 yield session
@@ -219,7 +237,8 @@ class Database:
 
 
 LOST = words("causes.lost")
-# The keys are SQLite's primary result codes, and Postgres's codes.
+# The keys are SQLite's primary result codes, and Postgres's codes; the values are keys
+# in the table "causes" of words.toml.
 CAUSES: dict[int | str | None, str] = {
     **dict.fromkeys((sqlite3.SQLITE_FULL, "53100"), "full"),
     **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM), "read_only"),

@@ -16,7 +16,8 @@ from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import SETTINGS, RunSummary
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs cells that begin thus
+# A spreadsheet takes a cell for a formula, and runs it, if it begins with one of these.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
 RUN = (
     *("id", "address", "status", "message", "submitted", "started", "ended", "step"),
@@ -34,7 +35,8 @@ def runs_csv(
 ) -> str:
     """A table of runs with their settings and figures, below a row of names.
 
-    With `people`, the names of visitors, training runs have their owner's first.
+    `people` gives the names of visitors. If it is given, all runs have to be training
+    runs, and the first column has the name of each run's owner.
     """
     if people is None:
         return csv_text(RUN, (_row(run).values() for run in runs))
@@ -44,7 +46,7 @@ def runs_csv(
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table below a row of names. A spreadsheet runs no cell of it as a formula."""
+    """A table below a row of names, in which a spreadsheet finds no formula to run."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(names)
@@ -61,7 +63,7 @@ def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
 
 
 def everything(store: Store, visitor: str) -> str:
-    """All data of a visitor, as JSON; of checkpoints only their size."""
+    """All data of a visitor as JSON, but only the sizes of checkpoints."""
     known = store.visitors.get(visitor)
     runs = store.runs.find(visitor, hidden=True)
     measurements = store.measurements.of(visitor)

@@ -50,9 +50,9 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The newest measurement's id; any other comes before one of `students`.
+        """The id of the newest measurement; any other comes before one of `students`.
 
-        Without `subject`, measurements of all subjects count.
+        Only measurements of `subject` count, or of all subjects if it is None.
         """
         by = func.coalesce(Measurement.visitor, "")
         query = (
@@ -65,7 +65,7 @@ class Measurements(Rows):
         return next(iter(self.read(query.limit(1))), None)
 
     def get(self, measurement_id: str) -> Measurement | None:
-        """None if there is none, or this version can't read it."""
+        """The measurement; None if there is none, or this version can't read it."""
         return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:

@@ -1,6 +1,7 @@
 """Runs: the rows of the queue, and what training reports while it goes on.
 
-Reports from a run that was deleted or has ended change nothing.
+A row is committed when a job is queued, when it begins, now and then while it runs, and
+when it ends. Reports from a run that was deleted or has ended change nothing.
 """
 
 import logging
@@ -56,7 +57,10 @@ class StoredRun:
 
 class Runs(Rows):
     def enqueue(self, arguments: tuple[Any, ...], **columns: Any) -> Write:
-        """Store a waiting job. Raises TypeError if the arguments are no plain data."""
+        """Store a waiting job; `columns` are the other fields of its RunSummary.
+
+        Raises TypeError if the arguments are no plain data.
+        """
         is_training = [type(value) for value in arguments] == [RunConfig]
         columns["settings"] = dict(vars(arguments[0])) if is_training else None
         text = codec.dumps(arguments)
@@ -76,7 +80,7 @@ class Runs(Rows):
         return self.writer.put(work, len(run.arguments))
 
     def begin(self, run_id: str) -> None:
-        """Note that a worker has begun: after a restart the job does not run again."""
+        """Note that a worker has begun the job, which no restart may run again."""
         self._report(run_id, dict(status="running", started=time.time()), of=["queued"])
 
     def started(self, run_id: str, event: Started) -> None:
@@ -141,7 +145,10 @@ class Runs(Rows):
         of: Sequence[str] = ("running",),
         is_whole: bool = False,
     ) -> Write:
-        """Change a run if it has one of these statuses, and add or replace its rows."""
+        """Change a run if its status is one `of` these, and add rows to the run.
+
+        With `is_whole`, the rows replace the parts of the run's curve.
+        """
         fitting = (RunSummary.id == run_id) & RunSummary.status.in_(of)
         change = update(RunSummary).where(fitting).values(values)
         parts = delete(Curve).where(Curve.run_id == run_id)
@@ -158,9 +165,10 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """At the start, mark running jobs as interrupted; return waiting jobs in order.
+        """When the app starts: mark running jobs as interrupted; return waiting jobs.
 
-        A waiting job that this version can't read fails. Raises StoreError.
+        The waiting jobs come in their order; a job that this version of the app can't
+        read is marked as failed. Raises StoreError.
         """
         now = time.time()
 

@@ -14,7 +14,11 @@ from core.store.writer import Writer
 
 class Store:
     def __init__(self, url: str | None = None) -> None:
-        """Open the database, made or upgraded if need be. Raises StoreError."""
+        """Open the database at `url`, else DATABASE_URL, else the file in data/.
+
+        Makes or upgrades the database first. Raises StoreError if the database can't be
+        used, or another app uses it.
+        """
         self.database = Database(url)
         self.writer = Writer(self.database)
         self.runs = Runs(self.database, self.writer)

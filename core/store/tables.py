@@ -1,6 +1,7 @@
-"""The tables, and their rows as dataclasses; times are seconds since 1970.
+"""The tables, and their rows as dataclasses.
 
-The app's values are texts of core.store.codec: a database's JSON has no NaN.
+Times are seconds since 1970. The app's values are texts from core.store.codec, since a
+database's JSON has no NaN, which a loss may be.
 """
 
 from dataclasses import fields
@@ -133,7 +134,7 @@ class RunSummary(Row, kw_only=True):
     submitted: Mapped[float]
     started: Mapped[float | None] = mapped_column(default=None)
     ended: Mapped[float | None] = mapped_column(default=None)
-    step: Mapped[int] = mapped_column(default=0)  # the last known one
+    step: Mapped[int] = mapped_column(default=0)  # the last step that was reported
     steps: Mapped[int | None] = mapped_column(default=None)  # in the whole run
     # A training run's settings; None for other jobs
     settings: Mapped[dict[str, Any] | None] = mapped_column(default=None)

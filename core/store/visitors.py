@@ -89,7 +89,11 @@ class Answers(Rows):
     """The newest answer of each visitor to each question. A guess is an answer too."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
-        """Store an answer in place of the last one, and wait. Raises TypeError."""
+        """Store an answer in place of the last one, and wait for the commit.
+
+        While the database is away, the answer is stored later. Raises TypeError if the
+        answer is no plain data.
+        """
         value = codec.dumps(answer)
 
         def work(session: Session) -> None:

@@ -1,8 +1,9 @@
 """The one writer: a thread with one connection, and a queue of small writes.
 
-While the database is away, the writes stay in memory, in order. Every write must have
-the same effect if it is made twice: a connection that breaks during a commit does not
-tell whether the commit happened.
+Callers that need durability wait for the commit; others don't. While the database is
+away, the writes stay in memory, in order, and are made once it is back. Every write
+must have the same effect if it is made twice: a connection that breaks during a commit
+does not tell whether the commit happened.
 """
 
 import logging
@@ -93,9 +94,10 @@ class Writer:
         return write
 
     def wait(self, write: Write) -> bool:
-        """Wait until a write is committed; returns whether it is, or raises its error.
+        """Wait until a write is committed; returns whether it is.
 
-        While the database is away, the write stays queued: see `problem`.
+        While the database is away, the write stays queued: see `problem`. Raises the
+        error of a write that the database refuses.
         """
         with self._changed:
             self._changed.wait_for(
@@ -106,14 +108,21 @@ class Writer:
         return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
-        """Make a write; returns what `work` returns. Raises StoreError."""
+        """Make a write; returns what `work` returns.
+
+        Raises StoreError while the database is away.
+        """
         write = self.write(work, erases=erases)
         if not write.ended:
             raise StoreError(words("writer.away"))
         return write.result
 
     def answers(self, seconds: float) -> bool:
-        """Whether the database takes changes, by one empty change at a time."""
+        """Whether the database takes changes; waits at most `seconds` to know.
+
+        Asks with an empty change in the queue, one at a time, so that questions don't
+        pile up while a database hangs.
+        """
         with self._changed:
             question = self._question
             if question.ended:
@@ -165,7 +174,7 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """The next writes, which stay queued until they are made; [] at the end."""
+        """The next writes, which stay queued until they are made; [] after `close`."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))
@@ -214,7 +223,10 @@ class Writer:
 
 @dataclass(eq=False)
 class Rows:
-    """Reads in any thread, and writes through the one writer; raises StoreError."""
+    """Reads in any thread, and writes through the one writer.
+
+    Reads raise StoreError, and so do writes that wait while the database is away.
+    """
 
     database: Database
     writer: Writer
@@ -225,5 +237,5 @@ class Rows:
 
 
 def _ask(session: Session) -> None:
-    """Send a statement, before which Postgres doesn't hear of a transaction."""
+    """Send a statement: without any, Postgres would not be asked at all."""
     session.execute(text("SELECT 1"))
