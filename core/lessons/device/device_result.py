@@ -37,7 +37,8 @@ class Facts:
     hip: str = ""  # the HIP version that torch was built with, for ROCm
     xpu: str = ""  # the version of Intel's toolkit that torch was built with
     mps: bool = False  # whether torch was built with MPS
-    architectures: tuple[str, ...] = ()  # this build of torch has GPU code for them
+    # The GPU architectures that this build of torch has code for.
+    architectures: tuple[str, ...] = ()
     # PyTorch's wheels: the CUDA version, and the architectures that the wheel runs on.
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
     accelerator: str = ""  # type of the device that torch says it can use: "cuda"
@@ -54,7 +55,8 @@ class Facts:
     wsl: bool = False
     rosetta: bool = False  # whether Python is an x86 program on Apple silicon
     macos: str = ""  # the version of macOS
-    variables: tuple[tuple[str, str], ...] = ()  # set ones of HIDING: name and value
+    # Name and value of each environment variable of HIDING that is set.
+    variables: tuple[tuple[str, str], ...] = ()
 
     @property
     def build(self) -> str:

@@ -1,6 +1,7 @@
 """Find out from facts about a machine why torch uses a device or can't use it.
 
-Each cause is a function, which can be tested on any machine. Its texts are in
+`facts` collects the facts, and this file only draws conclusions. So every cause of "no
+GPU" can be tested on any machine. Each cause is a function. The cause's texts are in
 words.toml under the function's name, and the page lists the docstrings.
 """
 
@@ -298,8 +299,9 @@ def runs_on(built: tuple[str, ...], architecture: str) -> bool:
     """Whether code built for some architectures runs on one: "sm_86" on "sm_89".
 
     Machine code runs on devices of the same major version and at least the same minor
-    one; code for a virtual architecture ("compute_90") on all later ones. From NVIDIA's
-    CUDA programming guide, "Application compatibility". AMD's names must be the same.
+    version. Code for a virtual architecture ("compute_90") runs on all later devices.
+    This is from NVIDIA's CUDA programming guide, "Application compatibility". For AMD,
+    both names must be the same.
     """
     kind, number = _split(architecture)
     if kind != "sm":
@@ -327,7 +329,10 @@ def version(text: str) -> tuple[int, ...]:
 def _newest_wheel(
     facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
 ) -> str:
-    """The newest CUDA version whose wheel `fits` (version, architectures), or ""."""
+    """The newest CUDA version of PyTorch's wheels that fits; "" if none does.
+
+    `fits` gets the version and the architectures that the wheel has code for.
+    """
     for release, architectures in reversed(facts.releases):
         if version(release) and fits(version(release), architectures):
             return release

@@ -81,7 +81,7 @@ def code(diagnosis: Diagnosis) -> None:
 
 
 class Branch(NamedTuple):
-    question: str  # "" for the last branch, which is left when all answers are no
+    question: str  # "" for the last branch, which is taken if all answers are no
     leads_to: str  # the outcome after a yes
     asked: bool  # False if an earlier question was answered with yes
     yes: bool  # whether the answer is yes
@@ -99,7 +99,10 @@ def draw(diagnosis: Diagnosis) -> None:
 
 
 def branches(diagnosis: Diagnosis) -> list[Branch]:
-    """A branch per group of causes; questions after the cause's own are not asked."""
+    """A branch for each group of causes.
+
+    The question of the diagnosed cause is the last one that is asked.
+    """
     way, asked = [], True
     for name, group in BRANCHES.items():
         texts = words.table("branches")[name]

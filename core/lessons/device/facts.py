@@ -72,7 +72,11 @@ def probe() -> Facts:
 
 
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
-    """The accelerator's type and devices, or else torch's complaint if it has one."""
+    """The accelerator's type and its devices, after a computation on each.
+
+    Without a usable accelerator, both are empty. The third value is torch's complaint
+    then, or "" if torch has none.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         here = devices.accelerator()
@@ -157,7 +161,7 @@ def _windows_ids() -> list[str]:
 
 
 def nvidia_smi() -> tuple[str, tuple[str, ...]]:
-    """The NVIDIA driver's version and its GPUs' names, without NVML's module."""
+    """The NVIDIA driver's version and its GPUs' names, from the tool nvidia-smi."""
     query = ("--query-gpu=driver_version,name", "--format=csv,noheader")
     lines = run_tool("nvidia-smi", *query).splitlines()
     rows = [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 2]

@@ -85,7 +85,7 @@ def mps(_: torch.device) -> dict[str, Any]:
 
 
 def cpu(_: torch.device) -> dict[str, Any]:
-    told: dict[str, object]  # torch 2.10 tells nothing
+    told: dict[str, object]  # empty if torch has no get_capabilities, such as 2.10
     told = getattr(torch.cpu, "get_capabilities", dict)()
     has = {name for name, value in told.items() if value is True}
     return {

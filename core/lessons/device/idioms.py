@@ -55,6 +55,9 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """Like `answers`, with the simulated accelerator, which stays in this process."""
+    """Like `answers`, with the simulated accelerator, which stays in this process.
+
+    Raises ExplainedError if there is no simulated accelerator.
+    """
     devices.resolve(SIMULATED)
     return answers()

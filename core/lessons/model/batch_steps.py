@@ -1,4 +1,8 @@
-"""One batch through the training loop, which stops after each step."""
+"""One batch through the training loop, which stops after each step.
+
+No model is stored between two batches: to inspect a batch, `inspect_batch` trains again
+from the seed.
+"""
 
 import threading
 from collections import Counter, deque
@@ -132,8 +136,9 @@ def held(
 ) -> tuple[Held, ...]:
     """The bytes of each kind of tensor on each device.
 
-    What the simulated accelerator holds beyond the named tensors, and beyond what it
-    had `allocated` before the model was built, is saved for the backward pass.
+    `allocated` is how many bytes the simulated accelerator held before the model was
+    built. What it holds now beyond these bytes and the named tensors is activations,
+    which autograd saves for the backward pass. AdamW's step counts are on the host.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

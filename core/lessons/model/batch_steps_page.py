@@ -156,7 +156,7 @@ def _logits(stepped: SteppedBatch, place: int) -> None:
 def logits(
     values: np.ndarray, labels: tuple[int, ...], classes: tuple[str, ...]
 ) -> Chart:
-    """A heat map of logits (n, classes), a row per image; its true class is framed."""
+    """A heat map of logits (n, classes), a row per image, its true class framed."""
     images = [f"{row} · {classes[label]}" for row, label in enumerate(labels, 1)]
     table = pd.DataFrame(values, images, classes).rename_axis("image").reset_index()
     frame = table.melt("image", var_name="class", value_name="logit")
@@ -236,7 +236,7 @@ def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
     )
 
 
-# By name, the function that draws a step, and a part of the line of code that makes it.
+# For each step, by name: the function that draws it, and a part of its line of code.
 STEPS = {
     "Move the batch": (_images, ".to(device)"),
     "zero_grad": (_zeroed, "optimizer.zero_grad()"),
@@ -251,7 +251,10 @@ STEPS = {
 
 
 def _memories(stepped: SteppedBatch, place: int) -> None:
-    """Draw both memories after a step; without an accelerator, as they would be."""
+    """Draw what is in the memories of the host and of the device after a step.
+
+    Without an accelerator, draw what would be in them if there were one.
+    """
     here = stepped.environment
     one_memory = here.backend == "CPU"
     now = stepped.stages[place].held
@@ -267,7 +270,11 @@ def _memories(stepped: SteppedBatch, place: int) -> None:
 
 
 def on_host(held: Held, one_memory: bool) -> bool:
-    """Whether the tensors are on the host, or without a device, would stay there."""
+    """Whether to draw the tensors in the host's memory.
+
+    With `one_memory`, there is no accelerator. If there were one, only the step counts
+    would stay on the host.
+    """
     return held.name == "step counts" if one_memory else held.device == "cpu"
 
 
@@ -304,7 +311,7 @@ def picture(
     ]
     for held in now:
         host, new = on_host(held, one_memory), held.name not in names_before
-        if not before:  # else all would count as new, but this step moves the batch
+        if not before:  # the first step moves the batch, and makes nothing else
             new = held.name in ("inputs", "targets")
         moves = new and not before and not host
         if moves:

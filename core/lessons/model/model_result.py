@@ -50,7 +50,7 @@ class OptimizerFinding:
     """What an optimizer's step does to a model that was moved."""
 
     target: str  # the device or the dtype that the model was moved to
-    when: str  # the optimizer was built "after" the move, "before", or "used" before
+    when: str  # optimizer built "after" or "before" the move, or "used" before
     holds_the_parameters: bool  # whether it holds the model's parameters after the move
     weights_changed: bool  # whether a step after the move changed the weights
     error: str  # the error of that step; "" if there was none

@@ -1,4 +1,7 @@
-"""Try what `.to(device)` does to a model, a tensor and an optimizer, and forget it."""
+"""Try what `.to(device)` does to a model, a tensor and an optimizer.
+
+Also try what happens if a move is forgotten.
+"""
 
 import traceback
 from collections.abc import Collection

@@ -53,7 +53,8 @@ def draw(model: str, device: str) -> None:
         st.session_state.moved = job.arguments
     if pressed:
         st.session_state.moved = (model, device)
-        if panel.job is None and device != SIMULATED:  # moves there are never timed
+        # Moves to the simulated accelerator are never timed.
+        if panel.job is None and device != SIMULATED:
             panel.submit(model, device)
     if st.session_state.get("moved") != (model, device):
         st.code(f"model = {format.NAMES[model]}()\nmodel = model.to({device!r})")

@@ -57,7 +57,10 @@ def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
-    """The error, or "", of a DataLoader whose order by default is drawn on the CPU."""
+    """The error of a shuffled DataLoader, or "" if it works.
+
+    By default, the loader draws the order with a generator on the CPU.
+    """
     data: Any = existing
     try:
         next(iter(DataLoader(data, shuffle=True, generator=generator)))
@@ -86,11 +89,12 @@ def seconds_a_call() -> list[float]:
 
 
 def compare() -> dict[str, Any]:
-    """Where tensors are made with the default device in a block, and with the setting.
+    """Try a default device in a `with` block, and set by torch.set_default_device.
 
     The default device is the accelerator, or else the simulated accelerator. Raises
-    ExplainedError if there is neither. "cost" has the seconds per call without a
-    default device and with one.
+    ExplainedError if there is neither. "block" and "setting" have what `tried` returns,
+    "shuffle" and "generator" the errors of `shuffle`. "cost" has the seconds per call
+    without a default device and with one.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     found: dict[str, Any] = {"device": device, "block": tried(torch.device(device))}

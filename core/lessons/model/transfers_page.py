@@ -138,7 +138,10 @@ class TransfersLab(Lab):
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
-        """A sentence for each kind of copy, and one if new memory is slower."""
+        """A sentence for each kind of copy, and one if new memory is slower.
+
+        Within the host, copies of sizes that fit into the CPU's cache are faster.
+        """
         lines = []
         rates = frame(result.measured)
         for kind, curve in rates.groupby(["direction", "memory"], sort=False):

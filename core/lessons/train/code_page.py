@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, source
 from core.words import Words
 
-FORGOTTEN = {  # by what should be moved, the mistake of not moving it
+FORGOTTEN = {  # what was not moved, and the mistake's name
     "The model": "model_not_moved",
     "The inputs": "data_not_moved",
     "The labels": "labels_not_moved",

@@ -290,7 +290,7 @@ def _model_was_chosen() -> None:
 
 
 def _task_was_chosen() -> None:
-    """Choose a model, and with it a criterion, if the old one doesn't fit the task."""
+    """Choose another model and criterion if the chosen ones don't fit the new task."""
     state = st.session_state
     state.task_is_default = False
     # The page goes on showing the old task's run only until that run has ended.

@@ -32,7 +32,10 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def table(fit: Fit | None) -> pa.Table:
-    """The model's curve (line, x, y), and its band of two deviations (low, high)."""
+    """The model's curve: columns line, x, y, and low and high, the ends of its band.
+
+    The band reaches two learned standard deviations of the noise from y, up and down.
+    """
     x = pa.array(curve.POSITIONS if fit else (), pa.float64())
     y = pa.array(fit.outputs if fit else (), pa.float64())
     reach = 2 * (fit.noise or 0.0) if fit else 0.0
@@ -48,7 +51,10 @@ def in_words(result: RunResult) -> str:
 
 @base.live
 def chart(colors: Palette, backend: str) -> Chart:
-    """The data as dots, the true curve, and the model's curve, without its data."""
+    """The data as dots, the true curve, and the model's curve.
+
+    The points of the model's curve come later, from `table`.
+    """
     points = [{"x": x, "y": y} for x, y in curve.draw(POINTS, seed=0)]
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
     shown = (colors.text, colors.of(backend))

@@ -43,7 +43,7 @@ words = Words(__file__)
 
 
 def chosen(asks_settings: bool) -> Run | None:
-    """The run to show: the session's, the newest of the visitor, or the server's.
+    """The run to show: the session's, else the visitor's newest, else the server's.
 
     A run that was not shown before sets the controls, unless `asks_settings`: then, the
     page's address sets them.
@@ -73,7 +73,7 @@ def follow_run(run_id: str) -> None:
     first = first_look(run_id)
     if first is None:
         st.rerun()
-    # The page's top names the store's problem, so it is drawn again when that changes.
+    # The top of the page names the store's problem, so redraw the page if this changes.
     before = first.job.ended, bool(store().problem)
 
     def look() -> Run:
@@ -145,7 +145,7 @@ def onward(current: Run) -> None:
             key="take_home",
             on_change="rerun",
         )
-        if home.open:  # only then, since the server keeps files while they are offered
+        if home.open:  # not before, since the server keeps each file that it offers
             with home:
                 finished_run_page.take_home(current)
 
@@ -360,7 +360,7 @@ def finding(before: Run, now: Run) -> str:
 
 
 def _keep_guess(run_id: str) -> None:
-    """Only the newest guess is kept, with the id of its run."""
+    """Keep the guess and the id of its run, in place of any earlier guess."""
     answers.keep(GUESS, [run_id, st.session_state[f"{GUESS}_{run_id}"]])
 
 
