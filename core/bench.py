@@ -262,7 +262,10 @@ def pieces(
 def section(
     name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call a lesson's function with each of `calls`: results, rows, jobs for pages."""
+    """Call a lesson's function with each of `calls`, and return a part of the record.
+
+    The part has the results, their rows of figures, and the jobs for pages to draw.
+    """
     results: list[Any] = []
     jobs: list[Job] = []
     for call in calls:

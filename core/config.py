@@ -125,7 +125,7 @@ class RunConfig:
 
     @property
     def has_images(self) -> bool:
-        """False for tasks that predict numbers."""
+        """Whether the inputs are images; without images, the model predicts numbers."""
         return self.task in IMAGE_TASKS
 
     @classmethod

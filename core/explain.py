@@ -21,16 +21,17 @@ from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).parents[1] / "errors.toml"
-MOST_CHARACTERS = 20_000  # how much of a text's end is read; the error is there
+MOST_CHARACTERS = 20_000  # only the end of a longer text is read: the error is there
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
-LEAST_LIKELY, LEAST_SURE = 0.38, 0.5  # a cause's similarity to what a person wrote
+# How similar a cause has to be to what a person wrote, to be likely, and to be sure.
+LEAST_LIKELY, LEAST_SURE = 0.38, 0.5
 # The weight (see Knowledge.weight) that a sentence has at least: a very short sentence,
 # such as "my gpu", must not count as similar to a cause.
 LEAST_SAID = 12
 MOST_SAID = 80  # a text with more weight has several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
-MARGIN = 0.12  # to be sure, the next cause has to be this much less similar
+MARGIN = 0.12  # an answer is sure only if the next cause is this much less similar
 LEAST_OF_A_PIECE = 16  # letters that a text needs if it is only a piece of a wording
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 

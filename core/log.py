@@ -15,7 +15,10 @@ current_run: ContextVar[str] = ContextVar("current_run", default="")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as a JSON object, with the ids in its `extra` or current ids."""
+    """Writes a record as a JSON object, with the ids of a run and of a visitor.
+
+    These are the ids in the record's `extra`, or else the current ones.
+    """
 
     def __init__(self, visitor: Callable[[], str]) -> None:
         super().__init__()

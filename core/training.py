@@ -155,7 +155,10 @@ def make_optimizer(
 def make_scheduler(
     optimizer: torch.optim.Optimizer, config: RunConfig, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """One-cycle (the rate climbs to a peak, then falls to nearly 0); None: constant."""
+    """One-cycle: the rate climbs to a peak, then falls to nearly 0.
+
+    None for a constant rate.
+    """
     if config.schedule == "constant":
         return None
     return torch.optim.lr_scheduler.OneCycleLR(
@@ -194,7 +197,7 @@ class LossMeter:
         self.counted = ledger.counts.since(ledger.Counts())
 
     def add(self, loss: Tensor) -> None:
-        """Count a step; `loss` () stays on the device until the next report is due."""
+        """Count a step; its loss stays on the device until the next report is due."""
         self.step += 1
         self.pending.append(loss)
         if self.step == 1 or time.perf_counter() - self.fetched > REPORT_SECONDS:

@@ -38,7 +38,7 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Limits:
-    """Each limit is set by the environment variable with its name in capitals."""
+    """The server's limits. An environment variable sets each: its name in capitals."""
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
@@ -47,7 +47,7 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Raises ExplainedError for anything but a whole number above 0."""
+        """The limits. Raises ExplainedError if one is no whole number above 0."""
         limits = {}
         for name in (field.name for field in fields(cls)):
             if text := os.environ.get(name.upper()):
@@ -71,6 +71,7 @@ class Gate:
         return False
 
     def person(self, owner: str) -> str:
+        """Whose turns the owner's jobs take; several owners may be one person."""
         return owner
 
     def seconds(self, owner: str) -> float | None:  # noqa: ARG002
@@ -182,7 +183,7 @@ class Estimates:
         return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
-        """The estimate, or else a guess, used only for admission and never shown."""
+        """The estimate, or else a guess, which admission uses and no page shows."""
         expected = self.seconds(job)
         if expected is not None:
             return expected
@@ -220,12 +221,12 @@ class Estimates:
 
 
 class Questions:
-    """Lets threads ask the lab worker, only a few at once: in all, and per person."""
+    """Limits how many questions to the lab worker are open: in all, and per person."""
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one
         self._most_of_all = of_all
-        self._lock = threading.Lock()  # guards the next two
+        self._lock = threading.Lock()  # guards the two fields below
         self._open: Counter[str] = Counter()
         self._own: dict[str, threading.Semaphore] = {}
 

@@ -155,7 +155,7 @@ def _tls(folder: str) -> Security:
 
 class Process:
     def __init__(self) -> None:
-        """Start the cluster. Raises ExplainedError if its address doesn't come."""
+        """Start the cluster. Raises ExplainedError if it ends before it is ready."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.jobs.cluster"],
             cwd=ROOT,

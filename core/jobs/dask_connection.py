@@ -28,7 +28,7 @@ from core.watch import Wish
 from core.words import Words
 
 logger = logging.getLogger(__name__)
-# Dask logs a traceback for each connection that ends, even if it was meant to.
+# Dask logs a traceback for each connection that ends, even if it was closed on purpose.
 logging.getLogger("distributed").setLevel(logging.ERROR)
 
 CONNECT_SECONDS = 8.0
@@ -85,7 +85,7 @@ class Connection:
         here = words.table("elsewhere") if self._scheduler else words.table("own")
         self._lost, self._no_worker = here["lost"], here["no_worker"]
         self._topic = f"engine-{uuid.uuid4().hex}"
-        self._lock = threading.Lock()  # guards the next four
+        self._lock = threading.Lock()  # guards the four fields below
         self._client: Client | None = None
         self._futures: dict[str, Future] = {}  # by job id
         self._begun: set[str] = set()  # jobs that a worker has begun
@@ -93,10 +93,11 @@ class Connection:
         self._shared: set[str] = set()  # jobs at a worker that has another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
-        self._comm: object = None  # the client's connection; another after a reconnect
+        self._comm: object = None  # the client's connection; a new one if it reconnects
         self._cluster: cluster.Process | None = None  # the app's own cluster, if any
         self.hosts = Hosts()
-        # Shared by all clients: a failed client would leak its own loop's thread.
+        # All clients share this event loop: the thread of a loop that only one client
+        # has would never end if this client failed.
         self._loop = LoopRunner()
         self.problem = ""  # why there are no workers, in a sentence
         self._up = threading.Event()

@@ -63,7 +63,7 @@ class Engine:
         }
         # A thread that needs both locks takes `_dispatching` first.
         self._dispatching = threading.Lock()
-        self._lock = threading.RLock()  # guards the next four
+        self._lock = threading.RLock()  # guards the four fields below
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs

@@ -24,7 +24,7 @@ from core.store.writer import Write
 logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
-LATE = 100  # ended jobs that are kept until their rows are written
+LATE = 100  # ended jobs in memory, at most, until their rows are written
 # A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
 READ = 128  # cache size: ended jobs that were read from the database
@@ -47,7 +47,7 @@ class History:
         self._store = store
         # When each job's progress was last written, and how many losses are written.
         self._written: dict[str, tuple[float, int]] = {}
-        self._lock = Lock()  # guards the next one
+        self._lock = Lock()  # guards the field below
         self._late: dict[str, _Late] = {}
         self._read = lru_cache(READ)(self._read_ended)
 

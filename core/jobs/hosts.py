@@ -67,8 +67,9 @@ class Hosts:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards the next one
-        self._described: dict[str, Machine | None] = {}  # by speaker; None while asked
+        self._lock = threading.Lock()  # guards the field below
+        # By the speaker's address; None until the speaker has answered.
+        self._described: dict[str, Machine | None] = {}
         self.clear()
 
     def clear(self) -> None:

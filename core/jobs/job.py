@@ -42,9 +42,9 @@ class Stored:
 
 @dataclass(frozen=True)
 class PickedUp:
-    """The first report of every job: a worker has begun."""
+    """The first report of every job: a worker has begun the job."""
 
-    worker: str  # its name
+    worker: str  # the worker's name
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Outcome:
 
     status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
-    message: str = ""  # why it failed
-    machine: str = ""  # identity of the machine that did it, see core.devices
+    message: str = ""  # why the work failed
+    machine: str = ""  # identity of the machine that did the work, see core.devices
 
     def get(self) -> Any:
         """The value. Raises ExplainedError if the work failed."""
@@ -107,21 +107,21 @@ class Job:
     address: str  # "module:function"
     arguments: tuple[Any, ...]
     lane: str  # "train" or "lab"
-    owner: str = ""  # the visitor who started it; "": the server itself
+    owner: str = ""  # the visitor who started the job; "": the server itself
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # the place in the queue, from 1; 0 when the job does not wait
     progress: Progress = NO_PROGRESS  # only training runs have any
     events: tuple[Any, ...] = ()  # what else the function reported, besides progress
     value: Any = None  # the function's return value
-    message: str = ""  # why it failed, or has to wait
+    message: str = ""  # why the job failed or has to wait
     submitted: float = field(default_factory=time.time)
-    tries: int = 0  # how often it was given to a worker
-    started: float | None = None  # seconds since 1970, as `submitted`
+    tries: int = 0  # how often the job was given to a worker
+    started: float | None = None  # seconds since 1970, like `submitted` and `stopped`
     stopped: float | None = None
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
-    machine: str = ""  # identity of the machine that did it, once it has ended
-    worker: str = ""  # name of the worker that has begun
+    machine: str = ""  # identity of the machine that did the job, once it has ended
+    worker: str = ""  # name of the worker that has begun the job
 
     @property
     def host(self) -> str:

@@ -39,7 +39,8 @@ class Queue:
         self._taken: dict[str, _Ticket] = {}
         self._came = 0  # how many jobs have come so far
         self._round: Counter[str] = Counter()  # the round being served, by lane
-        self._served: dict[tuple[str, str], int] = {}  # last round, by lane and person
+        # In which round a person's last job was served, by lane and person.
+        self._served: dict[tuple[str, str], int] = {}
         self._lanes: dict[str, list[_Ticket]] = {}  # cache: waiting tickets in order
 
     def add(self, job: Job) -> int:

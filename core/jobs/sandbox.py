@@ -119,7 +119,7 @@ class Child:
 
     def end(self) -> None:
         if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError):  # it had no time to make its own group
+            with suppress(ProcessLookupError):  # the child had no time to make a group
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join(5)

@@ -24,7 +24,8 @@ from core.watch import NO_WISH, Watch, Wish
 
 # The sandbox starts so long after the worker: people wait for the workers first.
 WARM_UP_SECONDS = 5.0
-NICE = 10  # the server's pages go first; with a core to spare, training is as fast
+# Lets the server's pages go first. With a core to spare, training is as fast as before.
+NICE = 10
 _simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop
 _wishes: dict[str, Wish] = {}  # the newest wish for each job in this process

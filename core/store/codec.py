@@ -117,7 +117,7 @@ def _unpacked(value: dict[str, Any]) -> Any:
 def pack(points: Sequence[LossPoint]) -> bytes:
     """A curve as packed bytes: three little-endian float64 a point, compressed by zlib.
 
-    float64, so that a run reads the same to the last digit after a restart.
+    With float64, a run's losses are the same to the last digit after a restart.
     """
     numbers = list(chain.from_iterable(points))
     return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))

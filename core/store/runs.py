@@ -105,7 +105,7 @@ class Runs(Rows):
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
     def steered(self, run_id: str, changes: Sequence[Change]) -> None:
-        """Store all changes by hand so far."""
+        """Store all changes of the learning rate by hand so far."""
         self._report(run_id, {"changes": rates(changes)})
 
     def end(

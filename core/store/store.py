@@ -31,7 +31,10 @@ class Store:
 
     @classmethod
     def passing(cls, why: str) -> Self:
-        """A store that forgets everything when it closes, for lack of a database."""
+        """A store that forgets everything when it closes.
+
+        It is for an app without a usable database; `why` is a sentence on the reason.
+        """
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
@@ -40,7 +43,7 @@ class Store:
 
     @property
     def problem(self) -> str:
-        """Why some data is not being saved right now, a sentence; "" if all is."""
+        """A sentence on why some data is not being saved; "" if all data is."""
         return self.writer.problem or self._why_passing
 
     def is_there(self, seconds: float) -> bool:

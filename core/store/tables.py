@@ -92,7 +92,7 @@ class Member(Row):
     visitor: Mapped[str] = mapped_column(owner("visitors.id"), primary_key=True)
     name: Mapped[Prose]
     joined: Mapped[float]
-    runs: Mapped[int]  # begun in this class, including deleted ones
+    runs: Mapped[int]  # runs begun in this class, including deleted ones
 
 
 class Act(Row):
@@ -130,7 +130,7 @@ class RunSummary(Row, kw_only=True):
     lane: Mapped[str]
     round: Mapped[int]  # place in the fair order, see core.jobs.queue
     status: Mapped[str]  # "queued", "running", or one of core.jobs.job.ENDED
-    message: Mapped[Prose] = mapped_column(default="")  # why it failed
+    message: Mapped[Prose] = mapped_column(default="")  # why the job failed
     submitted: Mapped[float]
     started: Mapped[float | None] = mapped_column(default=None)
     ended: Mapped[float | None] = mapped_column(default=None)
@@ -146,8 +146,8 @@ class RunSummary(Row, kw_only=True):
     # Learning rates that were set by hand, by the number of steps before them
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
-    hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid it
-    withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid it
+    hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid the run
+    withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid the run
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
     value: Mapped[str | None] = large()  # the function's return value
@@ -161,7 +161,7 @@ class RunSummary(Row, kw_only=True):
 
     @property
     def config(self) -> RunConfig | None:
-        """None for a job that is not a training run."""
+        """The run's settings; None for a job that is not a training run."""
         if self.settings is None:
             return None
         return RunConfig(**{name: getattr(self, name) for name in SETTINGS})

@@ -38,11 +38,11 @@ class Write:
     """A change in the queue."""
 
     work: Work
-    size: int = 0
+    size: int = 0  # bytes in memory
     erases: bool = False  # whether deleted data must leave the disk
-    ended: bool = False  # whether it was committed, or refused by the database
+    ended: bool = False  # whether the database has committed or refused the write
     result: Any = None  # the return value of `work`
-    error: Exception | None = None  # why, if it was refused
+    error: Exception | None = None  # why the database refused the write
 
 
 class Writer:
@@ -64,7 +64,7 @@ class Writer:
 
     @property
     def problem(self) -> str:
-        """Why changes are not being saved, a sentence; "" while all is well."""
+        """A sentence on why changes are not being saved; "" while all is well."""
         with self._changed:
             if not self._cause:
                 return ""

@@ -20,7 +20,7 @@ TEXTS = {  # columns with names of dataclasses and functions in them
     "classes": ("rules",),
     "answers": ("value",),
 }
-OTHER_FOLDERS = {"machine": "device", "move": "model"}
+OTHER_FOLDERS = {"machine": "device", "move": "model"}  # lessons with new names
 MOVED = """
 checkpoints.checkpoints_result Resumed RoundTrip
 compare.crossover_result Crossover
