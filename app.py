@@ -1,7 +1,7 @@
 """The server: its start and end, its routes, and its middleware.
 
-The pages begin with home.py. `streamlit run app.py` finds `app` by reading this file;
-`python app.py` does the same.
+The pages begin with home.py. `streamlit run app.py` finds `app` by reading this file.
+`python app.py` calls the same command.
 """
 
 import sys

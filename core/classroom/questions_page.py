@@ -53,7 +53,7 @@ def of_class(chosen: Class) -> list[Score]:
 
 
 def draw(chosen: Class) -> None:
-    """The hardest question in full, and a table of all answered questions."""
+    """Draw the hardest question in full, and a table of all answered questions."""
     all_scores = of_class(chosen)
     if not all_scores:
         st.markdown("Nobody in this class has answered a question yet.")

@@ -140,7 +140,8 @@ class Room(Gate):
                 self._members[visitor] = member
                 self._classes.join(member, self.on_board.joined)
                 return member
-        raise ExplainedError(self.why_not(typed))  # reads the database, so not locked
+        # This reads the database, so it must not hold the lock.
+        raise ExplainedError(self.why_not(typed))
 
     def why_not(self, code: str) -> str:
         """Why nobody can join with a code that isn't the open class's."""
@@ -194,7 +195,8 @@ class Room(Gate):
     def admit(self, job: Job, expected: float | None) -> None:
         """Raise ExplainedError if a job breaks a rule; otherwise count a training run.
 
-        No other check comes after this, so every counted run is queued.
+        `expected` is the estimate of the job's seconds, if there is one. No other check
+        comes after this, so every counted run is queued.
         """
         with self._lock:
             opened = self.open

@@ -35,17 +35,19 @@ class Rules:
     values.
     """
 
-    runs: int | None = None  # training runs per person; None: any number
-    epochs: int | None = None  # per run, at most
-    seconds: int | None = None  # per job, at most
-    models: tuple[str, ...] = ()  # empty: all
-    devices: tuple[str, ...] = ()  # empty: all
+    # Limits: None and () stand for no limit.
+    runs: int | None = None  # the most training runs of a person
+    epochs: int | None = None  # the most epochs of a run
+    seconds: int | None = None  # the longest time of a job
+    models: tuple[str, ...] = ()  # the models that people may train
+    devices: tuple[str, ...] = ()  # the devices that people may use
+    # Settings, and what people see
     fixed: dict[str, str] = field(default_factory=dict)  # values as in a link to Train
-    hidden: tuple[str, ...] = ()  # some of CONTROLS
+    hidden: tuple[str, ...] = ()  # the controls that aren't drawn, out of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
-    anonymous: bool = False  # no names on the projector
+    anonymous: bool = False  # whether the projector shows no names
     quest: str = "seconds"  # one of QUESTS
-    own_seeds: bool = False  # each member trains with their own seed
+    own_seeds: bool = False  # whether each member trains with a seed of their own
 
     def __post_init__(self) -> None:
         RunConfig.with_recipe(**self.settings)

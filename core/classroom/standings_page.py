@@ -72,8 +72,8 @@ def bests(
 def luck(runs: Iterable[RunSummary]) -> str:
     """A sentence on how far apart runs are that differ only in their seeds.
 
-    It is about the settings that were run with the most seeds; "" if these are fewer
-    than LEAST_SEEDS.
+    The sentence is about the settings that were run with the most seeds. It is "" if
+    there are fewer than LEAST_SEEDS seeds.
     """
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
@@ -105,10 +105,11 @@ def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
 def stuck(
     members: Collection[str], runs: Sequence[RunSummary], busy: Collection[str] = ()
 ) -> dict[str, str]:
-    """Members without a run, or whose last run failed, each with a sentence.
+    """Members without a run, or whose last run failed, each with a sentence on why.
 
-    `runs` are the class's, the newest first; visitors in `busy` are training now. As
-    long as fewer than half of the members have a run, nobody is late.
+    `runs` are the class's runs, the newest first. Visitors in `busy` are training now,
+    so they aren't stuck. While fewer than half of the members have a run, nobody counts
+    as late with the first run.
     """
     last = {run.visitor: run for run in reversed(runs)}
     why = {}
@@ -125,7 +126,7 @@ def stuck(
 
 
 def queue() -> list[Job]:
-    """Jobs that are training, then jobs that are waiting, in the queue's order."""
+    """Jobs that run, then jobs that wait in the order of the queue."""
     jobs = (job for job in engine().going_on() if job.lane == PAUSED)
     return sorted(jobs, key=lambda job: job.place)
 

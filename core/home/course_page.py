@@ -24,7 +24,10 @@ STYLE = Path(__file__).with_name("course.css")
 
 
 def by_lesson(records: Records) -> dict[str, str]:
-    """Figures by lessons' titles; none for a page that waits for a guess."""
+    """A figure for some lessons, by title.
+
+    A lesson has none if nothing was measured, or if the visitor hasn't guessed yet.
+    """
     by_title = {}
     if records.samples_per_second:
         by_title["Train"] = f"up to {records.samples_per_second:,.0f} samples/s"

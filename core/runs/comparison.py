@@ -83,7 +83,11 @@ def same_work(run: Run, other: Run) -> bool:
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """Which guesses at the fastest run fit: of `answers`, one per run, and `same`."""
+    """The guesses at the fastest run that the result allows.
+
+    `answers` has the guess that names each run, in the same order. `same` is the guess
+    that there is no difference.
+    """
     named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
         return (same,) * (len(ranking(runs)) > 1)

@@ -59,12 +59,15 @@ def script(result: RunResult) -> str:
 
 
 def heart(result: RunResult) -> str:
-    """The part of the script that trains, for the page."""
+    """The part of the script that trains, which the page shows."""
     return "\n\n".join(section.code for section in sections(result)[-3:-1])
 
 
 def notebook(result: RunResult) -> str:
-    """The script as a Jupyter notebook, format 4.5: a text and a code cell each."""
+    """The script as a Jupyter notebook in format 4.5.
+
+    Each section of the script becomes a cell with text and a cell with code.
+    """
     parts = [("markdown", f"# {_introduction(result)}")]
     steps = sections(result)
     if result.config.task == "sprites":  # a notebook is one file
@@ -87,7 +90,7 @@ def notebook(result: RunResult) -> str:
 
 
 def _without_sprites(code: str) -> str:
-    """The code with the drawing itself in place of its import."""
+    """The code without the import of sprites.py, for a notebook that contains it."""
     return code.replace("import sprites\n", "").replace("sprites.draw", "draw")
 
 
@@ -144,13 +147,14 @@ def inlined(
 ) -> str:
     """The template with these settings and with the source from core that it uses.
 
-    `changes` are learning rates set by hand, by the number of steps before. With
-    `shuffle`, a DataLoader draws its own order, not that of the run.
+    `changes` has the learning rates that were set by hand, each after the number of
+    steps before the change. With `shuffle`, a DataLoader draws an order of its own
+    instead of the run's.
     """
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}
     if config.device == SIMULATED:
-        constants["DEVICE"] = "cpu"  # gives the same digits
+        constants["DEVICE"] = "cpu"  # the CPU computes the same digits
     textbook = _is_textbook(config)
     template = TEXTBOOK if textbook else TEMPLATE
     text = _decide(template.read_text(encoding="utf-8"), constants)

@@ -61,7 +61,10 @@ def label(run: RunSummary) -> str:
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
-    """Each run's given name, or else its number among its owner's runs; all differ."""
+    """Each run's given name, or else its number among its owner's runs.
+
+    If several runs have the same name, their numbers tell them apart.
+    """
     called = [run.name or f"Run {numbers[run.id]}" for run in runs]
     often = Counter(called)
     return [
@@ -90,7 +93,7 @@ def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
 
 
 def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
-    """The ids of the newest run that has figures, and of runs like it."""
+    """The ids of the newest run that has figures, and of runs to compare it with."""
     measured = [run for run in runs if has_figures(run)] or list(runs)
     return [run.id for run in alike(measured, measured[0])[:most]]
 

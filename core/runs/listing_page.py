@@ -50,7 +50,7 @@ def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
 
 
 def draw_empty() -> None:
-    """The way to a first run, and the newest run of this server, if there is one."""
+    """Draw a button that leads to a first run, and the newest run on this server."""
     st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
@@ -128,7 +128,7 @@ def draw_no_match() -> None:
 
 
 def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
-    """The table of these runs; returns the selected ones."""
+    """Draw the table of these runs; returns the selected ones."""
     state = st.session_state
     ids = [run.id for run in listed]
     chosen: list[str] = state.runs_selected
@@ -219,9 +219,9 @@ def _button(lesson: Lesson) -> str:
 
 
 def restore(listed: Sequence[RunSummary]) -> str:
-    """Select the runs of the address, else those selected before, else the newest.
+    """Select the runs in the page's address, or the earlier selection, or the newest.
 
-    Returns a sentence on runs of the address that can't be shown, else "".
+    Returns a sentence on runs in the address that can't be shown; "" if there are none.
     """
     state, query = st.session_state, st.query_params
     by_id = {run.id: run for run in listed}

@@ -35,7 +35,7 @@ class Finding:
     line: int
     sureness: Sureness
     say: str
-    slug: str = ""  # names the mistake in the catalogue
+    slug: str = ""  # the slug of the mistake in the lesson Mistakes; "" for none
 
 
 def parse(text: str) -> tuple[ast.Module, bool]:

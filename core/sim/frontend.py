@@ -62,9 +62,10 @@ def keeping_parameters(apply: Any) -> Any:
     return applied
 
 
-# If Python code fails in a backward pass, such as a hook, C++ asks our guard for its
-# type before it takes Python's error. A guard in Python can't answer while an error is
-# pending, so it takes the error, and the caller of the backward pass gets it.
+# Python code may fail in a backward pass, in a hook for example. Then C++ asks the
+# device's Guard for its type before C++ takes Python's error. A guard in Python can't
+# answer while an error is pending. So the guard puts the error into this list, and
+# `raising_errors` raises it for the caller of the backward pass.
 _failed: list[BaseException] = []
 
 

@@ -118,7 +118,8 @@ def to_host(device: Tensor) -> Tensor:
         storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
     host = torch.empty(0, dtype=device.dtype, device=CPU)
     host.set_(storage, device.storage_offset(), device.shape, device.stride())
-    host = host.conj() if device.is_conj() else host  # views that are not computed yet
+    # The conjugate and the negative of a tensor are views, and not computed yet.
+    host = host.conj() if device.is_conj() else host
     return host._neg_view() if device.is_neg() else host
 
 
@@ -136,7 +137,10 @@ def describe(op: Any, *args: Any) -> Any:
 
 
 def follow(device: Tensor, host: Tensor) -> None:
-    """Give the device tensor the shape and, if it needs more, the memory of `host`."""
+    """Give the device tensor the shape of `host`.
+
+    If the tensor's own memory is too small for that, it also gets the memory of `host`.
+    """
     storage = device.untyped_storage()
     if storage.nbytes() < host.untyped_storage().nbytes():
         storage = to_device(host).untyped_storage()

@@ -48,7 +48,7 @@ FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
     ),
     "bincount": ("bincount", lambda x, *_, **__: [x.element_size()] * 2),
     "repeat_interleave": (
-        "repeat_interleave",  # the sum, and whether all are 0 or more
+        "repeat_interleave",  # fetches the sum, and whether all numbers are 0 or more
         lambda _, output_size=None: [] if output_size is not None else [8, 1],
     ),
 }
@@ -76,7 +76,8 @@ class Hosts:
     """The CPU tensors of an operation, and the device tensors that they stand for."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[Tensor, Tensor]] = []  # (of the device, of the CPU)
+        # Each pair is a tensor on the device and the CPU tensor in the same memory.
+        self.pairs: list[tuple[Tensor, Tensor]] = []
         self.strangers: list[Tensor] = []  # arguments that are on the CPU
 
     def of(self, value: Any) -> Any:
@@ -175,7 +176,7 @@ def to_copy(
     memory_format: Any = None,
     **options: Any,
 ) -> Tensor:
-    """The copy that `.to` makes; non-blocking to the host, into pinned memory."""
+    """The copy that `.to` makes. A non-blocking copy to the host gets pinned memory."""
     with torch._C.DisableTorchFunction(), torch.no_grad():
         memory_format = memory_format or torch.preserve_format
         options = {name: options.get(name) for name in ("dtype", "device")}

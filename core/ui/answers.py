@@ -10,7 +10,7 @@ from core.ui.server import store, visitor_of_cookie
 
 
 def given() -> dict[str, Any]:
-    """This visitor's answers by their keys, read once per session."""
+    """This visitor's answers by their keys, read from the database once per session."""
     if "answers" not in st.session_state:
         who = visitor_of_cookie()
         try:
@@ -21,7 +21,7 @@ def given() -> dict[str, Any]:
 
 
 def keep(key: str, answer: Any) -> None:
-    """Remember an answer; without a cookie, only until the tab is closed."""
+    """Keep an answer for good, or without a cookie, until the tab is closed."""
     given()[key] = answer
     if who := visitor_of_cookie():
         store().answers.keep(who, key, answer)
@@ -32,7 +32,7 @@ def _keep(key: str) -> None:
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
-    """A choice with no option chosen at first; `more` is for st.radio."""
+    """Draw a choice with no option chosen at first; `more` is for st.radio."""
     before = given().get(key)
     index = options.index(before) if before in options else None
     return st.radio(
@@ -41,10 +41,10 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
 
 
 def toggle(label: str, key: str) -> bool:
-    """A switch that is off at first."""
+    """Draw a switch that is off at first; returns whether it is on."""
     return st.toggle(label, is_on(key), key=key, on_change=_keep, args=(key,))
 
 
 def is_on(key: str) -> bool:
-    """Whether the switch with this key is on, drawn or not."""
+    """Whether the switch with this key is on, even before it is drawn."""
     return bool(st.session_state.get(key, given().get(key, False)))

@@ -24,7 +24,8 @@ class Lesson:
     minutes: int = 0
     further: bool = False  # not needed to finish the course
     questions: tuple[Question, ...] = ()  # at the lesson's end
-    read: Mapping[str, str] = field(default_factory=dict)  # PyTorch's pages, by title
+    # Addresses of PyTorch's own pages to read, by title
+    read: Mapping[str, str] = field(default_factory=dict)
 
     def solved(self, given: Mapping[str, Any]) -> int:
         """How many questions somebody answered right, on any try."""

@@ -48,7 +48,10 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """Each run's values of the settings in which the runs differ, or else its model."""
+    """For each run, a text with its values of the settings in which the runs differ.
+
+    If they differ in no setting, the text is the run's model.
+    """
     names = (field.name for field in fields(RunConfig))
     counts = {n: len({getattr(config, n) for config in configs}) for n in names}
     differing = [name for name in counts if counts[name] > 1]

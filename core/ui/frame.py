@@ -24,7 +24,8 @@ LOADING = ":material/hourglass: The workers are loading torch."
 PROSE = 700  # pixels: the greatest width of a text
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
-TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}  # one of these lets people sign in
+# If one of these environment variables is set, people can sign in as teachers.
+TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}
 words = Words(__file__)
 LOGO = str(Path(__file__).with_name("logo.svg"))
 

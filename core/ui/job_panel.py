@@ -28,17 +28,18 @@ Event = TypeVar("Event")
 class JobPanel:
     """Starts, follows, and shows the visitor's jobs that call one function."""
 
-    address: str  # of the function
-    what: str  # the subject of sentences about a job: "The race"
-    key: str  # of the start button; Cancel's key has "cancel_" before it
+    address: str  # the function that the jobs call
+    what: str  # the subject of sentences about a job, such as "The race"
+    key: str  # the start button's key; with "cancel_" before it, Cancel's key
     icon: str = ":material/timer:"
     primary: bool = True  # False if the view has a more important button
     # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
-    failed: str = ""  # a title instead of "The race failed"
+    failed: str = ""  # the title after a failure, instead of "The race failed"
     cancelled: str = CANCELLED
     lane: str = "train"
-    several: bool = False  # whether a job that isn't shown leaves the button enabled
+    # Whether people may start a job while a job that isn't shown here goes on
+    several: bool = False
     subject: str | None = None  # shows only measurements of this subject; None: of all
     measures: bool = False  # results are stored, and shown to visitors without a job
 
@@ -89,7 +90,7 @@ class JobPanel:
     def start_button(
         self, label: str, arguments: tuple | None, key: str = "", **more: Any
     ) -> None:
-        """The button that queues a job; None for `arguments` disables it."""
+        """Draw the button that queues a job; disabled if `arguments` is None."""
         options = {
             "type": "primary" if self.primary and not self.before else "secondary",
             "icon": self.icon,

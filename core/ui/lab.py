@@ -36,7 +36,7 @@ class Guess:
     key: str
     question: str
     options: Sequence[Any]
-    say: Callable[[Any], str] = str  # an option, as the learner reads it
+    say: Callable[[Any], str] = str  # returns an option as the learner reads it
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,19 @@ class Lab:
 
     name = ""  # default: the file's name without _page
     address = ""  # function that measures; default: `measure` in the file without _page
-    key = ""  # of the start button
-    what = "The measurement"  # the subject of sentences about its job
-    panel: Mapping[str, Any] = {}  # further fields of its JobPanel
+    key = ""  # the start button's key
+    what = "The measurement"  # the subject of sentences about the lab's job
+    panel: Mapping[str, Any] = {}  # further fields of the lab's JobPanel
     event: type = object  # class of the job's progress reports
-    noun = "reading"  # what such a report is called, in the singular
+    noun = "reading"  # what the page calls such a report, in the singular
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()  # a tab's name, and its parts
     asks_below = False  # whether the guess is below the settings, not beside them
     finding_above = False  # whether the finding is above the chart, not beside it
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
     file = ""  # name of the CSV and JSON files with the result; "": no files
     idle = False  # whether the app measures the defaults while nobody needs the workers
-    order = 0  # position of its tab in the lesson
-    words: Mapping[str, Any]  # its table in words.toml
+    order = 0  # position of the lab's tab in the lesson
+    words: Mapping[str, Any]  # the lab's table in words.toml
     suffix = ""  # makes widget keys unique if a page shows a recorded result, too
 
     def __init_subclass__(cls) -> None:

@@ -26,7 +26,7 @@ from core.words import Words
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"
 MOST_CHARACTERS = 10_000  # longer code is cut, and longer output scrolls
-MOST_LINES = 8  # of output that doesn't scroll
+MOST_LINES = 8  # output with more lines scrolls
 words = Words(__file__)
 
 

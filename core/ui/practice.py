@@ -101,7 +101,11 @@ def questions(lesson: Lesson) -> None:
 
 @st.fragment
 def _questions(lesson: Lesson, was_done: bool) -> None:
-    """Draw one question; the last answer redraws the page, for the course map."""
+    """Draw one question.
+
+    The answer that completes the lesson redraws the page, so that the course map shows
+    that the lesson is done. `was_done` is whether the map shows this already.
+    """
     given, key = answers.given(), f"asked_{lesson.title}"
     if lesson.is_done(given) != was_done:
         st.rerun()
@@ -173,7 +177,10 @@ def _mark(question: Question, given: Mapping[str, Any]) -> str:
 
 
 def score(lesson: Lesson, given: Mapping[str, Any]) -> str:
-    """A sentence on right first tries and on what is left to answer; "" at first."""
+    """A sentence on how many first tries were right, and how many questions are left.
+
+    The sentence is "" before the first answer.
+    """
     tried = [each for each in lesson.questions if each.tries(given)]
     if not tried:
         return ""

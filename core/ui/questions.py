@@ -19,7 +19,10 @@ WRONG = 2  # the fewest wrong answers to a question
 
 @dataclass(frozen=True)
 class Question:
-    """A question; the methods' `given` has all answers of a learner, by their keys."""
+    """A question at a lesson's end.
+
+    The methods' `given` has all answers of a learner, by the questions' keys.
+    """
 
     key: str
     text: str

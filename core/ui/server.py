@@ -25,7 +25,9 @@ from core.store.store import Store
 from core.ui.format import counted
 
 Answer = TypeVar("Answer")
-CODE_SECONDS = 180.0  # to run a visitor's code, including the wait for a class's code
+# A visitor's code must have run after this time, which includes the wait in the queue
+# while the code of a whole class runs.
+CODE_SECONDS = 180.0
 
 logger = logging.getLogger(__name__)
 _tabs: Counter[str] = Counter()  # number of open tabs, by visitor

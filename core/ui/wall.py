@@ -104,7 +104,7 @@ def images(task: str) -> tuple[np.ndarray, tuple[int, ...]]:
 
 @cache
 def sprite(task: str, dark: bool) -> bytes:
-    """A PNG for CSS: the wall's images without gaps, on a transparent ground."""
+    """A PNG for CSS: the wall's images without gaps, on a transparent background."""
     pixels = images(task)[0].repeat(ZOOM, 1).repeat(ZOOM, 2)
     rows = pixels.reshape(-1, COLUMNS, *pixels.shape[1:]).swapaxes(1, 2)
     picture = Image.fromarray(rows.reshape(rows.shape[0] * rows.shape[1], -1), "P")
@@ -197,8 +197,8 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
             "words": words.table("wall.answer"),
             "beside": beside,
             "sketch": sketch,
-            # Makes each message different: of one that it has sent before, Streamlit
-            # sends only a reference, and the browser may have forgotten the message.
+            # The time makes each message different. Of a message that was sent before,
+            # Streamlit sends only a reference, and the browser may have forgotten it.
             "now": time.time(),
         },
         on_drawing_change=lambda: None,
