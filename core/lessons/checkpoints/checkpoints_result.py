@@ -52,7 +52,7 @@ class RoundTrip:
 class PartLosses:
     """Losses of one of the three trainings that are compared."""
 
-    lasts: ClassVar[bool] = True  # after the job's end, since Resumed has no losses
+    lasts: ClassVar[bool] = True  # kept after the job's end: Resumed has no losses
     part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
@@ -69,5 +69,5 @@ class Resumed:
     greatest_loss_difference: float  # "resumed" from "through", over all steps
     differing_weights: int  # numbers that differ between their final state_dicts
     weights: int  # numbers in a state_dict
-    weights_only_difference: float  # greatest, of "weights" from "through"
+    weights_only_difference: float  # the greatest of "weights" from "through"
     environment: Environment

@@ -69,7 +69,10 @@ def compare(config: RunConfig, watch: Watch = UNWATCHED) -> Resumed:
 def train(
     part: str, training: Training, last: int, first_step: int, watch: Watch
 ) -> list[float]:
-    """Train to the end of epoch `last`; report and return the losses of all steps."""
+    """Train to the end of epoch `last`; return the losses of all steps.
+
+    Every REPORT_SECONDS, the new losses are fetched from the device and reported.
+    """
     losses: list[float] = []
     pending: list[Tensor] = []  # losses that are still on the device
     fetched = time.perf_counter()

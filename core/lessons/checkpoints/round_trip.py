@@ -88,7 +88,10 @@ def load_for_the_device(file: bytes) -> torch.device:
 
 
 def load_elsewhere(device_name: str) -> dict[str, str]:
-    """The device or the error of each loader in a process without the file's device."""
+    """Save a file on the device, and load it in a process without the device.
+
+    Returns the tensors' new device or the error, by the name of the loading function.
+    """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"
     return sandbox.call(address, file, hostile=True)  # `hostile` hides real devices

@@ -328,7 +328,11 @@ def match(
     notes: list[str],
     model: str | None,
 ) -> Opened:
-    """Compare a file's tensors with `model`, or else with the most similar model."""
+    """Compare a file's tensors with `model`, or else with the most similar model.
+
+    `kind` is the file's format, `saved_from` comes from `round_trip.read`, and `notes`
+    are sentences about the file.
+    """
     model = model or max(IMAGE_MODELS, key=lambda name: _likeness(name, tensors))
     expected = _expected(model)
     renamed = {} if set(expected) == set(tensors) else _rename(tensors, expected)
@@ -381,8 +385,10 @@ def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str
     """Map the file's names to the model's; {} if names and shapes don't match up.
 
     They match if all shapes agree in order, or if each form, (last part of the name,
-    shape), occurs equally often in both, since safetensors sorts by name. Names of one
-    form are matched in sorted order; in our models, these are batch norm's counters.
+    shape), occurs equally often in both: safetensors sorts by name and so loses the
+    order of the layers. Names of the same form are matched in sorted order,
+    "conv2.weight" before "conv10.weight". In our models, such names are the counters of
+    batch norm, which do nothing after training.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))

@@ -1,4 +1,7 @@
-"""The upload of a checkpoint: a worker opens the file, the page shows what is in it."""
+"""The upload of a checkpoint: a worker opens the file, the page shows what is in it.
+
+The web server passes the bytes on without reading them.
+"""
 
 from typing import Any
 
@@ -106,7 +109,7 @@ def _contents(opened: Opened) -> None:
         ],
     }
     for title, rows in tables.items():
-        if rows:  # not as Markdown, which names in a stranger's file could misuse
+        if rows:  # no Markdown: a stranger's names could be Markdown code
             table([(row,) for row in rows], [title], title)
     with st.expander("What is in the file"):
         tensor_table(opened.tensors)

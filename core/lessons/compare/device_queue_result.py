@@ -33,17 +33,17 @@ class Timeline:
 
     @property
     def stopped(self) -> float:
-        """Seconds that a clock shows if it doesn't wait for the device."""
+        """Seconds on a clock that doesn't wait for the device."""
         return self.calls[-1].returned
 
     @property
     def done_by_then(self) -> int:
-        """How many products are done when such a clock stops."""
+        """How many products are done when a clock stops that doesn't wait."""
         return sum(call.done <= self.stopped for call in self.calls)
 
     @property
     def share(self) -> float:
-        """What such a clock shows of the true time, 0 to 1."""
+        """The share of the true time, 0 to 1, on a clock that doesn't wait."""
         return self.stopped / self.waited
 
     @property

@@ -49,7 +49,7 @@ def race(
     RACE_SECONDS ends after FEWEST_REPEATS, which a verdict needs.
     """
     deadline = time.perf_counter() + RACE_SECONDS
-    datasets.load(config.task)  # loaded first, so that no candidate is to blame
+    datasets.load(config.task)  # loaded first, so that no candidate is blamed for it
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}

@@ -20,7 +20,7 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # replaced by the next report, unless it has losses
+    passes: ClassVar[bool] = True  # the next report replaces it if it has no losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # made so far in this trial
@@ -60,10 +60,11 @@ class Race:
     """The trials of two candidates with the same number of steps, so far or all."""
 
     candidates: tuple[Candidate, Candidate]
-    environments: tuple[Environment | None, Environment | None]  # None: no trial ended
+    # None for a candidate of which no trial has ended.
+    environments: tuple[Environment | None, Environment | None]
     config: RunConfig  # the race ignores its device and its epochs
     steps: int  # training steps in each counted trial
-    repeats: int  # requested; a slow race ends with fewer
+    repeats: int  # as requested; a slow race ends after fewer
     trials: tuple[Trial, ...]
     failures: tuple[CandidateFailure, ...]
     date: str

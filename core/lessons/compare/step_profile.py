@@ -164,7 +164,7 @@ def trace(recorded: profile) -> bytes:
     events = whole["traceEvents"]
     began = sorted(
         each["ts"]
-        for each in events  # the host's; a GPU's events have another category
+        for each in events  # a GPU's events have another category than the host's
         if each["name"] == "step" and each["cat"] == "user_annotation"
     )[-TRACED]
     whole["traceEvents"] = [

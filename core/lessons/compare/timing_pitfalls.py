@@ -23,7 +23,7 @@ from core.measure import timing
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 
-SIZES = {"cpu": 512}  # rows of the square matrices; on accelerators DEVICE_SIZE
+SIZES = {"cpu": 512}  # rows of the square matrices; accelerators have DEVICE_SIZE
 DEVICE_SIZE = 4096
 CALLS = 20
 PAIRS = 5  # comparisons of two ways, with CALLS calls each

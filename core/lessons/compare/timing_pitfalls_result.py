@@ -29,8 +29,8 @@ class TimingLab:
     device: str
     size: int
     readings: tuple[Reading, ...]
-    queueing: tuple[float, ...]  # a synchronized reading over a naive one, in turn
-    threads: tuple[ThreadReading, ...]  # on the CPU; their repeats in turn
+    queueing: tuple[float, ...]  # times of synchronized calls over those of naive ones
+    threads: tuple[ThreadReading, ...]  # on the CPU, with readings in turn
     environment: Environment
     cpu_environment: Environment
     date: str

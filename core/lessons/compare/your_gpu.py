@@ -22,9 +22,9 @@ from core.measure import timing
 from core.measure.environment import Environment
 
 CPU = torch.device("cpu")
-BATCHES, LEARNING_RATE = 20, 1e-3  # the same batches come again and again
-FACTORS = (0x9E3779B1, 0x85EBCA77)  # of the numbers in the two matrices of a product
-READING_SECONDS = 0.04  # as long as the browser's
+BATCHES, LEARNING_RATE = 20, 1e-3  # the training repeats BATCHES batches
+FACTORS = (0x9E3779B1, 0x85EBCA77)  # for `random`: one for each matrix of a product
+READING_SECONDS = 0.04  # as long as a reading in your_gpu.js
 
 
 def random(n: int, factor: int) -> Tensor:
@@ -52,7 +52,7 @@ def packed(tensor: Tensor) -> str:
 
 
 def parameters(model: nn.Module) -> str:
-    """A layer's weights (inputs, outputs), then its bias, then the next layer's."""
+    """All parameters, packed: each layer's weights (inputs, outputs), then its bias."""
     with torch.no_grad():
         return packed(torch.cat([each.t().flatten() for each in model.parameters()]))
 
@@ -65,7 +65,11 @@ def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:
 
 
 def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
-    """The data for the browser; without a checkpoint, the model is a new one."""
+    """The data for the browser.
+
+    The logits are those of the checkpoint's model. Without a checkpoint, they are those
+    of a model that has been trained here for STEPS steps.
+    """
     dataset = datasets.load(task)
     few = dataset.train.first(BATCHES * BATCH_SIZE)
     images, labels = few.images.split(BATCH_SIZE), few.labels.split(BATCH_SIZE)

@@ -33,11 +33,11 @@ from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
 from core.words import capitalized
 
-# Kept answers; Device shows the name.
+# The names of kept answers. The Device page shows the GPU's name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN, NEVER = "your_gpu_component", "your_gpu_run", "At no size"
 MEASURE = "core.lessons.compare.your_gpu:measure"
-ROUND_SECONDS = 60.0  # for an answer of the workers
+ROUND_SECONDS = 60.0  # time limit for an answer of the workers
 SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
 SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
 _component = st.components.v2.component(
@@ -66,7 +66,7 @@ class YourGpu(Lab):
     def draw(self, machine: Machine) -> None:
         state = st.session_state
         said = state.get(COMPONENT, {}).get("report")
-        if not said:  # the tab was closed meanwhile, which has ended a run
+        if not said:  # the tab was closed in between, and this ends a run
             state.pop(RUN, None)
         else:
             if (name := literal(said["name"])) != answers.given().get(NAME):
@@ -94,7 +94,7 @@ class YourGpu(Lab):
         go, _ = state.get(RUN, (None, None))
         # The time makes each message new: the browser may have forgotten an old one.
         data = {"words": self.words["status"], "go": go, "now": time.time()}
-        # The page is redrawn after each report, so nothing else is to be done.
+        # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
         if shown is not None:
             job = Job("", self.address, (), "train", status="finished", value=shown)
@@ -117,12 +117,16 @@ class YourGpu(Lab):
             st.session_state[RUN] = go, known | {"against": against}
 
     def _hear(self, said: dict[str, Any]) -> None:
-        """Answer what the browser says of the run that is going on, or keep it."""
+        """Handle a message of the browser about the run that is going on.
+
+        A problem or a result ends the run, and a result is kept. If the browser asks
+        for the CPU's times, the workers measure them.
+        """
         state = st.session_state
         go, known = state.get(RUN, ({}, {}))
         if not go or said.get("id") != go["id"]:
             return
-        go.pop("work", None)  # has arrived
+        go.pop("work", None)  # the browser has it
         if "problem" in said:
             del state[RUN]
         elif "result" in said:

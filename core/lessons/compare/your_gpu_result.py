@@ -14,7 +14,7 @@ from core.measure.speedup import Speedup, paired
 
 SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
-STEPS, BATCH_SIZE = 100, 64  # of training
+STEPS, BATCH_SIZE = 100, 64  # steps of the training, and images in each
 WORKS = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
 ROUNDS = 7  # without the warm-up
 LONGEST_NAME, LONGEST_SECONDS, MOST_PACES, MOST_FLOPS = 60, 600, 100, 1e15
@@ -37,7 +37,7 @@ class Work:
     kind: str  # one of WORKS
     size: int
     gpu: tuple[float, ...]  # seconds of each round
-    cpu: tuple[float, ...]  # likewise; none: that would have taken too long
+    cpu: tuple[float, ...]  # the opponent's; empty if they would take too long
 
     @property
     def speedup(self) -> Speedup:
@@ -64,7 +64,7 @@ class BrowserGpu:
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
     own_weights: bool  # the weights come from the learner's run
     date: str
-    environment: Environment | None = None  # the CPU's; None: the browser's own thread
+    environment: Environment | None = None  # None: the opponent is the browser's thread
 
     @property
     def is_possible(self) -> bool:
@@ -111,7 +111,7 @@ class BrowserGpu:
 
     @property
     def readings(self) -> list[Reading]:
-        """What was timed, without what would have taken too long."""
+        """The times of both sides, but none where the CPU would have taken too long."""
         sides = YOURS, NAMES[self.against]
         return [
             Reading(who, work.kind, work.size, seconds)
@@ -147,7 +147,7 @@ def read(
     try:
         known |= {"name": literal(said["name"]), "date": now()}
         gpu = Converter(detailed_validation=False).structure(said | known, BrowserGpu)
-    except Exception as error:  # whatever a class says to fields that it has not
+    except Exception as error:  # the classes raise many kinds of errors for bad fields
         raise ValueError(f"The browser's figures can't be read: {error}") from error
     if not gpu.is_possible:
         raise ValueError("The browser sent figures that no GPU could reach.")

@@ -26,9 +26,10 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
-SECONDS = 10.0  # limit for that process; MOST_PIXELS as PNG take 2 to 6 on a busy core
+SECONDS = 10.0  # its time limit; a PNG of MOST_PIXELS takes 2 to 6 s on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
-CONTRAST = 0.12  # gray values (0 to 1) closer to the background's are background
+# A pixel whose gray value (0 to 1) differs less from the background is background.
+CONTRAST = 0.12
 
 LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise
 
@@ -69,7 +70,7 @@ def prepare(data: bytes) -> Picture:
 
 def in_gray(gray: np.ndarray) -> Picture:
     """Like `prepare`, for gray pixels (height, width) from 0 (black) to 1 (white)."""
-    width = max(1, min(gray.shape) // 50)  # of the border, which is background
+    width = max(1, min(gray.shape) // 50)  # pixels of the border, which is background
     border = np.ones(gray.shape, dtype=bool)
     border[width:-width, width:-width] = False
     background = float(np.median(gray[border]))

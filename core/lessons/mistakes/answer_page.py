@@ -49,7 +49,7 @@ def searched() -> Answer | None:
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
-        if answer and answer.cause:  # the address can be shared; it lacks the text
+        if answer and answer.cause:  # without the text, an address can be shared
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()

@@ -94,7 +94,7 @@ def learn_messages() -> str:
 def opened(found: Mistake | None, answered: bool) -> Mistake | None:
     """The mistake in the address, or else the one `found` by the search.
 
-    Without a search (`answered` is False), the first mistake of the list.
+    Without a search (`answered` is False), this is the first mistake of the list.
     """
     wanted = st.query_params.get("mistake")
     if wanted in BY_SLUG:

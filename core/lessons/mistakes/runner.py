@@ -46,7 +46,7 @@ def run(slug: str) -> MistakeRun:
     mistake = BY_SLUG[slug]
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
-    # So that no time limit includes the slow start of the first child process.
+    # The first child process starts slowly, and no time limit should include this.
     sandbox.warm_up()
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
@@ -145,7 +145,7 @@ class Waits(TorchDispatchMode):
 
 def describe(error: Exception, function: Callable, device: torch.device) -> Failure:
     """The exception as the page shows it, and the line of `function` that raised it."""
-    # Without the first frame, which is attempt's.
+    # Leave out the first frame, which is that of `attempt`.
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, frames))
     for root in ROOTS:

@@ -126,7 +126,10 @@ def two(cost: Cost) -> Step:
 
 
 def verdict(cost: Cost) -> str:
-    """Whether several ranks are faster than one rank here; the best of each compete."""
+    """Whether several ranks are faster than one rank here.
+
+    The fastest way with several ranks is compared with the fastest way with one.
+    """
     one, several = (
         min(steps, key=lambda step: median(step.seconds))
         for steps in (

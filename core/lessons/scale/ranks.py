@@ -45,7 +45,8 @@ def run(
     """Call the function at `address` on each rank; return their values, by rank.
 
     The ranks' reports are passed on to `watch`. Raises ExplainedError if a rank fails
-    or dies, and CancelledError. In any case, all ranks have ended afterwards.
+    or dies, and CancelledError if the job is canceled. In any case, all ranks have
+    ended afterwards.
     """
     with ExitStack() as left:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

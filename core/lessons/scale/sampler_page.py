@@ -74,7 +74,7 @@ def panels(orders: Orders) -> charts.Chart:
 
 
 def in_words(orders: Orders) -> str:
-    """A text: nothing warns of a missing set_epoch; and why an image comes twice."""
+    """Say that no warning comes without set_epoch, and why some images come twice."""
     fed = [image for share in orders.told[0] for image in share]
     twice = sorted({image for image in fed if fed.count(image) > 1})
     if not twice:

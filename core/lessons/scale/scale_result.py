@@ -46,7 +46,11 @@ class ParallelRun:
 
 @dataclass(frozen=True)
 class Share:
-    """One rank's gradients: of its share of a batch, averaged, and of the batch."""
+    """The gradients that one rank got in three ways.
+
+    They are those of its share of a batch, their average over all ranks, and those of
+    the whole batch.
+    """
 
     own: tuple[float, ...]  # the last layer's bias (classes,), from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks

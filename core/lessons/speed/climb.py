@@ -48,9 +48,12 @@ words = Words(__file__)
 def climb(
     wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
 ) -> Climbed:
-    """Measure and report every rung that `done` lacks; a failure ends only its rung."""
+    """Measure every rung that `done` lacks, and report each Result.
+
+    If a rung fails, its Result says why, and the climb goes on with the next rung.
+    """
     device = devices.resolve_timed(wanted.device)
-    datasets.load(wanted.task)  # loaded first, since its failure is no rung's failure
+    datasets.load(wanted.task)  # loaded first: if this fails, no rung has failed
     limit = roofline.measure(wanted.task, wanted.model, device)
     watch.report(limit)
     counts = tuple(count(wanted, watch)) if simulation.works() else ()
@@ -85,7 +88,11 @@ def climb(
 
 
 def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
-    """Count and report what each rung that works asks of the simulated accelerator."""
+    """Count each rung's waits, copies and operations on the simulated accelerator.
+
+    Reports and yields the Counts. No rung has the changes of earlier rungs here, except
+    those in its own code. A rung that fails is left out.
+    """
     device = torch.device(SIMULATED)
     split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
     for rung in climb_result.RUNGS:

@@ -1,8 +1,10 @@
 """The rungs of the ladder, the results of measuring them, and sentences on the results.
 
-The headline is the speedup of the best rung over the textbook loop. It is measured with
-epochs of the two in turn. The product of all rungs' gains would say nothing: the gains
-are measured at different times, and another program may have been busy during some.
+A rung is a training loop that makes one change to an earlier rung's loop, its base. A
+climb measures all rungs. Its headline is the speedup of the best rung over the textbook
+loop, the first rung. The headline is measured at the end of the climb, where epochs of
+both alternate. The product of the rungs' gains would say nothing: they are measured at
+different times, and another program may have been busy during some of them.
 """
 
 from collections.abc import Sequence
@@ -226,7 +228,11 @@ def base(results: Sequence[Result]) -> str:
 
 
 def is_kept(result: Result, before: Sequence[Result]) -> bool:
-    """Whether the rung is faster and about as accurate, or later rungs need it."""
+    """Whether later rungs include the rung's change: it helps, or later rungs need it.
+
+    A change helps if the rung is faster than its base, and about as accurate as the
+    first rung. A rung without a base is kept, too.
+    """
     gain = gain_of(result, before)
     if result.rung in NEEDED or gain is None:
         return True
@@ -235,7 +241,7 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
-    """The product of all gains up to a rung: good for ranking rungs, not a figure."""
+    """The product of all gains up to a rung: for ranking rungs, not to be shown."""
     if (gain := gain_of(result, results)) is None:
         return 1.0
     return gain.ratio * multiplied(measured(results)[result.base], results)
@@ -300,7 +306,7 @@ class Climbed:
     climb: Climb
     limit: Roofline
     results: tuple[Result, ...]
-    direct: Direct | None  # None where no rung could be measured
+    direct: Direct | None  # None if no rung could be measured
     environment: Environment
     date: str
     counts: tuple[Counts, ...] = ()  # empty without the simulated accelerator

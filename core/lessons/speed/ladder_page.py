@@ -128,7 +128,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
     waits = job is not None and job.status == "queued"
 
     def draw(now: Job) -> None:
-        if waits:  # the climb has begun meanwhile: else draw_unclimbed's rungs stay
+        if waits:  # the climb has begun: remove what draw_unclimbed drew
             st.rerun()
         draw_climb(now, backend)
 
@@ -172,7 +172,7 @@ def draw_climb(job: Job, backend: str) -> None:
         draw_table(shown, results)
         if job.value is not None:
             draw_caption(job.value)
-            if len(shown) == len(results):  # the file holds the unguessed ones too
+            if len(shown) == len(results):  # the file gives away all results
                 controls.download_rows("ladder", job.value.rows())
 
 

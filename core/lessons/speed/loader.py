@@ -1,4 +1,7 @@
-"""Time a DataLoader without a model: batch size × workers × pinned memory."""
+"""Time a DataLoader without a model: batch size × workers × pinned memory.
+
+The start of the worker processes is timed separately, since it happens only once.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +49,11 @@ def measure(
     budget_seconds: float,
     watch: Watch = UNWATCHED,
 ) -> LoaderLab:
-    """Measure and report the plan's cells until the budget is spent, some in turn."""
+    """Measure the plan's settings until the budget is spent; reports each LoaderCell.
+
+    For a setting whose workers fail, `failures` gets a sentence. The fastest cells with
+    the textbook's batch size are measured again in turn, so that they can be compared.
+    """
     device = devices.resolve_timed(device_name)
     images = textbook_dataset(datasets.load(task).train)
     deadline = time.perf_counter() + budget_seconds

@@ -14,7 +14,7 @@ class MemoryCost:
     name: str
     seconds: tuple[float, ...]  # one for each repeat; empty until times are measured
     peak_bytes: int | None  # None where the device does not count it
-    difference: float  # greatest, to the gradients or outputs of the kind's first way
+    difference: float  # the most that a gradient or output differs from the first way
     greatest: float  # the largest gradient or output, to judge the difference by
 
 

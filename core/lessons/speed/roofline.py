@@ -1,4 +1,9 @@
-"""The limit of this machine: the rates of a large matrix product and a plain copy."""
+"""The limit of this machine: the rates that bound how fast a model can train.
+
+Arithmetic takes at least the model's operations, divided by the rate of a large matrix
+product. Memory takes at least the bytes that must move, divided by the bandwidth of a
+plain copy. Both rates are measured here.
+"""
 
 from contextlib import suppress
 
@@ -64,7 +69,10 @@ def matmul_rate(
 def bandwidth(
     block: int, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of bytes per second, reads plus writes, in copies of `block` bytes."""
+    """Readings of bytes per second, reads plus writes, in copies of `block` bytes.
+
+    A small block is copied many times in each reading.
+    """
     source = torch.ones(block, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     times = max(1, BLOCK // block)

@@ -1,4 +1,8 @@
-"""The rungs of the ladder on the Speed page: a row for each, and one rung in full."""
+"""The rungs of the ladder on the Speed page: a row for each, and one of them in full.
+
+A row shows buttons for the learner's guess, or the rung's bar after the guess and the
+measurement. Beside the rows are the chosen rung's code and results.
+"""
 
 import math
 import re
@@ -157,7 +161,10 @@ def best_speed(
 def picture(
     result: Result, limit: float | None, most: float, backend: str, colors: Palette
 ) -> str:
-    """The SVG of a bar, hollow if the rung was dropped; the axis ends at `most`."""
+    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
+
+    A dashed line marks the `limit`, if there is one. The axis ends at `most`.
+    """
     hue, middle = colors.of(backend), HEIGHT / 2
 
     def x(rate: float) -> float:
@@ -239,7 +246,10 @@ def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -
 
 
 def written_in(code: str, kept: Kept) -> str:
-    """The code with values for `kept`, so that a difference shows one rung's change."""
+    """The code with a value in place of each `kept.name`.
+
+    This way, the difference between two rungs shows only the change of one rung.
+    """
 
     def value(match: re.Match) -> str:
         value = getattr(kept, match[1])

@@ -15,7 +15,7 @@ class Vectorized:
     way: str
     points: int
     seconds: tuple[float, ...]  # one for each repeat
-    difference: float  # the greatest, from the Python loop's distances
+    difference: float  # the greatest of a distance from the Python loop's
     device: str
 
 
