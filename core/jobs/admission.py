@@ -38,7 +38,7 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Limits:
-    """The server's limits. An environment variable sets each: its name in capitals."""
+    """The server's limits: the variable MAX_WAITING_JOBS sets max_waiting_jobs."""
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane

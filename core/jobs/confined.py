@@ -105,7 +105,7 @@ class Confined:
     def ask(self, request: bytes) -> Ended:
         """Send the request to the standard input, and wait until the process has ended.
 
-        The `seconds` of the process begin here. When they are over, it is stopped.
+        The `seconds` of the process begin here. After them, the process is stopped.
         """
         deadline = time.monotonic() + self._seconds
         given = (self._stdin, request)

@@ -54,7 +54,8 @@ class History:
     def queue(self, job: Job, round: int) -> Write | None:
         """Write a waiting job with its round; None if the job is not kept.
 
-        The server's own measurements aren't kept: the server would make them again.
+        The server's own measurements aren't kept: after a restart, the server makes
+        them again.
         """
         is_training = any(isinstance(each, RunConfig) for each in job.arguments)
         if not (job.owner or is_training):

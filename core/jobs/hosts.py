@@ -105,7 +105,10 @@ class Hosts:
         return sum(takes, Counter())
 
     def __call__(self) -> list[Host]:
-        """All machines by name, even silent ones; described if there are several."""
+        """All machines in the order of their names, even silent ones.
+
+        If there are several, each has its description, or None until it has come.
+        """
         workers, hosts = self._workers, []
         for name in sorted({each.machine for each in workers.values()}):
             own = {k: each for k, each in workers.items() if each.machine == name}

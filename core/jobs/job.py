@@ -66,8 +66,8 @@ class Outcome:
 def resolve(address: str) -> Any:
     """Import the name at an address such as "core.training:run"; a method has dots.
 
-    A job has its function's address, since the server must not import torch. Raises
-    ImportError or AttributeError.
+    A job has a function's address instead of the function, since the server must not
+    import torch. Raises ImportError or AttributeError.
     """
     module, _, name = address.partition(":")
     return attrgetter(name)(importlib.import_module(module))
@@ -162,8 +162,8 @@ class Job:
         """The job as it ended, without the checkpoint's bytes, which the database has.
 
         The job keeps only events that are read later. A finished job keeps the events
-        whose class sets `lasts`. Any other job drops an event if its class sets
-        `passes`, a newer event of this class replaced it, and it has no losses.
+        whose class sets `lasts`. Any other job drops an event without losses if its
+        class sets `passes` and the job has a newer event of this class.
         """
         value, progress = outcome.value, self.progress
         if isinstance(value, RunResult):  # has all progress, even if events are late

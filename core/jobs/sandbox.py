@@ -77,7 +77,7 @@ class Child:
 
     The process sends what the function reports, then an Outcome. With `memory_bytes`,
     it may take that much more than at its start; macOS and Windows set no such limit.
-    With `hostile`, for a stranger's file, the process gives up its rights: `confine`.
+    With `hostile`, for a stranger's file, the process gives up rights: see `confine`.
     """
 
     def __init__(

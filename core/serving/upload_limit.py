@@ -47,7 +47,10 @@ class UploadLimit:
             self.arriving += Counter()  # drops sessions at 0
 
     def _make_room(self, session: str) -> None:
-        """Drop old files until the limits are met. Raises HTTPException without any."""
+        """Drop the oldest files until all sessions are within the limits.
+
+        Raises HTTPException if there are no more files to drop.
+        """
         files = runtime.get_instance().uploaded_file_mgr
         assert isinstance(files, MemoryUploadedFileManager)
         while True:
