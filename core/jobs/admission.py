@@ -29,8 +29,8 @@ SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 NEWEST = 20  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
 LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
-# A guess for runs like which none has run yet: between the speeds of the ANN and the
-# CNN on two cores.
+# The guess for a run if no similar run has ended yet. It is between the speeds of the
+# ANN and the CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
 OPEN_QUESTIONS = 8  # per person, waiting or being answered
 words = Words(__file__)
@@ -38,7 +38,10 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Limits:
-    """The server's limits: the variable MAX_WAITING_JOBS sets max_waiting_jobs."""
+    """The server's limits.
+
+    Each is set by the environment variable with its name in capitals: MAX_WAITING_JOBS.
+    """
 
     max_jobs_per_person: int = 4  # waiting or running
     max_waiting_jobs: int = 120  # in each lane
