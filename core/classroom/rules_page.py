@@ -26,15 +26,16 @@ words = Words(__file__)
 def draw(chosen: Class) -> None:
     """Draw limits on the left, controls on the right, and a button that saves them."""
     rules: Rules = chosen.rules
-    # The widgets' keys depend on the rules. If another tab saves other rules, widgets
-    # with new keys show these; the old widgets would overwrite them.
+    # The widgets' keys depend on the rules. So if another tab saves other rules, this
+    # tab draws new widgets with those rules. Its old widgets would overwrite the rules.
     suffix = f"{chosen.id}_{crc32(repr(rules).encode())}"
     left, right = st.columns(2, gap="medium")
     with left:
         values = _limits(suffix, rules)
     with right:
         presets, link = _controls(suffix, rules)
-    # Not a callback: its arguments would be the values before the newest change.
+    # The button has no callback, since the callback's arguments would be the values
+    # before the newest change.
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen, values | presets)
@@ -101,7 +102,11 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
 
 
 def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
-    """The hidden and fixed settings, and a link that opens Train with the presets."""
+    """Draw the controls for hidden, fixed and preset settings.
+
+    Returns the hidden and fixed settings, as fields of Rules, and a link that opens
+    Train with the presets.
+    """
     st.markdown("**What they see on Train, Compare, and Speed**")
     hidden = st.multiselect(
         "Hidden controls",

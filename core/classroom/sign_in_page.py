@@ -124,7 +124,7 @@ def act(do: Callable[..., object], *arguments: object) -> None:
 
 
 def draw() -> None:
-    """This server's ways to sign in; without any, how to set one up."""
+    """Draw this server's ways to sign in; if there is none, say how to set one up."""
     try:
         by_password = password()
     except ExplainedError as error:

@@ -1,4 +1,4 @@
-"""A teacher's classes: make, open and close one; its students, queue, runs and log."""
+"""A teacher's classes: make, open and close a class, and see its students and log."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +72,7 @@ def _make(teacher: Teacher) -> None:
 
 
 def _buttons(chosen: Class) -> None:
-    """Draw the class's buttons; the next step has the primary one."""
+    """Draw the class's buttons; the button for the next step is the primary one."""
     class_id = chosen.id
     if not chosen.is_open:
         do = room().start, class_id
@@ -130,14 +130,14 @@ def _close(teacher: Teacher, class_id: str) -> None:
 
 
 def students(chosen: Class) -> None:
-    """Who is stuck, what runs, and who waits; updated while the class is open."""
+    """Draw who is stuck, what runs, and who waits, live while the class is open."""
     before = room().names(chosen.id)
 
     @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
     def live() -> None:
         names, jobs, class_runs = room().names(chosen.id), queue(), all_runs(chosen)
         if names != before:
-            st.rerun()  # since _person is drawn outside of this fragment
+            st.rerun()  # of the whole page, since _person is outside this fragment
         why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:
@@ -150,7 +150,7 @@ def students(chosen: Class) -> None:
             _hiding(class_runs, names)
 
     live()
-    # Not in the fragment: each redraw would close the dialog.
+    # This is not in the fragment, because each redraw would close the dialog.
     if members := room().members(chosen.id):
         _person(members)
 
@@ -196,7 +196,10 @@ def _table(
     why: Mapping[str, str],
     class_runs: Sequence[RunSummary],
 ) -> None:
-    """A row for each member, with the page they have open; the stuck ones first."""
+    """Draw a row for each member, the stuck members first.
+
+    A row has the page that the member has open. `why` contains the stuck members.
+    """
     count = Counter(run.visitor for run in class_runs)
     scores = {r.visitor: rules.score(r) for r in bests(class_runs, names, rules)}
     pages = open_pages()
@@ -260,7 +263,7 @@ def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
 
 
 def log(chosen: Class) -> None:
-    """What teachers did, newest first, even in classes that no longer exist."""
+    """Draw what teachers did, newest first, even in classes that no longer exist."""
     all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [

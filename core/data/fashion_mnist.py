@@ -97,7 +97,7 @@ class DatasetStatus:
 def find() -> Path | None:
     """The folder with the files, packed or unpacked; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
-        return Path(named)  # even without the files
+        return Path(named)  # even if the files aren't there
     # A folder with all files comes before one with some, which may still be filled.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):

@@ -76,7 +76,7 @@ def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
 
 
 def same_work(run: Run, other: Run) -> bool:
-    """Whether only the seed differs, so that neither is slower by its settings."""
+    """Whether the runs have the same settings and device, whatever their seeds."""
     devices = {r.started and r.started.environment.device_name for r in (run, other)}
     settings = {(replace(r.config, seed=0), tuple(r.changes)) for r in (run, other)}
     return len(devices) == len(settings) == 1
@@ -168,7 +168,10 @@ def _samples(run: Run) -> int:
 
 
 def _noise(best: Run, other: Run) -> float:
-    """The largest difference that chance explains; 0 if these runs differ by more."""
+    """The largest difference in accuracy that chance alone may make.
+
+    0 if these runs differ by more, or if they have no accuracy.
+    """
     p, q = _quality(best), _quality(other)
     if not best.config.has_images:
         return 0.0

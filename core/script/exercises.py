@@ -29,7 +29,10 @@ TOLERANCE = 1e-4  # numbers that differ by less are equal: other code rounds dif
 
 @dataclass(frozen=True)
 class Exercise:
-    """A few lines with a mistake, and what has to be true once the mistake is fixed."""
+    """A few lines with a mistake, and what has to be true once the mistake is fixed.
+
+    The head of exercises.toml explains the fields.
+    """
 
     ask: str
     code: str

@@ -70,13 +70,16 @@ def dotted(node: ast.AST | None) -> str:
 
 
 def called(node: ast.AST | None) -> str:
-    """The last word of what is called: "to" for `model.to(device)`; "" if no call."""
+    """The name of the called function or method: "to" for `model.to(device)`.
+
+    The name is "" if the node is not a call.
+    """
     function = node.func if isinstance(node, ast.Call) else None
     return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def owner(call: ast.Call) -> str:
-    """Whose method is called: "model" for `model.to(device)`."""
+    """The object whose method is called: "model" for `model.to(device)`."""
     return dotted(getattr(call.func, "value", None))
 
 

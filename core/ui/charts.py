@@ -36,7 +36,7 @@ class Palette:
     low: str  # a heat map's lowest value, which must not look like an empty cell
     right: str  # only for right answers
     wrong: str  # only for wrong answers
-    runs: tuple[str, ...]  # runs side by side; none is a device's color
+    runs: tuple[str, ...]  # for runs side by side; no device has one of these colors
 
     def of(self, backend: str) -> str:
         return self.cpu if backend == "CPU" else self.accelerator
@@ -155,7 +155,9 @@ def _theme() -> alt.theme.ThemeConfig:
 def live(
     draw: Callable[Concatenate[Palette, Arguments], Chart],
 ) -> Callable[Arguments, Specification]:
-    """Decorate a function that draws a chart of LATER, so that it returns its JSON.
+    """Decorate a function that draws a chart without data, so that it returns JSON.
+
+    Instead of data, the function gives LATER to the chart.
 
     Building a chart takes far longer than sending its data. So a chart is built only
     once for each theme and each set of arguments, and st.vega_lite_chart draws this

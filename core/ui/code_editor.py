@@ -43,7 +43,8 @@ def draw(
             "marked": list(marked),
         },
         default={"value": value},
-        on_value_change=lambda: None,  # without it, Streamlit would refuse `default`
+        # Streamlit refuses a `default` for a value that has no callback.
+        on_value_change=lambda: None,
     )
 
 

@@ -58,7 +58,7 @@ def begin(title: str) -> None:
             link(TEACHER)
         _machine_badge()
         _jobs()
-        _wait_for_machine()  # here, so that nothing moves when it disappears
+        _wait_for_machine()  # drawn last, so that nothing moves when it disappears
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)

@@ -46,7 +46,7 @@ def made(key: str) -> Any | None:
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
-    """Whether the learner has not guessed yet; if so, a notice says so."""
+    """Whether the learner has not guessed yet; if so, draw a notice."""
     if guessed is None:
         st.info(
             f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",

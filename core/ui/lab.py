@@ -76,7 +76,8 @@ class Lab:
     panel: Mapping[str, Any] = {}  # further fields of the lab's JobPanel
     event: type = object  # class of the job's progress reports
     noun = "reading"  # what the page calls such a report, in the singular
-    code: Sequence[tuple[str, *tuple[Part, ...]]] = ()  # a tab's name, and its parts
+    # For each tab of code: the tab's name, then its parts for core.ui.source.show
+    code: Sequence[tuple[str, *tuple[Part, ...]]] = ()
     asks_below = False  # whether the guess is below the settings, not beside them
     finding_above = False  # whether the finding is above the chart, not beside it
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses

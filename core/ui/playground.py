@@ -155,7 +155,10 @@ def output(printed: str) -> None:
 
 
 def _shape(value: dict[str, Any]) -> str:
-    """A value's shape; a model has a class instead, and a single number has ()."""
+    """The shape of a value as text; for a model, its class instead.
+
+    The shape of a single number is "()".
+    """
     if value["shape"] is None:
         return value["kind"]
     return format.shape(value["shape"]) if value["shape"] else "()"

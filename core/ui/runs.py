@@ -208,7 +208,7 @@ def others() -> str | None:
 def idle_run(*tasks: str) -> Run | None:
     """The server's own run on these tasks: one that is training, or else the newest.
 
-    Members of an open class see none, since they guess what their first run will reach.
+    None for members of an open class, since they guess what their first run will reach.
     """
     if room().may_see(visitor()):
         return None
@@ -226,7 +226,10 @@ def _done(tasks: Container[str], owner: str) -> Iterator[str]:
 
 
 def number(run_id: str, owner: str) -> int:
-    """A run's number among its owner's runs, from 1; its name and color follow it."""
+    """A run's number among its owner's runs, from 1.
+
+    The number decides the run's color, and its name if nobody gave it one.
+    """
     numbers = _numbers(owner)
     if run_id not in numbers:
         rows = stored_runs(owner, limit=None, hidden=True) if owner else []
@@ -275,7 +278,7 @@ def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, 
 
 
 def summary(run: Run) -> RunSummary:
-    """A run in memory as the store would list it."""
+    """A run in memory, in the form in which the store lists runs."""
     job, started, last = run.job, run.started, run.history[-1] if run.history else None
     return RunSummary(
         id=job.id,

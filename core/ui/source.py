@@ -15,7 +15,7 @@ import streamlit as st
 from core.halves import read
 from core.ui import playground
 
-# A part of what `show` shows: a text, an address of code, or a function that draws
+# What `show` draws: a text, the code at an address, or what a function draws itself
 Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
