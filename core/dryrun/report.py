@@ -14,7 +14,8 @@ from core.errors import drawable, plain
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
 NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
-# The ends of lines as Python's tracebacks count them; str.splitlines knows others too.
+# The ends of lines as Python's tracebacks count them. str.splitlines also splits at
+# other characters.
 NEWLINE = re.compile(r"\r\n?|\n")
 LARGEST = 2**53  # a browser rounds larger whole numbers
 MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list

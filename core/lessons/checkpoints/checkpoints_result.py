@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from core.measure.environment import Environment
 
-RESUME_IMAGES = 4000  # per epoch; so few that training takes seconds on a laptop
+RESUME_IMAGES = 4000  # per epoch, so few that training takes seconds on a laptop
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Opened:
     unexpected: tuple[str, ...]  # names that the file has and the architecture lacks
     misshapen: tuple[tuple[str, str, str], ...]  # name, file's shape, model's shape
     renamed: tuple[tuple[str, str], ...]  # name in the file, name in the model
-    checkpoint: bytes | None = field(repr=False)  # uses our names; None if it misfits
+    checkpoint: bytes | None = field(repr=False)  # None if the file doesn't fit
 
 
 @dataclass(frozen=True)

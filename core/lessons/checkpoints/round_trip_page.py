@@ -213,7 +213,10 @@ def _in_words(resumed: Resumed) -> None:
 
 @charts.live
 def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
-    """Loss curves from columns part, step, loss; training was interrupted `at_step`."""
+    """Loss curves from the columns part, step and loss.
+
+    A mark shows the step at which the training was interrupted, `at_step`.
+    """
     hues = (colors.of(backend), colors.text, colors.further[0])
     step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)
     chart = alt.Chart(LATER).encode(

@@ -45,9 +45,11 @@ PREFIXES = {  # prefixes that all names in a file may have, and what adds them
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
-# Names in a pickle of functions that make a tensor on a device, despite map_location.
+# By these names, a pickle calls functions that make a tensor on a device, in spite of
+# map_location.
 ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
-LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."  # torch < 1.6
+# The first bytes of files from torch before 1.6.
+LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
 KINDS = {  # the first bytes of other files, and what to call these files
     b"\x89PNG": "a PNG image",
     b"\x89HDF": "an HDF5 file, perhaps from Keras",
@@ -147,7 +149,7 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
 
 
 def _checked_zip(data: bytes) -> bytes:
-    """Refuse an archive that torch.save has not written; return a new copy of it.
+    """Return a new copy of an archive from torch.save, and refuse other archives.
 
     Torch opens the copy, because an archive can have two tables of contents, and torch
     might read the table that zipfile has not read.

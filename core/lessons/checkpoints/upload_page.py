@@ -61,7 +61,10 @@ def draw(machine: Machine | None, task: str | None) -> None:
 
 
 def _open(file: Any, model: str | None) -> Opened | str:
-    """The file's contents, or the error as text; a worker opens each file only once."""
+    """The file's contents, or the error as text.
+
+    A worker opens each file only once for each `model`.
+    """
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
     if key not in opened:

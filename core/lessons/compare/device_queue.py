@@ -24,7 +24,10 @@ SIZE = 768  # rows of the square matrices on the simulated accelerator
 
 
 def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
-    """Multiply with and without `.item()` after each call; raises ExplainedError."""
+    """Multiply with and without `.item()` after each call.
+
+    Raises ExplainedError for a device that this machine doesn't have.
+    """
     device = devices.resolve(device_name)
     is_simulated = device.type == SIMULATED
     size = SIZE if is_simulated else DEVICE_SIZE

@@ -42,7 +42,7 @@ def race(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> Race:
-    """Run `repeats` trials after the warm-up, each of `steps` steps; fewer if slow.
+    """Run a warm-up and `repeats` trials of each candidate, with at most `steps` steps.
 
     If a candidate fails, the race keeps the reason, and the other one goes on alone.
     Reports TrialProgress, Trial and CandidateFailure. A race that takes longer than
@@ -131,7 +131,7 @@ def trial(
 def first(
     source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The first `steps` batches, epoch after epoch; fewer after `limit_seconds`."""
+    """The first `steps` batches, epoch after epoch, or fewer after `limit_seconds`."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:

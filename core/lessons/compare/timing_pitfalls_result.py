@@ -54,7 +54,10 @@ class TimingLab:
         return self.first_call.interval[0] > CLOSE
 
     def rows(self) -> list[Row]:
-        """Two rows per way, one for the first call; a row per size and threads."""
+        """Two rows per way, and a row per size and number of threads.
+
+        One of the two rows of a way is for its first call.
+        """
         about = pick(self, "environment date size")
         calls = [
             row(what, seconds, way=each.way, **about)

@@ -113,7 +113,7 @@ class DeviceDetails:
 
 @dataclass(frozen=True)
 class DeviceLoad:
-    """How full and how busy a device is now; None if unknown."""
+    """How full and how busy a device is now. A figure that is unknown is None."""
 
     device: str
     free_bytes: int | None

@@ -40,7 +40,7 @@ def verdict(diagnosis: Diagnosis) -> None:
 
 
 def as_seen(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis; for a remote visitor, in words that name the server."""
+    """The diagnosis, in words that name the server if the visitor is remote."""
     if is_direct(st.context.headers):
         return diagnosis
     st.info(words("pasted.server"), icon=":material/dns:")

@@ -28,7 +28,7 @@ def describe() -> list[DeviceDetails]:
 
 
 def now() -> list[DeviceLoad]:
-    """Memory of all devices; load and temperature of NVIDIA GPUs."""
+    """The memory of all devices, and the load and temperature of NVIDIA GPUs."""
     gpus = {gpu.uuid: (gpu.busy_percent, gpu.celsius) for gpu in nvml.read().gpus}
     return [
         DeviceLoad(str(d), *devices.memory(d), *gpus.get(devices.uuid(d), ()))

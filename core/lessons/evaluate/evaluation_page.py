@@ -67,7 +67,10 @@ def before_any_run() -> None:
 
 
 def guess_hardest(shown: Run, found: Evaluation) -> str | None:
-    """Ask once for each task which class is the hardest; None until answered."""
+    """Ask which class is the hardest, once for each task.
+
+    Returns the answer, or None as long as there is none.
+    """
     key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
     if (guessed := guess.made(key)) is None:
         with controls.row():
@@ -79,7 +82,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
 
 
 def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
-    """Show the accuracy and its interval; with a guess, also the hardest class."""
+    """Show the accuracy, its interval and, after a guess, the hardest class."""
     low, high = found.interval
     hardest = _hardest_first(found)[0]
     told = {f"Hardest: {hardest.name}": f"{hardest.recall:.0%}"} if guessed else {}
@@ -222,10 +225,11 @@ def confusion_chart(
     order: list[str],
     chosen: tuple[str, str],
 ) -> Chart:
-    """Rows are true classes, columns predicted; select a cell to get (true, predicted).
+    """The confusion matrix: rows are true classes, columns predicted ones.
 
-    Right answers are gray; the shade of an error is its share of the row. `order` sorts
-    the classes; at first, the cell `chosen` is selected.
+    Selecting a cell gives (true, predicted). At first, the cell `chosen` is selected.
+    Right answers are gray. The shade of an error shows its share of the row. The
+    classes stand in the given `order`.
     """
     table = pd.DataFrame(counts, classes, classes).rename_axis("true").reset_index()
     frame = table.melt("true", var_name="predicted", value_name="count")

@@ -13,7 +13,7 @@ from core.measure.environment import Environment
 
 # The device for a mistake's halves, the broken version and the fixed one.
 OTHER = "other"  # the accelerator, or else the simulated accelerator
-TIMED = "timed"  # the accelerator, or else the CPU, since times are compared
+TIMED = "timed"  # the accelerator, or else the CPU: real times are compared
 HOST = "host"  # the CPU, even if there is an accelerator
 NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
 

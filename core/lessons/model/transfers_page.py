@@ -176,7 +176,7 @@ class TransfersLab(Lab):
 
 
 def speed(copy: pd.Series) -> str:
-    """The GB/s of a row of `frame`; a range if the repeats differ too much."""
+    """The GB/s of a row of `frame`, as a range if the repeats differ too much."""
     if is_steady(copy):
         return f"{format.rounded(copy['rate'])} GB/s"
     return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"

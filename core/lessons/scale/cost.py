@@ -120,7 +120,10 @@ def ways(cores: int) -> list[tuple[int, int]]:
 
 
 def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """(index of the way, silent) for each timing; only several ranks can be silent."""
+    """What to time: pairs of a way's index, and whether it is silent.
+
+    A silent way leaves out the exchange, which only several ranks have.
+    """
     return [
         (place, silent)
         for place, (size, _) in enumerate(chosen)

@@ -109,7 +109,7 @@ class Meter:
         test: datasets.Split,
         device: torch.device,
     ) -> RankEnd:
-        """This rank's result, after `images` training images; only rank 0 tests."""
+        """This rank's result after `images` training images. Only rank 0 is tested."""
         seconds, correct = time.perf_counter() - self._began, None
         if self.rank == 0:
             feed = batches.in_order(test, device)

@@ -93,7 +93,10 @@ class Step:
 
     @property
     def exchange(self) -> float:
-        """Median seconds of the exchange, with waits for the slowest rank; or 0."""
+        """Median seconds of the exchange, with waits for the slowest rank.
+
+        This is 0 for a single rank, or if a step with the exchange isn't slower.
+        """
         pairs = zip(self.seconds, self.silent, strict=False)
         found = [with_it - without for with_it, without in pairs]
         return max(0.0, median(found)) if found else 0.0

@@ -79,7 +79,7 @@ def climb(
                 base = ready
             results.append(result)
             watch.report(result)
-            gc.collect()  # collects unused DataLoaders, which ends their workers
+            gc.collect()  # collect unused DataLoaders, so that their workers end
         direct = compare_directly(base, wanted, device, results, watch)
     finally:
         torch.compiler.reset()  # compiled code would keep its model in memory

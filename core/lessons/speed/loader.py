@@ -80,7 +80,7 @@ def measure(
                     watch.report(cells[-1])
             if batch_size == TEXTBOOK_BATCH:
                 chosen = to_compare(cells)
-                with suppress(RuntimeError, OSError):  # too many workers
+                with suppress(RuntimeError, OSError):  # too many workers at once
                     direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
@@ -177,8 +177,8 @@ def batches_of(loader: DataLoader) -> Iterator[Iterator[Any]]:
     try:
         yield feed
     finally:
-        # Not left to garbage collection: an error's traceback would keep the iterator,
-        # and so the workers, alive.
+        # End the workers here, and don't leave this to garbage collection: an error's
+        # traceback would keep the iterator, and so the workers, alive.
         if loader.num_workers:
             feed._shutdown_workers()  # type: ignore[attr-defined]
 

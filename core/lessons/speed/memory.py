@@ -73,7 +73,7 @@ def measure(
     for (kind, name), work in works.items():
         output = work()  # the first call sets things up and is not measured
         result = gradients(model) if kind == "training" else [output.detach().clone()]
-        del output  # it keeps the activations alive
+        del output  # the output keeps the activations alive
         model.zero_grad()
         peak = peak_memory.peak_bytes(work, device)
         model.zero_grad()

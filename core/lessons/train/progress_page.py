@@ -338,7 +338,7 @@ def _finding(before: Run, now: Run) -> None:
 
 
 def finding(before: Run, now: Run) -> str:
-    """Which run was faster, in words; while `now` goes on, the question."""
+    """A sentence on which run was faster or, while `now` goes on, the question."""
     names = [before.name.lower(), now.name.lower()]
     settings = differences([before, now])
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
@@ -373,7 +373,7 @@ def _guessed(now: Run) -> str | None:
 
 
 def legend(shown: Sequence[Run]) -> None:
-    """A table of the runs on the chart; ticked runs are drawn."""
+    """Draw a table of the runs. The chart shows the runs whose boxes are ticked."""
     table = legend_table(shown)
     seconds, quality = table.column_names[2:4]
     st.dataframe(
@@ -401,14 +401,14 @@ def _legend_key(shown: Sequence[Run]) -> str:
 
 
 def ticked(shown: Sequence[Run]) -> list[Run]:
-    """The runs whose boxes are ticked; at first, all are."""
+    """The runs whose boxes are ticked. At first, all boxes are ticked."""
     state = st.session_state.get(_legend_key(shown))
     rows = range(len(shown)) if state is None else state["selection"]["rows"]
     return [run for row, run in enumerate(shown) if row in rows]
 
 
 def legend_table(shown: Sequence[Run]) -> pa.Table:
-    """A row per run; long text comes last, since a phone shows the first columns."""
+    """A row per run. Long text comes last, since a phone shows the first columns."""
     goal = comparison.level([run for run in shown if run.result])
 
     def seconds(run: Run) -> str | None:
