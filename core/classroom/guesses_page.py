@@ -157,7 +157,10 @@ def reveal(chosen: Class) -> None:
 
 
 def tally(tallies: Tallies) -> Guess:
-    """Draw a choice of questions and the chosen one's answers; returns the choice."""
+    """Draw a choice of questions, and the answers to the chosen one.
+
+    Returns the chosen question.
+    """
     chosen = st.selectbox(
         "Question",
         list(tallies),

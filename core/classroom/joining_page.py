@@ -31,7 +31,10 @@ OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def draw() -> bool:
-    """Join, or change the name; returns whether the visitor may see the class."""
+    """Draw the form to join, or for a member, the way to change the name.
+
+    Returns whether the visitor may see the class.
+    """
     me, opened = visitor(), room().open
     shown = room().board_for(me)
     tell_notice()

@@ -47,7 +47,7 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """The upper half of the page; it is redrawn while somebody trains."""
+    """Draw the upper half of the page, and redraw it while somebody trains."""
     first = runs.on_show()
     if first is not None and not first.job.ended:
         progress.first_look(first.id)

@@ -91,7 +91,7 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
 
 
 def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
-    """Loss or quality of each run, over steps, epochs or seconds."""
+    """Draw the loss or the quality of each run, over steps, epochs or seconds."""
     percent = loaded[0].config.has_images
     quality = "Accuracy" if percent else "R²"
     simulated = [run for run in loaded if run.is_simulated]
@@ -131,7 +131,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
-    """Quality against seconds of all runs that the table lists."""
+    """Draw the quality over the seconds of all runs that the table lists."""
     best, count = listing.frontier(listed), f"{len(listed):,} runs"
     percent = listed[0].accuracy is not None
     st.markdown("**Accuracy and time**" if percent else "**R² and time**")

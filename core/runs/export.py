@@ -30,7 +30,7 @@ words = Words(__file__)
 
 
 class Section(NamedTuple):
-    """A step of the script, or two cells of the notebook."""
+    """A section of the script, which becomes two cells of the notebook."""
 
     title: str
     text: str  # lines of comment before the code

@@ -13,7 +13,7 @@ GOING_ON = ("queued", "starting", "running")
 
 
 def quality(run: RunSummary) -> float | None:
-    """Test accuracy, or R² of the test set: 1 at best."""
+    """The test accuracy, or for regression R² on the test set; 1 is the best."""
     return run.r2 if run.accuracy is None else run.accuracy
 
 

@@ -75,7 +75,10 @@ def _mib(size: int) -> str:
 
 
 class Block:
-    """Memory of the device, which is given back when its storage is gone."""
+    """A piece of the device's memory, which counts as taken while the block exists.
+
+    A storage on the device holds its block, so both live equally long.
+    """
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         global allocated, peak, reserved
@@ -132,7 +135,7 @@ def as_view(base: Tensor, host: Tensor) -> Tensor:
 
 
 def describe(op: Any, *args: Any) -> Any:
-    """Run a CPU kernel that never touches memory on the device's tensors."""
+    """Run a CPU kernel on the device's tensors; it must not touch their memory."""
     return op._op_dk(torch._C.DispatchKey.CPU, *args)
 
 

@@ -3,7 +3,8 @@
 Nearly all go through one function, the fallback: it checks that all tensors are on the
 device, sees their memory as CPU tensors, runs the CPU's kernel, and returns the results
 as tensors on the device. So the digits are the CPU's. Operations that compute nothing
-(copies, sizes, pinned memory), or that a backend has to bring, have other functions.
+(copies, sizes, pinned memory) have other functions, and so have operations that PyTorch
+expects each backend to provide.
 """
 
 import math
@@ -220,7 +221,7 @@ def gru_cell(from_input: Tensor, from_hidden: Tensor, hidden: Tensor, *biases: T
     return new + (z + hz).sigmoid() * (hidden - new), new
 
 
-# These touch no memory, so the CPU's kernels work on the device's tensors.
+# These operations touch no memory, so the CPU's kernels work on the device's tensors.
 DESCRIBE = (
     *("as_strided", "view", "_reshape_alias", "set_.source_Tensor"),
     *("set_.source_Storage", "set_.source_Storage_storage_offset"),

@@ -63,7 +63,7 @@ def _work(waiting: queue.SimpleQueue[Work | None], cpu_threads: int) -> None:
 
 
 def put(work: Work) -> None:
-    """Do this after all work in the queue; at once if nothing is queued."""
+    """Do some work after all the work in the queue; without a queue, do it at once."""
     if _queue is None:
         work()
     else:

@@ -27,12 +27,12 @@ def holds(settings: Iterable[str]) -> bool:
 
 
 def fixed(setting: str) -> Any | None:
-    """The fixed value; None if people may choose."""
+    """The value that the class sets for this setting; None if people may choose."""
     return rules().settings.get(setting)
 
 
 def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
-    """The options that the class allows, or all if it allows none of these."""
+    """The options that the class allows, or all options if it allows none of them."""
     held, with_fixed = rules(), setting in SHARED
     allowed = [o for o in options if held.allows(setting, o, with_fixed=with_fixed)]
     return allowed or options

@@ -33,7 +33,7 @@ _drawing = st.components.v2.component(
 
 
 def drawing(svg: str, alt: str, key: str, width: Any = "stretch") -> None:
-    """An SVG in the page's font, which an image can't use; `alt` says what it shows."""
+    """Draw an SVG in the page's font, which an image can't use; `alt` describes it."""
     _drawing(key=key, data={"svg": svg, "alt": alt}, width=width)
 
 
@@ -45,7 +45,9 @@ def table(
     right: Iterable[str] = (),
     **more: Any,
 ) -> None:
-    """A table as high as its rows, which are dictionaries if there are no `columns`.
+    """Draw a table as high as its rows.
+
+    The rows are dictionaries if there are no `columns`.
 
     `formats` has the formats of numbers, by column. Texts in the columns `right` are
     aligned right.
@@ -61,7 +63,7 @@ def table(
 
 
 def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
-    """Figures side by side or in pairs; `notes` explain some of them."""
+    """Draw figures side by side or in pairs; `notes` explain some of them."""
     labels = LABEL_PIXELS * max(map(len, figures))
     widest = max(labels, VALUE_PIXELS * max(map(len, figures.values())))
     with st.grid(columns=len(figures), min_column_width=ceil(widest + AROUND_PIXELS)):

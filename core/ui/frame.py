@@ -152,7 +152,7 @@ def machine() -> Machine:
 
 
 def _course() -> None:
-    """The lessons, and which of them this visitor has finished or begun."""
+    """Draw the lessons, and which of them this visitor has finished or begun."""
     given = answers.given()
     done = [lesson for lesson in LESSONS if lesson.is_done(given)]
     begun = [
@@ -200,7 +200,7 @@ def _machine_badge() -> None:
 
 
 def _jobs() -> None:
-    """Links to the pages of this visitor's jobs, kept up to date."""
+    """Draw links to the pages of this visitor's jobs, and keep them up to date."""
     ids = [job.id for job in engine().going_on(visitor())]
     if not ids:
         return

@@ -88,7 +88,7 @@ def explain(text: str, is_right: bool = False) -> None:
 
 
 def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> str:
-    """A sentence that compares a guess with all the answers that fit."""
+    """A sentence on whether a guess is one of the answers that fit."""
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
     is_sure = len(fitting) == 1

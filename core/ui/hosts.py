@@ -50,7 +50,7 @@ def names() -> str:
 
 
 def table() -> None:
-    """A row for each machine; nothing if there is only one."""
+    """Draw a row for each machine; nothing if there is only one."""
     rows = []
     for host in several():
         devices, memory = "not responding", ""

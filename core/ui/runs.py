@@ -331,7 +331,10 @@ def start(config: RunConfig) -> str:
 
 
 def differences(shown: Sequence[Run]) -> list[str]:
-    """For each run, the settings that differ, and whether the rate was set by hand."""
+    """For each run, a text with the settings in which the runs differ.
+
+    The text also says if the learning rate was set by hand.
+    """
     settings = format.differences([run.config for run in shown])
     return [
         f"{text}, {format.STEERED}" if run.changes else text

@@ -63,7 +63,7 @@ def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
 
 
 def show(*parts: Part) -> None:
-    """Draw the code at addresses, and the texts between."""
+    """Draw the parts in order: write texts, show code at addresses, call functions."""
     for part in parts:
         if callable(part):
             part()
@@ -76,7 +76,7 @@ def show(*parts: Part) -> None:
 
 @st.fragment
 def code_tabs(*tabs: tuple[str, *tuple[Part, ...]]) -> None:
-    """Tabs by name, each with parts for `show`; only the open tab is drawn."""
+    """Draw tabs, each with a name and parts for `show`; only the open tab is drawn."""
     names = [name for name, *_ in tabs]
     drawn = st.tabs(names, key=f"code_{names[0]}", on_change="rerun")
     for tab, (_, *parts) in zip(drawn, tabs, strict=True):
