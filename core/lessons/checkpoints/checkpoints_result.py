@@ -23,7 +23,7 @@ class Opened:
 
     format: str
     tensors: tuple[TensorInfo, ...]
-    notes: tuple[str, ...]  # a sentence for each entry unwrapped, cast or left out
+    notes: tuple[str, ...]  # a sentence for each entry that was changed or left out
     model: str  # the architecture: "ann" or "cnn"
     missing: tuple[str, ...]  # names that the architecture has and the file lacks
     unexpected: tuple[str, ...]  # names that the file has and the architecture lacks

@@ -19,7 +19,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-BAR_HEIGHT = 100  # pixels: room for a tensor's name that reads upward
+BAR_HEIGHT = 100  # pixels: high enough for a name that reads upward
 LABELED = 0.16  # a tensor with a larger share of the file has room for name and shape
 TURNED = 0.04  # a tensor with a larger share has room for its name, reading upward
 

@@ -26,7 +26,7 @@ from core.ui.lab import Finding, Guess, Lab
 
 BUDGETS = (10, 30, 60, 120)  # seconds
 PLANNED = len(WIDTHS) * len(BATCH_SIZES)
-SAME_SHADE = 2.0  # speedups from here on all have the darkest shade
+SAME_SHADE = 2.0  # larger speedups have the same shade as this one
 COLUMNS = (
     *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
     *("label", "interval", "batch_size", "hidden", "joined"),
@@ -220,7 +220,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         "label:N",
         colors,
         size=FONT_PIXELS,
-        dy=7,  # below the cell's middle, since the dashed line may pass there
+        dy=7,  # below the cell's middle, where the dashed line may pass
         aria=False,
         **edges,
         stroke=alt.value(colors.page),

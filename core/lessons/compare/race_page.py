@@ -39,7 +39,7 @@ Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
 GUESS = "race_guess"
 REPEATS = 5
 RANGES = {"Steps": (10, 5000), "Repeats": (3, 30)}
-LONGEST = "1,000,000 images/s"  # longest text at the end of a bar
+LONGEST = "1,000,000 images/s"  # the longest text that stands at the end of a bar
 
 
 @dataclass(frozen=True)

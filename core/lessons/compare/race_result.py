@@ -23,9 +23,9 @@ class TrialProgress:
     passes: ClassVar[bool] = True  # the next report replaces it if it has no losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
-    step: int  # made so far in this trial
+    step: int  # steps made so far in this trial
     steps: int  # number of steps of the whole trial
-    losses: tuple[LossPoint, ...]  # new since the last report
+    losses: tuple[LossPoint, ...]  # those since the last report
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Facts:
     vendors: tuple[str, ...] = ()  # makers of all GPUs in the machine: "NVIDIA", ...
     nvidia_gpus: tuple[str, ...] = ()  # names of the GPUs that the NVIDIA driver lists
     nvidia_driver: str = ""  # the driver's version
-    driver_cuda: str = ""  # newest CUDA version that this driver runs
+    driver_cuda: str = ""  # the newest CUDA version that this driver runs
     kfd: bool = False  # whether /dev/kfd exists, by which ROCm talks to the driver
     kfd_readable: bool = False  # whether the user that runs torch may use /dev/kfd
     render_node: bool = False  # whether /dev/dri/renderD* exists, for Intel and AMD

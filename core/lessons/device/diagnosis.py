@@ -201,8 +201,8 @@ def hidden(facts: Facts) -> Answer:
     if facts.vendor not in facts.present or facts.setting is None:
         return False
     name, value = facts.setting
-    # A name that isn't a number hides every GPU too: torch, which sees none, would
-    # have found a GPU of that name.
+    # The value can also be the name of a GPU. No GPU has this name, since torch would
+    # have found such a GPU. So the name hides every GPU, too.
     first = value.partition(",")[0].partition(".")[0].strip()
     count = len(facts.nvidia_gpus) if facts.build == "CUDA" else 1
     if first.isdecimal() and int(first) < max(1, count):

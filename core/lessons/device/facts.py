@@ -24,7 +24,7 @@ from core.lessons.device.device_result import VARIABLES, Facts, VisibleDevice
 from core.measure import nvml
 
 TOOL_SECONDS = 5.0
-LINE = 300  # characters of a message that are kept
+LINE = 300  # a message is cut after so many characters
 VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # by PCI vendor number
 # PCI base classes of GPUs ("PCI Code and ID Assignment"): display controllers, and
 # processing accelerators, which include some GPUs without a display output.
@@ -113,7 +113,7 @@ def architecture(device: torch.device) -> str:
 
 
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """PyTorch's wheels: CUDA version and architectures; () before torch 2.9."""
+    """CUDA version and architectures of PyTorch's wheels; () before torch 2.9."""
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     known = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
     return tuple(

@@ -1,4 +1,8 @@
-"""Time multiplications that are independent, and a chain that can't run in parallel."""
+"""Time multiplications that are independent, and a chain that can't run in parallel.
+
+A GPU is fast because it does many independent multiplications at the same time. In a
+chain, each multiplication needs the result of the one before.
+"""
 
 import os
 import platform
@@ -95,7 +99,7 @@ def measure(
 def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
     """For each way to multiply: work, name, threads, device, multiplications, call.
 
-    0 threads means that the device isn't the CPU.
+    The number of threads is 0 for a device that isn't the CPU.
     """
     small, count = torch.rand(LOOP_SIZE, LOOP_SIZE).tolist(), LOOP_SIZE**3
     yield AT_ONCE, "Python loop", 1, CPU, count, lambda: python_loop(small, small)

@@ -43,7 +43,7 @@ SIGNS = {BROKEN: "-", FIXED: "+"}  # marks for lines that only this half has
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
-SOON_SECONDS = 1.0  # most mistakes have ended by then, if nobody else is waiting
+SOON_SECONDS = 1.0  # by then, most mistakes have ended, unless others wait for workers
 RETRY_SECONDS = 30.0  # wait before running all loud mistakes again, if that failed
 CURVES = {  # titles of both axes, by Figure.curve
     "loss": ("Step", "Training loss"),
@@ -279,7 +279,7 @@ def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None
             st.code(
                 _signed(mistake, half, failure) if told else body(address),
                 wrap_lines=True,
-                line_numbers=half == BROKEN and mistake.loud,  # for the guess
+                line_numbers=half == BROKEN and mistake.loud,  # to guess a line
             )
             for outcome in ended:
                 _outcome(mistake, half == FIXED, outcome)

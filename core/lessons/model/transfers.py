@@ -97,6 +97,6 @@ def device_copies(size: int, device: torch.device) -> Copies:
         (to, "pinned"): lambda: pinned.to(device),
         (from_, "pinned"): lambda: back_pinned.copy_(there),
         (to, queued): lambda: pinned.to(device, non_blocking=True),
-        # The bytes in back_pinned may be wrong until the timer waits for the device.
+        # The bytes in back_pinned may be wrong until the timer synchronizes.
         (from_, queued): lambda: back_pinned.copy_(there, non_blocking=True),
     }

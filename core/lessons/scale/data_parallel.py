@@ -90,7 +90,7 @@ class Meter:
         self.rank, self.step = rank, 0
         self._watch = watch
         self._reported: list[RankLoss] = []
-        self._losses: list[Tensor] = []  # since the last report
+        self._losses: list[Tensor] = []  # losses since the last report
         self._began, self._due = time.perf_counter(), 0.0
 
     def add(self, loss: Tensor) -> None:

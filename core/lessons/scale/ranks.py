@@ -29,9 +29,9 @@ from core.watch import UNWATCHED, Watch
 
 SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others
-LAST_WORDS_SECONDS = 2.0  # the others' time to say why they stopped, after one failed
-PLACE = "RANKS_MEET_AT"  # our environment variable for the file where the ranks meet
-SOURCE = re.compile(r"\[/\S+\] ")  # matches the place in torch's code in an error
+LAST_WORDS_SECONDS = 2.0  # after one rank has failed, how long to wait for the others
+PLACE = "RANKS_MEET_AT"  # the environment variable that names the file where ranks meet
+SOURCE = re.compile(r"\[/\S+\] ")  # the place in torch's code that an error names
 LOOPBACK = {"darwin": "lo0", "linux": "lo"}
 
 

@@ -128,7 +128,7 @@ class Result:
     peak_bytes: int | None = None  # peak memory in the first steps; None if not counted
     correct: int = 0  # right answers on the test images, after all epochs
     total: int = 0  # test images
-    kept: bool = False  # whether later rungs include this change
+    kept: bool = False  # whether later rungs have this change, too
     message: str = ""  # why the rung does not apply, or why it failed
     again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
 

@@ -144,7 +144,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
 def draw_unclimbed(backend: str, model: str) -> None:
     """Draw the rungs before any climb; the learner can guess their gains already."""
     left, right = st.columns(SIDES)
-    with right:  # drawn first, since it is ready sooner
+    with right:  # drawn first, since the code is ready sooner than the rows
         rungs_page.draw_chosen(False, (), backend, model)
     with left:
         rungs_page.draw_rows((), (), backend, model)

@@ -124,7 +124,7 @@ def measure_cell(
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
     start = time.perf_counter()
-    with batches_of(loader) as feed:  # starts the workers
+    with batches_of(loader) as feed:  # this starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
         # Skip the batches made ahead, which arrive faster than they are made.

@@ -272,7 +272,7 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         text = gain.sentence(*names, "pairs of epochs")
         right = climb_result.answers(gain)
         guess.judge(text, guessed(result.rung), right, lambda a: SHORT[a].lower())
-    for pair in (  # two rows, since a row has no room for four
+    for pair in (  # two rows of two figures, since four don't fit into a row
         {
             "Epoch": format.precise(result.epoch_seconds),
             "Samples/s": f"{result.samples_per_second:,.0f}",

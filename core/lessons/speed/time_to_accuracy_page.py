@@ -16,7 +16,7 @@ from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
 EPOCHS = (3, 6, 10)  # a visitor chooses one; the second is the default
-LIMITS = (15, 30, 60)  # seconds that separate the answers to the question
+LIMITS = (15, 30, 60)  # seconds: the answers to the question lie between them
 HEIGHT = charts.TALL + 70  # pixels; the 70 are for the three rows of the legend
 
 
