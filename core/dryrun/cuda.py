@@ -24,7 +24,7 @@ from core.sim import frontend, memory
 from core.sim.simulation import in_cuda_words
 
 asked = False  # whether the script has asked for CUDA
-compiled = False  # whether it has asked for torch.compile
+compiled = False  # whether the script has called torch.compile
 
 type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
 # Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
@@ -264,7 +264,7 @@ def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
 
 
 class Stream:
-    """A queue of work on the device, whose work is always done at once."""
+    """Stands in for torch.cuda.Stream. The simulated device does all work at once."""
 
     device = 0
 

@@ -206,7 +206,7 @@ def line_to_change(
 def left_out(
     tensor: Tensor, frames: Frames, origins: Origins
 ) -> tuple[Line, str] | None:
-    """The line to change if a batch has a `to` method that doesn't move this tensor.
+    """The line to change, and why, if a batch's own `to` doesn't move this tensor.
 
     The script defines the batch's class. The line is the first one of `to` that has
     the name of the tensor's attribute, or else the line where `to` begins.

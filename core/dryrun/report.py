@@ -43,7 +43,7 @@ class Request:
     starts_processes: bool = True  # False: data loaders have no workers
     simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # True: print the traceback of the script's error
-    names: bool = False  # True: report each line's values, and count the whole run
+    names: bool = False  # True: report each line's values, and count over the run
     before: str = ""  # code that runs first in the same module, unobserved
     after: str = ""  # code that runs last in the same module, and sets `facts`
 

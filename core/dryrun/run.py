@@ -192,7 +192,7 @@ class Run:
         while not ended.wait(left):
             self.is_late = True
             _thread.interrupt_main()
-            # Python ignores an interrupt during a finalizer, so others follow.
+            # Python ignores an interrupt during a finalizer, so interrupt repeatedly.
             left = 1.0
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:

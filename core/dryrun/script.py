@@ -148,7 +148,7 @@ class Script:
     def begin(self, file: str, number: int) -> Callable[[], bool]:
         """Return a function for a loop that begins now.
 
-        The loop calls it before each turn, and it returns whether the loop goes on.
+        The loop calls the function before each turn, to know whether to go on.
         """
         before, began, turns = self.progress(), time.monotonic(), itertools.count()
 

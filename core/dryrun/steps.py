@@ -42,7 +42,7 @@ CAUSES = {  # the name of a torch function, and how a script writes its call
 WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
-MOST_HASHED = 8 << 20  # bytes; the content of larger copies isn't compared
+MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
 MOST_NODES = 20_000  # counting the nodes of a graph stops here
 # Growth by this many bytes per step is no mistake: scripts collect losses and other
 # numbers.
@@ -140,7 +140,7 @@ class Steps:
     def calling(self, name: str, given: list[Tensor]) -> Iterator[None]:
         """Mark the block as a call of this function of torch.
 
-        If the function calls others, the waits and copies in them are its own.
+        If the function calls others, their waits and copies count as its own.
         """
         outer = self.name, self.given
         if not self.name:

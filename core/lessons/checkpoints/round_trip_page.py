@@ -215,7 +215,7 @@ def _in_words(resumed: Resumed) -> None:
 def curves(colors: Palette, backend: str, steps: int, at_step: int) -> Chart:
     """Loss curves from the columns part, step and loss.
 
-    A mark shows the step at which the training was interrupted, `at_step`.
+    A vertical line marks `at_step`, at which the training was interrupted.
     """
     hues = (colors.of(backend), colors.text, colors.further[0])
     step = alt.X("step:Q").title("Step").scale(domain=[0, steps], nice=False)

@@ -63,7 +63,7 @@ def draw(machine: Machine | None, task: str | None) -> None:
 def _open(file: Any, model: str | None) -> Opened | str:
     """The file's contents, or the error as text.
 
-    A worker opens each file only once for each `model`.
+    A worker opens the file, but not again each time the page is drawn.
     """
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)

@@ -119,7 +119,7 @@ def measure_cell(
                 return None
             with devices.cpu_threads(candidate.threads):
                 device = devices.resolve_timed(candidate.device)
-                # With a warm-up: the first step with another thread count is slower.
+                # A warm-up comes first: the first step with a new thread count is slow.
                 (reading,) = timing.measure(
                     many(steps[index], counts[index]), device, repeats=1, warmup=1
                 )

@@ -26,7 +26,7 @@ from core.watch import UNWATCHED, Watch
 SIZES = {"cpu": 512}  # rows of the square matrices; accelerators have DEVICE_SIZE
 DEVICE_SIZE = 4096
 CALLS = 20
-PAIRS = 5  # comparisons of two ways, with CALLS calls each
+PAIRS = 5  # how often two ways are compared, with CALLS calls each
 WARM_UP = 5
 THREAD_SIZES = (32, 1024)
 THREAD_REPEATS = 20

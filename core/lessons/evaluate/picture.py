@@ -28,7 +28,8 @@ MOST_PIXELS = 50_000_000  # a phone's camera has fewer
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
 SECONDS = 10.0  # its time limit; a PNG of MOST_PIXELS takes 2 to 6 s on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
-# A pixel whose gray value (0 to 1) differs less from the background is background.
+# If a gray value (0 to 1) differs by less than this from the background's, the pixel is
+# background.
 CONTRAST = 0.12
 
 LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise

@@ -43,7 +43,7 @@ class Mistake:
     slug: str
     title: str
     why: str
-    symptom: str = ""  # what people notice of a silent mistake, in their words
+    symptom: str = ""  # how people describe what they notice of a silent mistake
     broken_on: str = OTHER  # where both halves run
     figure: Figure | None = None  # None if the mistake is loud: it raises an exception
     memory_bytes: int | None = None  # limit of the half's process, or of the device

@@ -24,8 +24,8 @@ class Card:
 
     bytes: int  # the card's memory
     fits: dict[str, int]  # by way: the largest power of two that fits as batch size
-    # The out-of-memory error of a plain step with the largest batch that fits when
-    # checkpointed.
+    # The out-of-memory error of a plain step, with the largest batch that fits if the
+    # step uses checkpointing.
     message: str
     # By way: a step's own bytes at its peak, with the plain way's largest batch. These
     # are activations and some gradients.

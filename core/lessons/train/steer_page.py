@@ -12,7 +12,7 @@ from core.ui.server import engine, noticed, room, tell_notice, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # slider positions around the run's rate, a factor of √10 apart
-NAMED = 6  # how many of the newest changes are listed
+NAMED = 6  # so many of the newest changes are listed
 RACE = "home_race"  # the key of a kept answer: the runs of Home's race, by their ids
 words = Words(__file__)
 
