@@ -85,7 +85,7 @@ def coarse_to_fine(
 ) -> list[tuple[int, int]]:
     """All (width, batch size): every fourth of each, then every second, then all.
 
-    In each of these three passes, the cheap ones come first.
+    In each of these three passes, the cells with the least work come first.
     """
     plan: dict[tuple[int, int], None] = {}
     for stride in (4, 2, 1):

@@ -26,7 +26,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
-SECONDS = 10.0  # its time limit; a PNG of MOST_PIXELS takes 2 to 6 s on a busy core
+SECONDS = 10.0  # limit of its time: a PNG of MOST_PIXELS takes up to 6 on a busy core
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
 # If a gray value (0 to 1) differs by less than this from the background's, the pixel is
 # background.
