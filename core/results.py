@@ -93,7 +93,7 @@ class StepProgress:
 
 @dataclass(frozen=True)
 class Epoch:
-    """The end of an epoch; tasks on images have an accuracy, regression R² and RMSE."""
+    """An epoch's results: accuracies for images, or R² and RMSE for regression."""
 
     epoch: int  # 1, 2, ...
     step: int  # steps made so far

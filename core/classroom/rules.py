@@ -41,8 +41,8 @@ class Rules:
     seconds: int | None = None  # the longest time of a job
     models: tuple[str, ...] = ()  # the models that people may train
     devices: tuple[str, ...] = ()  # the devices that people may use
-    # Settings, and what people see
-    fixed: dict[str, str] = field(default_factory=dict)  # values as in a link to Train
+    # Settings that nobody may change: each one's value as text, as in Train's address
+    fixed: dict[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()  # the controls that aren't drawn, out of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
     anonymous: bool = False  # whether the projector shows no names

@@ -72,9 +72,9 @@ def mixes_sparse(error: BaseException) -> bool:
 
 
 def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
-    """The line that moved a leaf of autograd's graph, whose copy is no leaf.
+    """The line that copied a leaf tensor from the CPU to the device, or None.
 
-    Gradients are kept only for leaves, so the copy gets none.
+    Autograd keeps gradients only for leaves, and the copy is no leaf.
     """
     if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
         return None

@@ -44,8 +44,10 @@ class Request:
     simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # True: print the traceback of the script's error
     names: bool = False  # True: report each line's values, and count over the run
-    before: str = ""  # code that runs first in the same module, unobserved
-    after: str = ""  # code that runs last in the same module, and sets `facts`
+    # Code that runs in the script's module, first (unobserved) and last. The report
+    # includes the dictionary `facts`, if the code at the end makes one.
+    before: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Growth:
-    """Memory that is not given back."""
+    """A leak: memory, or an autograd graph, that grows with each step."""
 
     bytes_a_step: int
     line: Line | None  # the line that made or keeps the tensors

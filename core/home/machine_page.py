@@ -46,7 +46,7 @@ class Records:
 
 @st.cache_data(ttl=FRESH_SECONDS, max_entries=4, show_spinner=False)
 def read(machine: Machine) -> Records:
-    """The records in the database; empty if it can't be read."""
+    """Today's run count and the best runs; Records() if the database can't be read."""
     all_runs = runs.stored_runs(limit=None, hidden=True)
     midnight = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     since = midnight.timestamp()

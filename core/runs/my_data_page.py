@@ -98,7 +98,7 @@ def _confirm(count: int) -> None:
 
 
 async def come_back(request: Request) -> Response:
-    """Give the browser the cookie of the visitor with the posted code, if valid."""
+    """If the posted code is a visitor's, give the browser this visitor's cookie."""
     fields, who = await forms.posted(request), cookie.visitor(request)
     await asyncio.sleep(failures.delay(forms.sender(request)))
     try:

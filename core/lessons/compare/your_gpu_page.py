@@ -33,7 +33,7 @@ from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Guess, Lab
 from core.words import capitalized
 
-# The names of kept answers. The Device page shows the GPU's name.
+# The keys of kept answers. The Device page also reads the first: the GPU's name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN, NEVER = "your_gpu_component", "your_gpu_run", "At no size"
 MEASURE = "core.lessons.compare.your_gpu:measure"

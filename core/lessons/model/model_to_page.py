@@ -23,7 +23,7 @@ FINDINGS = "core.lessons.model.model_to:optimizer_findings"
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
-WIDTH, TOLD = 220, 440  # pixels: of the choice of a device, and of the text beside it
+WIDTH, TOLD = 220, 440  # widths in pixels: the choice of a device, the text beside it
 PANEL = JobPanel(
     "core.lessons.model.model_to:time_move",
     "The timing",

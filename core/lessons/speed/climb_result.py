@@ -85,7 +85,7 @@ class Climb:
 @dataclass(frozen=True)
 class Progress:
     passes: ClassVar[bool] = True  # the next Progress replaces this one
-    rung: str  # "" in the direct comparison, since a name would give the best rung away
+    rung: str  # "" in the direct comparison: a learner may still be guessing the best
     epoch: int = 0  # from 1; 0 while the rung is being set up
     step: int = 0  # steps made in this epoch
 
@@ -277,9 +277,10 @@ class Roofline:
         return pixels + state
 
     def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
-        """The longer of the two times: in the roofline model, both overlap fully.
+        """The longer of arithmetic and memory time, as in the roofline model.
 
-        Williams, Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
+        The model assumes that arithmetic and memory traffic overlap fully: Williams,
+        Waterman and Patterson, "Roofline", CACM 52 (4), 2009.
         """
         arithmetic = self.arithmetic_seconds(images, dtype)
         return max(arithmetic, self.memory_seconds(images, steps))

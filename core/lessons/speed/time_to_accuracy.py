@@ -59,7 +59,10 @@ def tested(
     seed: int,
     watch: Watch,
 ) -> Iterator[Tested]:
-    """Train once; test each way after each epoch. Seconds omit other tests."""
+    """Train once; after each epoch, test the model in each of the given ways.
+
+    `seconds` in a Tested is the training so far plus that test, without other tests.
+    """
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)
     images, labels, test = data.train.images, data.train.labels, data.test
