@@ -363,6 +363,15 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
     ),
     (
         LAYER,
+        "class Clip(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.ones(1)).cuda()\n"
+        "clip = Clip()\ntorch.optim.SGD([clip.scale])",
+        17,
+        "only the original gets a gradient",
+    ),
+    (
+        LAYER,
         "torch.manual_seed(0)\nstate = torch.get_rng_state().cuda()\n"
         "torch.set_rng_state(state)",
         16,
