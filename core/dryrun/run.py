@@ -255,6 +255,8 @@ class Run:
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
+        if origin and origin.callers and origin.line.code.startswith("return"):
+            return origin.callers[0][0]  # a function only makes the model for this line
         return origin.line if origin else None
 
 

@@ -219,12 +219,21 @@ class History:
     assert report.growth.line.number == 6
 
 
-def test_work_on_the_cpu_although_the_device_was_asked_for() -> None:
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [
+        ("model = ", 6),
+        ("def build():\n    return nn.Linear(784, 10)\nmodel = build() #", 8),
+    ],
+)
+def test_work_on_the_cpu_although_the_device_was_asked_for(
+    made: str, line: int
+) -> None:
     text = TRAINING.format(line="", after="").replace(".to(device)", "")
-    report = dry_run(text)
+    report = dry_run(text.replace("model = ", made, 1))
     assert report.status == OK
     assert report.on_cpu
-    assert report.on_cpu.number == 6
+    assert report.on_cpu.number == line
 
 
 MODEL = """
