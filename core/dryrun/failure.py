@@ -175,9 +175,8 @@ def name_in(frame: FrameType | None, tensor: Tensor) -> str:
             for key, parameter in value.named_parameters(name):
                 if parameter is tensor:
                     return key
-        for key, attribute in getattr(value, "__dict__", {}).items():
-            if attribute is tensor:
-                return f"{name}.{key}"
+        for key in attributes(value, tensor):
+            return f"{name}.{key}"
     return ""
 
 
@@ -213,14 +212,12 @@ def left_out(
     """
     for _, frame in frames:
         for value in frame.f_locals.values():
-            names = [
-                k for k, it in getattr(value, "__dict__", {}).items() if it is tensor
-            ]
+            names = attributes(value, tensor)
             code = getattr(getattr(type(value), "to", None), "__code__", None)
             if names and code and origins.script.owns(code.co_filename):
                 lines = inspect.getsourcelines(code)[0]
-                place = next((i for i, text in enumerate(lines) if names[0] in text), 0)
-                line = Line(code.co_filename, code.co_firstlineno + place)
+                after = next((i for i, part in enumerate(lines) if names[0] in part), 0)
+                line = Line(code.co_filename, code.co_firstlineno + after)
                 return line, words("why.left_out", name=names[0])
     return None
 
@@ -273,6 +270,11 @@ def variables(frame: FrameType, tensor: Any) -> list[str]:
     return [name for name, value in scope.items() if value is tensor]
 
 
+def attributes(holder: Any, tensor: Any) -> list[str]:
+    """The names of the attributes of an object that are this tensor."""
+    return [k for k, it in getattr(holder, "__dict__", {}).items() if it is tensor]
+
+
 def assigned(line: Line, frame: FrameType, tensor: Any) -> list[int]:
     """The numbers of the function's lines above `line` that assign the tensor."""
     earlier = range(frame.f_code.co_firstlineno, line.number)
@@ -315,7 +317,7 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
         module = maker()
         registered = [*module.parameters(), *module.buffers()] if module else [made]
         if not any(made is each for each in registered):
-            names = {f"self.{key}" for key, it in vars(module).items() if it is made}
+            names = [f"self.{key}" for key in attributes(module, made)]
             lines = [n for n in assignments(at.file, names) if n >= at.number]
             why = words("why.layers") if is_parameter else words("why.buffer")
             return Line(at.file, min(lines, default=at.number)), why
