@@ -61,7 +61,7 @@ def tested(
 ) -> Iterator[Tested]:
     """Train once; after each epoch, test the model in each of the given ways.
 
-    `seconds` in a Tested is the training so far plus that test, without other tests.
+    `seconds` in a Tested is the training so far plus that one test.
     """
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)
