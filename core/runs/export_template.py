@@ -1,8 +1,8 @@
 """The template of the script that core.runs.export writes for a run.
 
-The template runs as it is. For a certain run, core.runs.export fills in the settings,
-keeps only those branches of an "if" that the settings choose, replaces each "# inline"
-by the functions and classes that are used of the module, and drops unused constants.
+The template runs as it is. For a run, core.runs.export fills in the run's settings, and
+keeps only the branches that the settings choose. It replaces each "# inline" comment by
+those functions and classes of the module that are used, and drops unused constants.
 """
 
 # %% Imports
@@ -51,7 +51,7 @@ if TASK == "fashion-mnist":
     PLACES = DATA, f"{DATA}/FashionMNIST/raw", "/usr/share/datasets/fashion-mnist"
 
     def read(name: str, header: int) -> Tensor:
-        """One file without its header: uint8 (N,)."""
+        """The bytes after the header of a file: uint8, with shape (N,)."""
         paths = [Path(at, name + end) for at in PLACES for end in ("", ".gz")]
         if not any(path.exists() for path in paths):
             from torchvision.datasets import FashionMNIST  # takes seconds
@@ -81,7 +81,7 @@ else:
     train_inputs, train_targets = torch.tensor(train).T.contiguous().unsqueeze(2)
     test_inputs, test_targets = torch.tensor(test).T.contiguous().unsqueeze(2)
 if FEED == "device":
-    # All data moves to the device at once, so that no step has to move any.
+    # Move all data to the device now, so that no step has to move its batch.
     train_inputs, train_targets = train_inputs.to(device), train_targets.to(device)
 
 # %% The model
@@ -94,7 +94,8 @@ if FEED == "device":
 torch.manual_seed(SEED)
 model = models.MODELS[MODEL]().to(device)
 criterion = loss_functions.CRITERIA[CRITERION]().to(device)
-fused = device.type in ("cpu", "cuda")  # one kernel; untested on MPS and XPU
+# Fused: one kernel updates all weights. This is untested on MPS and XPU.
+fused = device.type in ("cpu", "cuda")
 if WEIGHT_DECAY == 0:
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=fused)
 else:
@@ -118,7 +119,7 @@ if CHANGES:
 # %% Train and test
 # After each epoch, test the model on all test samples at once. Never take the
 # mean over batches, since the last batch may be smaller.
-dice = torch.Generator().manual_seed(SEED)  # not the one that dropout uses
+dice = torch.Generator().manual_seed(SEED)  # dropout uses another generator
 if AUGMENT:
     originals = train_inputs
 for epoch in range(1, EPOCHS + 1):
@@ -147,7 +148,7 @@ for epoch in range(1, EPOCHS + 1):
 
         if SCHEDULE == "one-cycle":
             scheduler.step()
-        # Not loss.item(): the CPU would wait for the device in every step.
+        # With loss.item(), the CPU would wait for the device in every step.
         losses.append(loss.detach())
     mean_loss = torch.stack(losses).mean().item()  # over the steps
     seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""The template for a run with the feed "dataloader", written as most scripts are."""
+"""The template of the script for a run with a DataLoader, in the usual style."""
 
 # %% Imports
 import torch
@@ -54,7 +54,7 @@ else:
     generator = torch.Generator().manual_seed(SEED)
     train_loader = DataLoader(train_ds, batch_size=BATCH_SIZE, sampler=order)
 if MODEL == "cnn":
-    train_loader.generator = torch.Generator()  # not the one that dropout uses
+    train_loader.generator = torch.Generator()  # dropout uses another one
 test_loader = DataLoader(test_ds, batch_size=1000)
 
 # %% The model

@@ -1,4 +1,4 @@
-"""The finished run that a page is about: to choose, and to take home."""
+"""Choose the finished run that a page is about, and take its script home."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -11,7 +11,7 @@ from core.ui.runs import Run
 from core.ui.server import visitor
 from core.words import Words
 
-FILES = (  # label, text, ending, type, icon
+FILES = (  # the label, the function that writes the text, the ending, MIME type, icon
     ("Script", export.script, "py", "text/x-python", "code"),
     ("Notebook", export.notebook, "ipynb", "application/x-ipynb+json", "menu_book"),
 )
@@ -26,7 +26,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}
     newest = next(iter(finished), None)
-    # A run that has finished since the last choice is chosen instead.
+    # If a run has finished since the last choice, that choice no longer counts.
     before = state.get("evaluated_run")
     if newest is not None and newest != state.get("newest_run"):
         before = None
@@ -70,7 +70,7 @@ def _why_not(run_id: str) -> str:
 
 
 def _label(run: RunSummary) -> str:
-    """A finished run on images in a line; it begins with the run's unique name."""
+    """A line on a run that classified images; the name at its start is unique."""
     owner = run.visitor or ""
     name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():
@@ -83,7 +83,7 @@ def _label(run: RunSummary) -> str:
 
 
 def nothing_yet() -> None:
-    """Draw a notice above the example that pages show without a finished run."""
+    """Say that no run has finished yet; the page then shows an example instead."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train a model", icon=":material/play_arrow:")

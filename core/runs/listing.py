@@ -87,25 +87,25 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
 
 
 def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
-    """Runs of the same task and criterion: other figures can't be compared."""
+    """Those of `runs` whose figures can be compared: same task, same criterion."""
     same = (like.task, like.criterion)
     return [run for run in runs if (run.task, run.criterion) == same]
 
 
 def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
-    """The ids of the newest run that has figures, and of runs to compare it with."""
+    """At most `most` ids: the newest run with figures, and runs to compare it with."""
     measured = [run for run in runs if has_figures(run)] or list(runs)
     return [run.id for run in alike(measured, measured[0])[:most]]
 
 
 def beside(runs: Sequence[RunSummary], run: RunSummary, most: int) -> list[str]:
-    """A run's id, and those of earlier runs to compare it with, the newest first."""
+    """At most `most` ids: the given run, and earlier ones to compare it with."""
     earlier = alike(runs[runs.index(run) + 1 :], run)
     return [run.id, *(other.id for other in earlier if has_figures(other))][:most]
 
 
 def frontier(runs: Sequence[RunSummary]) -> list[str]:
-    """The ids of the runs that no other beats in both seconds and quality."""
+    """The ids of runs that are better than every faster run, the fastest first."""
     ids: list[str] = []
     best = float("-inf")
     for run in sorted(runs, key=lambda run: (run.seconds or 0, -(quality(run) or 0))):

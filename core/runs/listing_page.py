@@ -24,7 +24,7 @@ from core.words import Words
 # How many rows show without scrolling, and how high st.dataframe draws one, in pixels.
 ROWS, ROW_HEIGHT = 5, 35
 AT_FIRST = 3  # runs that are selected when the page opens
-IN_ADDRESS = 8  # selected runs that the address remembers
+IN_ADDRESS = 8  # limit of the selected runs in the page's address
 ALL = ""
 COLUMN = st.column_config
 words = Words(__file__)
@@ -45,7 +45,7 @@ def mine() -> list[RunSummary]:
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
-    """Each run's number among its owner's runs, by id; the number decides its color."""
+    """Each run's number among its owner's runs, keyed by id; it decides the color."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
@@ -98,7 +98,7 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
             values = {value for run in listed if (value := getattr(run, field))}
             key = f"runs_{field}"
             if st.session_state.get(key, ALL) not in (ALL, *values):
-                del st.session_state[key]  # the last such run was deleted
+                del st.session_state[key]  # no run with the chosen value is left
             if len(values) > 1:
                 names = {ALL: every} | {v: format.NAMES.get(v, v) for v in values}
                 options = [ALL, *sorted(values)]
@@ -133,8 +133,8 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
     ids = [run.id for run in listed]
     chosen: list[str] = state.runs_selected
     selected = [ids.index(run_id) for run_id in chosen if run_id in ids]
-    # Rows are selected by their numbers, so another list of runs needs another key,
-    # and so does a selection that was changed elsewhere.
+    # The table keeps its selection as row numbers under its key. So the key changes
+    # with the list (the checksum) and if code changes the selection (runs_version).
     checksum = zlib.crc32(" ".join(ids).encode())
     right: dict[str, Any] = {"alignment": "right"}
     columns: dict[str, Any] = {
@@ -226,7 +226,7 @@ def restore(listed: Sequence[RunSummary]) -> str:
     state, query = st.session_state, st.query_params
     by_id = {run.id: run for run in listed}
     one, several = query.pop("run", None), query.get("runs")
-    if one in by_id:  # select earlier runs too, to compare it with
+    if one in by_id:  # select earlier runs too, for a comparison
         ids = listing.beside(listed, by_id[one], AT_FIRST)
     elif one is not None:
         ids = [one]
@@ -247,7 +247,7 @@ def restore(listed: Sequence[RunSummary]) -> str:
 
 
 def remember() -> None:
-    """Keep the selection in the address, for a reload."""
+    """Write the selection to the page's address, so that it survives a reload."""
     state = st.session_state
     state.runs_address = ",".join(state.runs_selected[:IN_ADDRESS])
     if state.runs_address:
@@ -263,7 +263,7 @@ def choose(ids: list[str]) -> None:
 
 
 def draw_actions(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
-    """Rename, hide, delete, export and open the selected runs."""
+    """Draw buttons to rename, hide, delete, export and open the chosen runs."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if not chosen:
             st.markdown("Select runs to compare them.", width="content")
@@ -348,7 +348,7 @@ def _erase(ids: list[str]) -> None:
         engine, visitor = server.engine(), server.visitor()
         engine.forget(visitor, ids)
         server.store().runs.delete(ids, visitor)
-        engine.forget(visitor, ids)  # a page may have read them again meanwhile
+        engine.forget(visitor, ids)  # again: a page may have read the runs meanwhile
         _unselect(ids)
 
 

@@ -36,7 +36,7 @@ def _colors(looks: Looks, colors: Palette) -> alt.Color:
 
 
 def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
-    """Solid lines; if several runs have one color, all but the first are dashed."""
+    """Solid lines, except that later runs with an earlier run's color are dashed."""
     hues = [hue(colors, number) for _, number in looks]
     turns = (hues[:place].count(color) for place, color in enumerate(hues))
     dashes = [DASHES[turn % len(DASHES)] for turn in turns]
@@ -45,7 +45,7 @@ def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
 
 
 def _loss(column: str, top: float | None) -> alt.Y:
-    """The axis of a loss, with short figures even if a run diverges."""
+    """The y axis of a loss; its labels stay short even if a run diverges."""
     short = "datum.value < 10000 ? format(datum.value, '~g') : "
     axis = alt.Axis(labelExpr=f"{short}format(datum.value, '.1~e')")
     scale = alt.Scale(domain=[0, top], nice=False) if top else alt.Scale(zero=True)
@@ -62,11 +62,11 @@ def losses(
     legend: bool = False,
     top: float | None = None,
 ) -> Chart:
-    """The loss of each drawn step, faint, under its running mean, for `loss_table`.
+    """A chart of `loss_table`: each run's loss as a faint line, under its running mean.
 
     `x` is a key of AXES. `most` is the end of the x axis, and `top` the end of the loss
-    axis; None means the data's end. Without a `legend`, a table under the chart is the
-    legend, and the last of several runs has the strongest line.
+    axis; None means the data's end. Without a `legend`, the chart names no runs, since a
+    table below it does, and the last run has the strongest line.
     """
     color = _colors(looks, colors)
     means: dict[str, Any]
@@ -76,7 +76,7 @@ def losses(
         color = color.legend(None)
         last = f"datum.run === '{looks[-1][0] if looks else ''}'"
         means = {"strokeWidth": base.either(last, 3, 1.6)}
-    # Without any run, the axis ends where a loss over ten classes begins: ln 10 is 2.3.
+    # Without a run, the axis has room for ln 10 = 2.3, the first loss over ten classes.
     top = top if looks else 2.5
     ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
     chart = alt.Chart(LATER).encode(
@@ -110,11 +110,11 @@ def per_epoch(
     references: bool,
     top: float | None = None,
 ) -> Chart:
-    """Loss, accuracy or r2 of `epoch_table`: test is a thick line, train a thin one."""
+    """A chart of the column `y` of `epoch_table`: test is a thick line, train thin."""
     percent = y == "accuracy"
     last = max(2, epochs)
     ticks = base.ticks(base.whole_numbers(last), format="d")
-    room = 16 if references else 0  # pixels, for the names on the lines
+    room = 16 if references else 0  # pixels, for the names of the reference lines
     figure = alt.Y(f"{y}:Q").scale(zero=False, padding=room)
     figure = figure.axis(format=base.PERCENT if percent else "~r")
     if y == "loss":
@@ -136,7 +136,7 @@ def per_epoch(
 
 
 def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
-    """A thin line across the chart for each reference, with its name on it."""
+    """Thin lines across the chart, one for each of REFERENCES, and their names."""
     values = [{"name": name, "y": y} for name, y in REFERENCES.items()]
     chart = alt.Chart(alt.Data(values=values)).encode(y="y:Q")
     # The upper name is above its line and the lower one below, so they never meet.
@@ -150,7 +150,7 @@ def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
 
 @base.live
 def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
-    """Test accuracy or R² after each epoch of `epoch_table`, over `x` of AXES."""
+    """A chart of test accuracy (in percent) or R² over `x`, which is a key of AXES."""
     column, title, tip, axis = (
         ("accuracy", "Test accuracy", ".1%", base.PERCENT)
         if percent

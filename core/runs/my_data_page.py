@@ -134,14 +134,14 @@ async def delete(request: Request) -> Response:
 
 
 def delete_all_of(who: str) -> None:
-    """End the visitor's jobs, and delete all data. Raises StoreError."""
+    """End the visitor's jobs, and delete the visitor's data. Raises StoreError."""
     engine().forget(who)
     room().forget(who)
     store().visitors.delete(who)
-    engine().forget(who)  # again, since a page may have loaded them meanwhile
+    engine().forget(who)  # again, since a page may have loaded jobs meanwhile
     runs.forget()
     measured.forget()
-    st.cache_data.clear()  # answers about the visitor's models
+    st.cache_data.clear()  # has answers about the visitor's models
 
 
 ROUTES = [

@@ -14,7 +14,7 @@ from core.words import Words, capitalized
 
 words = Words(__file__)
 
-SECONDS = 8.0  # 200 KB of training code take two seconds; what takes longer is stopped
+SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
 NAME = "script"
 How = Literal["off", "here", "confined"]
@@ -24,12 +24,12 @@ How = Literal["off", "here", "confined"]
 class Checked:
     findings: tuple[Finding, ...] = ()
     unreadable: str = ""
-    ran: bool = False  # False: the script was only read
+    ran: bool = False  # True: the script ran to its end, or to a device error
     why_not: str = ""  # why the script did not run, or did not reach its end
 
 
 def check(text: str) -> Checked:
-    """All that the rules find in a script, in the order of its lines."""
+    """What the rules find in a script, by line, or why the script can't be read."""
     try:
         script = Script(text)
         found = {finding for rule in rules.RULES for finding in rule(script)}
@@ -47,10 +47,10 @@ def _order(finding: Finding) -> tuple[int, int, str]:
 
 
 def check_apart(text: str, how: How = "off") -> Checked:
-    """Read a script in a process of its own, since a stranger wrote it.
+    """Check a script in a process of its own, since a stranger wrote it.
 
-    If visitors' code may run, the script is also run. `how` says whether, and where:
-    `how` is the `kind` of an execution_policy.Mode.
+    `how` is the `kind` of an execution_policy.Mode. Unless `how` is "off", the script
+    is also run, and what its run shows is added to the findings.
     """
     report: dict[str, Any] = {}
     if how != "off" and text.strip():

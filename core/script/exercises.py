@@ -22,8 +22,9 @@ words = Words(__file__)
 FILE = Path(__file__).parents[2] / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
-STEPS = 10**6  # no loop is shortened, so an endless loop runs into the time limit
-SIMULATED = {"with": True, "without": False}  # whether a machine has a simulated GPU
+STEPS = 10**6  # so many that no loop is shortened; the time limit ends endless loops
+# Whether a machine has a simulated GPU, for the names in an exercise's `machines`
+SIMULATED = {"with": True, "without": False}
 TOLERANCE = 1e-4  # numbers that differ by less are equal: other code rounds differently
 
 
@@ -36,13 +37,13 @@ class Exercise:
 
     ask: str
     code: str
-    solution: str  # one of several
+    solution: str  # one of several right answers
     right: str  # praise for a right answer
     before: str
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # set for a script to repair; otherwise, the title is the lesson
+    lesson: str = ""  # of a script to repair; "" means that the title is the lesson
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
@@ -58,7 +59,7 @@ class Verdict:
 
 @cache
 def load(file: Path = FILE) -> Mapping[str, Exercise]:
-    """The exercises by their titles. Raises ValueError, which says what is wrong."""
+    """The exercises, keyed by title. Raises ValueError, which says what is wrong."""
     try:
         lessons = tomllib.loads(file.read_text("utf-8"))
         return {title: _exercise(fields) for title, fields in lessons.items()}
@@ -75,7 +76,7 @@ def _exercise(written: Mapping[str, Any]) -> Exercise:
 
 
 def judge(title: str, text: str, confine: bool) -> Verdict:
-    """Run an answer to an exercise, and say the first thing that is missing."""
+    """Run an answer on each of the exercise's machines, until one shows a flaw."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
         return Verdict(False, words("judge.long"))
@@ -85,7 +86,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         right = solved(title, machine)
         try:
             missing = next(_missing(exercise, report, right), "")
-        except Exception:  # the learner's code wrote a report itself, and a broken one
+        except Exception:  # the learner's code forged a report, and a broken one
             missing = words("judge.forged")
         if missing:
             where = ""
@@ -118,7 +119,7 @@ def solved(title: str, machine: str) -> dict[str, Any]:
 
 
 def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
-    """What the exercise asked for, and what the dry run counted."""
+    """The facts that `exercise.say` names, of those counted and those `after` sets."""
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
     counted = {

@@ -65,7 +65,7 @@ def parse(text: str) -> tuple[ast.Module, bool]:
 
 
 def dotted(node: ast.AST | None) -> str:
-    """The expression as text, such as "torch.nn.Linear"; "" if it has other parts."""
+    """The text of a name or an attribute, such as "torch.nn.Linear"; otherwise ""."""
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
@@ -152,7 +152,7 @@ class Script:
         return {owner(call) for call in self.all(*ASKS_MODEL) if not call.args} - {""}
 
     def around(self, node: ast.AST) -> Loop | None:
-        """The nearest loop around a node, in the node's own function."""
+        """The innermost loop around a node within its function; None without a loop."""
         for around in self.up(node):
             if isinstance(around, Loop):
                 return around

@@ -1,4 +1,4 @@
-"""Whether visitors' code is run here, and how: RUN_CODE, and who can reach the app."""
+"""Whether visitors' code is run: it depends on RUN_CODE and who can reach the app."""
 
 import os
 import sys
@@ -71,10 +71,10 @@ def is_for_this_machine() -> bool:
 
 
 def is_direct(headers: Mapping[str, str]) -> bool:
-    """Whether a browser on this machine sent a request with these headers, unproxied.
+    """Whether a request came from a browser on this machine, and through no proxy.
 
-    Both Host and Origin must name this machine: a page from another site could reach
-    the app by a name of that site that stands for 127.0.0.1 (DNS rebinding).
+    Both Host and Origin must name this machine. Otherwise, a page of another site could
+    reach the app by letting that site's name stand for 127.0.0.1 (DNS rebinding).
     """
     names = {name.lower() for name in headers}
     if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):
@@ -84,7 +84,7 @@ def is_direct(headers: Mapping[str, str]) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the host is this machine: localhost, or a loopback address."""
+    """Whether the URL's host is this machine: localhost, or a loopback address."""
     with suppress(ValueError):
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

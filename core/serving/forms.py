@@ -1,4 +1,4 @@
-"""HTML forms: an HTTP response can set a cookie, and Streamlit's websocket can't.
+"""HTML forms, whose responses can set a cookie, as Streamlit's websocket can't.
 
 The response to a form redirects to a page, which shows a sentence about the outcome.
 """
@@ -22,7 +22,7 @@ class Sentence(NamedTuple):
     text: str
 
 
-_sentences: dict[str, Sentence] = {}  # by visitor
+_sentences: dict[str, Sentence] = {}  # keyed by visitor
 
 
 def say(to: str, sentence: Sentence) -> None:
@@ -68,8 +68,8 @@ class Failures:
 async def posted(request: Request) -> dict[str, str]:
     """The fields of a form; {} if the form is too long.
 
-    Raises HTTPException 403 for a form that another site's page sent: browsers say so
-    in headers that a page can't change.
+    Raises HTTPException 403 if another site's page sent the form. Browsers name the
+    site in headers that its page can't change.
     """
     host = request.headers.get("host")
     origin = urlsplit(request.headers.get("origin", "")).netloc

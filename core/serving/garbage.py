@@ -9,14 +9,14 @@ import gc
 
 EVERY_SECONDS = 60.0
 # How many collections of the middle generation come before a full collection
-NEVER = 1_000_000_000  # Python's threshold: it makes no full collection by itself
-DUE = 10  # `watch`'s threshold, which is also Python's default
+NEVER = 1_000_000_000  # so many that Python makes no full collection by itself
+DUE = 10  # Python's default, after which `watch` makes one
 
 
 def freeze() -> None:
-    """Exempt all objects so far from collections, and leave full ones to `watch`.
+    """Exempt all present objects from collections, and let only `watch` collect fully.
 
-    Otherwise, each full collection would spend 0.1 s on pandas, Altair, and Dask.
+    Otherwise, each full collection would take 0.1 s for pandas, Altair, and Dask.
     """
     gc.collect()
     gc.freeze()

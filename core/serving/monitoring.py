@@ -1,6 +1,6 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
-No probe can hold up the server: probes have two threads of their own and a few seconds.
+No probe can hold up the server: probes have two threads of their own and a time limit.
 deploy/Caddyfile hides these addresses from other machines. The metrics' labels have few
 values, and never anybody's name, id, or address.
 """
@@ -89,7 +89,7 @@ END_OF = {
 
 
 def count_job(job: Job) -> None:
-    """Add an ended job's times to the histograms; 0 s if no worker began the job."""
+    """Add an ended job's times to the histograms; if it never began, it ran for 0 s."""
     begun = job.started or job.stopped or job.submitted
     WAITED.labels(job.address).observe(begun - job.submitted)
     RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
@@ -108,8 +108,8 @@ class ResponseTimes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             return await self.app(scope, receive, send)
-        asked: list[float] = []  # when requests came that no run answers yet
-        answering: list[float] = []  # when requests came that the current run answers
+        asked: list[float] = []  # times of the requests that no run answers yet
+        answering: list[float] = []  # times of the requests that this run answers
 
         async def hear() -> Message:
             message = await receive()
@@ -218,7 +218,7 @@ def _devices(engine: Engine) -> Iterator[Metric]:
         "device_busy_ratio", "Share of recent time spent running kernels", *names
     )
     answers = engine.hosts.answers("core.lessons.device.hardware:now", ANSWER_SECONDS)
-    # Each worker calls its GPU cuda:0; the keys have the GPU's number in its machine.
+    # Each worker calls its GPU cuda:0. The keys have the GPU's number on its machine.
     loads = {
         (host_of(name), load.device.replace(":0", f":{first_gpu(name)}")): load
         for name, loads in answers.items()

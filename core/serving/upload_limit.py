@@ -24,7 +24,7 @@ class UploadLimit:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.arriving: Counter[str] = Counter()  # bytes by session
+        self.arriving: Counter[str] = Counter()  # bytes, keyed by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         session = _session(scope)
@@ -71,7 +71,7 @@ class UploadLimit:
 
 
 def _session(scope: Scope) -> str | None:
-    """The session of an upload: PUT …/_stcore/upload_file/<session>/<file>."""
+    """The session in PUT …/_stcore/upload_file/<session>/<file>; otherwise None."""
     if scope["type"] != "http" or scope["method"] != "PUT":
         return None
     parts = scope["path"].split("/")

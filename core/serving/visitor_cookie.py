@@ -64,9 +64,10 @@ def signer() -> TimestampSigner:
 
 
 def key_in(file: Path) -> str:
-    """The key in the file, made if it is missing or damaged. May raise OSError.
+    """The key in the file; makes a new key if there is no valid one. Raises OSError.
 
-    Servers that start at the same time agree on the key. Only their user may read it.
+    Servers that start at the same time agree on the key. Only the user who runs them
+    may read the file.
     """
 
     def read() -> str:
@@ -150,9 +151,9 @@ def retire(visitor: str) -> None:
 
 
 class VisitorCookie:
-    """ASGI middleware: sets the cookie with a page, also with a cached one (304).
+    """ASGI middleware: the response with a page sets the cookie, even a 304 (cached).
 
-    After a day, a page renews the cookie.
+    A cookie that is older than a day is renewed.
     """
 
     def __init__(self, app: ASGIApp) -> None:
