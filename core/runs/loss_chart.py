@@ -65,8 +65,8 @@ def losses(
     """A chart of `loss_table`: each run's loss as a faint line, under its running mean.
 
     `x` is a key of AXES. `most` is the end of the x axis, and `top` the end of the loss
-    axis; None means the data's end. Without a `legend`, the chart names no runs, since a
-    table below it does, and the last run has the strongest line.
+    axis; None means the data's end. Without a `legend`, a table below the chart names
+    the runs, and the last run has the strongest line.
     """
     color = _colors(looks, colors)
     means: dict[str, Any]
