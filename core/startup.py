@@ -1,6 +1,6 @@
 """What the server does by itself so that the first visitor doesn't wait.
 
-It imports the pages, and asks the workers for what pages open with. Then core.idle
+It imports the pages, and asks the workers for what pages show first. Then core.idle
 measures while nobody needs the workers.
 """
 
@@ -48,7 +48,7 @@ def warm_up() -> None:
 
 
 def ask(here: Machine) -> None:
-    """Ask the workers for what pages open with; if that fails, a page asks again."""
+    """Ask the workers for what pages show first. If that fails, the pages ask again."""
     device = SIMULATED if here.simulates else here.devices[0].device
     task = dataset.default_task(here)
     questions: tuple[Callable[[], object], ...] = (

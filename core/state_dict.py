@@ -14,9 +14,9 @@ def save(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
 ) -> bytes:
-    """The model's weights as a file; saved from the CPU, they load anywhere.
+    """The model's weights as a file. Weights from the CPU load anywhere.
 
-    With `dtype`, floating-point tensors are cast to it.
+    With a `dtype`, the floating-point weights are cast to it.
     """
 
     def cast(tensor: Tensor) -> Tensor:
@@ -27,14 +27,14 @@ def save(
 
 
 def load(file: bytes, name: str, device: torch.device) -> nn.Module:
-    """The model with that name and the file's weights, on any device."""
+    """The model `name` on `device`, with the weights from the file."""
     model = models.build(name).to(device)
     model.load_state_dict(unpack(file, device))
     return model
 
 
 def pack(content: dict[str, Any]) -> bytes:
-    """A file from torch.save with tensors, numbers, and dictionaries of them."""
+    """The file that torch.save writes for tensors, numbers, or dictionaries."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
     return buffer.getvalue()

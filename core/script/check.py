@@ -29,7 +29,7 @@ class Checked:
 
 
 def check(text: str) -> Checked:
-    """What the rules find in a script, sorted by line, or why it is unreadable."""
+    """What the rules find in a script, by line, or why it is unreadable."""
     try:
         script = Script(text)
         found = {finding for rule in rules.RULES for finding in rule(script)}

@@ -32,7 +32,7 @@ def install() -> None:
     # C++ would ask for the device's allocator, and without one, end the process.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
-        setattr(torch.accelerator, name, FUNCTIONS[name])  # C++ has no answer to some
+        setattr(torch.accelerator, name, FUNCTIONS[name])  # PyTorch's own may fail
     torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
@@ -70,17 +70,17 @@ _failed: list[BaseException] = []
 
 
 def raising_errors(run: Any) -> Any:
-    """Wrap the function that runs a backward pass, so that it raises taken errors.
+    """Wrap the function that runs a backward pass, to raise the errors in `_failed`.
 
-    The backward pass then runs in its caller's thread. PyTorch would use a new thread,
-    which wouldn't keep to the number of CPU threads that the caller has set.
+    The wrapper also keeps the pass in its caller's thread. PyTorch would use a new
+    thread, which wouldn't keep to the number of CPU threads that the caller has set.
     """
 
     def running(*args: Any, **kwargs: Any) -> Any:
         try:
             with torch.autograd.set_multithreading_enabled(False):
                 return run(*args, **kwargs)
-        except SystemError:  # C++ found no error
+        except SystemError:  # C++ missed Python's error, perhaps since Guard took it
             if not _failed:
                 raise
         raise _failed.pop()
@@ -89,7 +89,7 @@ def raising_errors(run: Any) -> Any:
 
 
 class Guard(torch._C._acc.DeviceGuard):
-    """Tells PyTorch the kind of device. There is one device, so nothing is switched."""
+    """Tells PyTorch the kind of device. It switches no devices, since there is one."""
 
     def type_(self) -> Any:
         try:

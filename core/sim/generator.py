@@ -29,11 +29,11 @@ class Generator(torch._C.Generator):
 
 
 def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
-    """Let an operation draw from the device's generator, unless it names one of ours.
+    """Let an operation draw from the given generator, or else from `default`.
 
-    `place` is the generator's position among the arguments. The generator must be the
-    last argument that can come without a name, since it is removed there and then
-    passed by name. Raises RuntimeError for the generator of another device.
+    `place` is the generator's position among the arguments. No positional argument may
+    come after the generator, since the generator is removed there and passed by name.
+    Raises RuntimeError for the generator of another device.
     """
     asked = given.pop(place) if place < len(given) else named.get("generator")
     if asked is not None and asked._cdata not in _ours:

@@ -32,9 +32,9 @@ class Event(NamedTuple):
 
 @dataclass
 class Counts:
-    operations: Counter[str] = field(default_factory=Counter)  # by name
+    operations: Counter[str] = field(default_factory=Counter)  # keyed by name
     copies: Counter[Event] = field(default_factory=Counter)
-    copied: Counter[Event] = field(default_factory=Counter)  # how many bytes
+    copied: Counter[Event] = field(default_factory=Counter)  # the copies' bytes
     waits: Counter[Event] = field(default_factory=Counter)  # how often the host waited
 
     def since(self, earlier: Self) -> "Counts":
@@ -61,7 +61,7 @@ def counting() -> Iterator[Counts]:
 
 
 def copy(way: str, size: int) -> None:
-    """Note a copy of `size` bytes."""
+    """Note a copy of `size` bytes. `way` is TO_DEVICE, TO_HOST, or WITHIN."""
     event = Event(way, *_caller())
     counts.copies[event] += 1
     counts.copied[event] += size

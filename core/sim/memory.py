@@ -1,10 +1,10 @@
 """The device's memory: tensors of "sim" that lie in memory of the CPU.
 
 A tensor on the device is a plain torch.Tensor, not a subclass, with a storage on "sim".
-DLPack makes it, by which libraries share memory: a CPU tensor is packed, the package's
-label is changed to "some other device", and PyTorch unpacks a tensor on its spare
-device. The device's storage holds the CPU's storage, so both live equally long. PyTorch
-itself takes care of views and of autograd's saved tensors.
+DLPack, with which libraries share memory, makes it: PyTorch packs a CPU tensor, this
+module changes the package's label to "some other device", and PyTorch unpacks a tensor
+on its spare device. The new storage holds the CPU's, so both live equally long.
+PyTorch itself takes care of views and of autograd's saved tensors.
 """
 
 import ctypes
@@ -98,7 +98,7 @@ class Block:
 
 
 def to_device(host: Tensor) -> Tensor:
-    """A new tensor on the device, in the memory of this CPU tensor."""
+    """A new tensor on the device, which shares the memory of the CPU tensor `host`."""
     storage = host.untyped_storage()
     block = Block(storage)
     flat = torch.empty(0, dtype=torch.uint8, device=CPU)
@@ -112,22 +112,22 @@ def to_device(host: Tensor) -> Tensor:
 
 
 def to_host(device: Tensor) -> Tensor:
-    """The CPU tensor in the memory of this tensor on the device."""
+    """A CPU tensor that shares the memory of the tensor `device`."""
     storage: Any = device.untyped_storage()
     if hasattr(storage, "block"):
         storage = storage.block.storage
-    else:  # made in C++ over our memory, as when pickle writes
+    else:  # C++ made this storage over our memory, as when a tensor is pickled
         memory = (ctypes.c_uint8 * storage.nbytes()).from_address(storage.data_ptr())
         storage = torch.frombuffer(memory, dtype=torch.uint8).untyped_storage()
     host = torch.empty(0, dtype=device.dtype, device=CPU)
     host.set_(storage, device.storage_offset(), device.shape, device.stride())
-    # The conjugate and the negative of a tensor are views, and not computed yet.
+    # A conjugated or negated tensor may be a view, whose values aren't computed yet.
     host = host.conj() if device.is_conj() else host
     return host._neg_view() if device.is_neg() else host
 
 
 def as_view(base: Tensor, host: Tensor) -> Tensor:
-    """The part of `base`, a tensor on the device, whose memory `host` shows."""
+    """A view of `base`, which is on the device, with the dtype and layout of `host`."""
     if base.dtype != host.dtype:
         base = describe(aten.as_strided.default, base, (0,), (1,), 0).view(host.dtype)
     shape, stride, offset = host.shape, host.stride(), host.storage_offset()
@@ -135,7 +135,7 @@ def as_view(base: Tensor, host: Tensor) -> Tensor:
 
 
 def describe(op: Any, *args: Any) -> Any:
-    """Run a CPU kernel on the device's tensors; it must not touch their memory."""
+    """Run an operation's CPU kernel, which must touch no memory, on device tensors."""
     return op._op_dk(torch._C.DispatchKey.CPU, *args)
 
 

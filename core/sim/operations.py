@@ -26,17 +26,14 @@ KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 
 
 def masks(_: Tensor, indices: list[Tensor | None], *__: Any) -> list[int]:
-    """The bytes that the host fetches for boolean masks among the indices.
-
-    For each mask, it fetches one int32: how many elements the mask marks.
-    """
+    """The bytes that the host fetches: for each mask, its count of True as an int32."""
     kinds = torch.bool, torch.uint8
     return [4 for index in indices if index is not None and index.dtype in kinds]
 
 
-# For these operations, the host can't go on without the result or its size. Each has
-# the reason for the wait, and a function for the bytes of each number that the host
-# fetches, as in PyTorch's CUDA sources.
+# These operations make the host wait, since it can't go on without the result or its
+# size. Each has the reason for the wait, and a function that returns how many bytes
+# each number has that the host fetches. The bytes are those in PyTorch's CUDA sources.
 FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
     "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
     "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
@@ -97,7 +94,7 @@ class Hosts:
         return value
 
     def back(self, result: Any) -> Any:
-        """The kernel's result on the device: an argument, a view of one, or new."""
+        """The result on the device: an argument, a view of one, or a new tensor."""
         if isinstance(result, Tensor):
             for device, host in self.pairs:
                 if host is result:
@@ -241,8 +238,8 @@ OWN = {
     "is_pinned": lambda *_: False,
 }
 
-# Autocast: what the device does in 16 bits, and what in 32 bits. The lists are CUDA's,
-# shortened to what networks use:
+# Under autocast, the device runs the first list in 16 bits and the second in 32 bits.
+# The lists are CUDA's, shortened to what networks use:
 # https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
 
 IN_16_BITS = """
@@ -296,7 +293,7 @@ def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     passed_on = torch.library.fallthrough_kernel
     EVERY.fallback(fallback, KEY)
-    # Autocast leaves the arguments of operations in neither list as they are.
+    # Autocast doesn't cast the arguments of operations that are in neither list.
     EVERY.fallback(passed_on, AUTOCAST)
     for name, function in OWN.items():
         ATEN.impl(name, function, KEY)

@@ -37,7 +37,7 @@ _AT_ONCE = {
 
 @contextmanager
 def working() -> Iterator[None]:
-    """Queue the device's work meanwhile. All of it is done when the block ends."""
+    """Within the block, queue the device's work. When the block ends, all is done."""
     global _queue
     _queue = queue.SimpleQueue()
     thread = threading.Thread(target=_work, args=(_queue, torch.get_num_threads()))
@@ -86,9 +86,9 @@ def finish() -> None:
 def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -> Any:
     """The result of an operation; within `working()`, its values come later.
 
-    The CPU tensors among the arguments are in the device's memory. If `reads_host` is
-    true, some of them are the host's own instead, and the program may change those
-    before the operation's turn comes.
+    The CPU tensors among the arguments show the device's memory. With `reads_host`,
+    some are the host's own tensors. The operation then waits for the queue and runs
+    before the program can change these tensors.
     """
     if _queue is None or not any(isinstance(x, Tensor) for x in tree_leaves(args)):
         return op(*args, **kwargs)
@@ -113,7 +113,7 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
 def _has_known_size(op: Any) -> bool:
     """Whether the size of an operation's result is known before the operation runs.
 
-    This holds for new results and for results in place.
+    The size is known if the results are new, or arguments that are changed in place.
     """
     schema = op._schema
     takes_out = any(a.kwarg_only and a.alias_info for a in schema.arguments)

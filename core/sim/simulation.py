@@ -15,11 +15,11 @@ parts in this order:
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
 - `ledger`: what a real device doesn't report: each copy and each wait, by line
 - `queue`: an experiment, in which the host goes on while the device works
-- `selfcheck`: whether it works with this torch, since much of it is private to torch
+- `selfcheck`: whether it works with this torch, since it uses private parts of torch
 
-It stays for the process's whole life and takes over `torch.accelerator`, so it is never
-installed beside a real accelerator. It teaches rules but not speed: its operations take
-longer than the CPU's.
+The device stays until the process ends. It takes over `torch.accelerator`, so it is
+never installed beside a real accelerator. It teaches rules but not speed: its
+operations take longer than the CPU's.
 """
 
 import os
@@ -27,7 +27,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable; "0": never
+VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable; OFF has its values
 OFF = ("0", "false", "no", "off")
 OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tested with
 CUDA_WORDS = (  # what the device says, and what CUDA says instead
@@ -74,8 +74,8 @@ def _install() -> str:
     from core.sim import frontend, selfcheck
 
     try:
-        # If C++ code of a newer torch doesn't fit, the process ends. So another process
-        # tries it first.
+        # If the device doesn't fit a newer torch's C++ code, the process may end. So
+        # another process tries the device first.
         if version > NEWEST:
             command = [sys.executable, "-m", selfcheck.__name__]
             root = Path(__file__).parents[2]
