@@ -1,4 +1,4 @@
-"""Backup and restore: a copy of a SQLite file, or an archive from pg_dump."""
+"""Back up and restore the database: as a SQLite file, or as pg_dump's archive."""
 
 import os
 import sqlite3
@@ -16,16 +16,16 @@ words = Words(__file__)
 
 
 def backup(url: str | None, path: Path) -> None:
-    """Write the database to a file, also while the app runs.
+    """Write the database to a file; the app may run meanwhile.
 
-    Either the file is complete, or there is no file. Raises StoreError.
+    If the backup fails, it changes nothing at `path`, and raises StoreError.
     """
     database = Database(url)
     if database.is_file and not database.path.exists():
         raise StoreError(f"There is no database at {database.where}.")
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        # Only this user may read the file: it has the codes that visitors log in with.
+        # No other user may read the file: it has the codes that visitors log in with.
         aside.touch(0o600, exist_ok=False)
         if database.is_file:
             with closing(database.open_file()) as file:
@@ -68,7 +68,7 @@ def restore(url: str | None, path: Path) -> None:
 
 
 def _check_empty(connection: Connection, database: Database) -> None:
-    """Raise StoreError if any table has rows; a new app has made empty tables."""
+    """Raise StoreError if any table has rows. A new app's tables have none."""
     metadata = MetaData()
     with connection.begin():
         metadata.reflect(connection)
@@ -89,7 +89,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _postgres(database: Database, tool: str, *arguments: str) -> None:
-    """Call a client of Postgres, with the password only in its environment."""
+    """Run a Postgres client, which gets the password only from its environment."""
     url = database.url.set(drivername="postgresql")._replace(password=None)
     environment = dict(os.environ)
     if database.url.password is not None:

@@ -1,4 +1,4 @@
-"""Classes: their rules, members, and what their teachers did.
+"""Classes of students: the rules, the members, and what the teachers did.
 
 core.classroom decides what may change; this module stores it.
 """
@@ -65,7 +65,7 @@ class Classes(Rows):
         return replace(made, rules=rules)
 
     def change(self, class_id: str, **values: Any) -> None:
-        """Set some columns; a class that opens closes the others."""
+        """Set some columns of a class. If it opens, all other classes close."""
         if "rules" in values:
             values["rules"] = codec.dumps(values["rules"])
 
@@ -100,7 +100,7 @@ class Classes(Rows):
         self.writer.now(lambda session: session.execute(out))
 
     def count_outside(self, class_id: str, number: int) -> Write:
-        """Store how many runs people outside the class have begun, without waiting."""
+        """Without waiting, store how many runs people outside the class have begun."""
         change = _change(class_id, outside=number)
         return self.writer.put(lambda session: session.execute(change))
 

@@ -34,7 +34,7 @@ class DamagedError(StoreError):
 
 
 def dumps(value: Any) -> str:
-    """The value as text. Raises TypeError if it is no plain data, such as a tensor."""
+    """The value as text. Raises TypeError if it isn't plain data but, say, a tensor."""
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
@@ -88,7 +88,7 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """Imports cattrs late: `core.bench` writes texts on machines with only torch."""
+    """Import cattrs only to read: `core.bench` writes texts on machines without it."""
     from cattrs import Converter
 
     return Converter(detailed_validation=False)

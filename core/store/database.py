@@ -29,11 +29,11 @@ from core.words import Words
 DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-READERS = 8  # connections that read; if all are busy, readers wait for milliseconds
+READERS = 8  # connections that read; if all are busy, one is free in milliseconds
 BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
-OWNER_SECONDS = 10.0  # Postgres notices within this time that an app was killed
+OWNER_SECONDS = 10.0  # time for Postgres to notice that the last app was killed
 OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
 
 words = Words(__file__)
@@ -141,7 +141,7 @@ class Database:
         except Timeout:
             raise StoreError(words("two_apps", where=self.where)) from None
         self._owner = lock
-        # Only this user may read the file: it has the codes that visitors log in with.
+        # No other user may read the file: it has the codes that visitors log in with.
         self.path.touch(0o600)
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
@@ -164,7 +164,7 @@ class Database:
                     connection.close()
                     raise StoreError(words("two_apps", where=self.where))
                 time.sleep(0.2)
-            connection.commit()  # the lock lasts as long as the connection
+            connection.commit()  # the lock outlasts this, until the connection closes
         return connection
 
     def check(self) -> None:
@@ -225,7 +225,7 @@ class Database:
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: sa.Connection, switch: str) -> None:
-        """Switch SQLite's checks, which SQLite allows only outside of a transaction."""
+        """Switch SQLite's foreign keys; a transaction that is open would prevent it."""
         if self.is_file:
             _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 

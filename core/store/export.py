@@ -33,10 +33,10 @@ PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None
 def runs_csv(
     runs: Iterable[RunSummary], people: Mapping[str, str] | None = None
 ) -> str:
-    """A table of runs with their settings and figures, below a row of names.
+    """CSV with a row for each run, its settings and figures, below the columns' names.
 
-    `people` gives the names of visitors. If it is given, all runs have to be training
-    runs, and the first column has the name of each run's owner.
+    `people` maps visitors to names. If it is given, all runs have to be training runs,
+    and the first column has the name of each run's owner.
     """
     if people is None:
         return csv_text(RUN, (_row(run).values() for run in runs))
@@ -46,7 +46,7 @@ def runs_csv(
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table below a row of names, in which a spreadsheet finds no formula to run."""
+    """CSV with the columns' names and the rows. A spreadsheet runs no formula in it."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(names)

@@ -31,7 +31,7 @@ class Measurements(Rows):
         visitor: str = "",
         measured_at: float | None = None,
     ) -> None:
-        """Store a result, without waiting. Raises TypeError if it is no plain data."""
+        """Store a result, without waiting. Raises TypeError if it isn't plain data."""
         texts = codec.dumps(provenance), codec.dumps(value)
         key, at = uuid.uuid4().hex, measured_at or time.time()
         row = Measurement(key, kind, machine, subject, visitor or None, at, *texts)
@@ -50,9 +50,9 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The id of the newest measurement; any other comes before one of `students`.
+        """The newest measurement's id, but one by `students` only if there is no other.
 
-        Only measurements of `subject` count, or of all subjects if it is None.
+        If `subject` is given, only its measurements count. Without any, returns None.
         """
         by = func.coalesce(Measurement.visitor, "")
         query = (

@@ -59,7 +59,7 @@ class Runs(Rows):
     def enqueue(self, arguments: tuple[Any, ...], **columns: Any) -> Write:
         """Store a waiting job; `columns` are the other fields of its RunSummary.
 
-        Raises TypeError if the arguments are no plain data.
+        Raises TypeError if the arguments aren't plain data.
         """
         is_training = [type(value) for value in arguments] == [RunConfig]
         columns["settings"] = dict(vars(arguments[0])) if is_training else None
@@ -80,7 +80,7 @@ class Runs(Rows):
         return self.writer.put(work, len(run.arguments))
 
     def begin(self, run_id: str) -> None:
-        """Note that a worker has begun the job, which no restart may run again."""
+        """Note that a worker has begun the job, so that no restart runs it again."""
         self._report(run_id, dict(status="running", started=time.time()), of=["queued"])
 
     def started(self, run_id: str, event: Started) -> None:
@@ -105,7 +105,7 @@ class Runs(Rows):
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
     def steered(self, run_id: str, changes: Sequence[Change]) -> None:
-        """Store all changes of the learning rate by hand so far."""
+        """Store all changes so far that the owner made to the learning rate by hand."""
         self._report(run_id, {"changes": rates(changes)})
 
     def end(
@@ -165,10 +165,10 @@ class Runs(Rows):
         return self.writer.put(work, size)
 
     def recover(self) -> list[StoredRun]:
-        """When the app starts: mark running jobs as interrupted; return waiting jobs.
+        """As the app starts, mark running jobs as interrupted, and return waiting jobs.
 
-        The waiting jobs come in their order; a job that this version of the app can't
-        read is marked as failed. Raises StoreError.
+        The job that came first is the first. A job that this version of the app can't
+        read is marked as failed instead. Raises StoreError.
         """
         now = time.time()
 
@@ -200,8 +200,8 @@ class Runs(Rows):
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first. Raises StoreError.
 
-        Runs of the app itself have the visitor "". `before` is a time of submission;
-        `equal` names columns, or settings that are texts, as in find(task="sprites").
+        Runs of the app itself have the visitor "". Only runs submitted before `before`
+        count. `equal` has values of columns or of text settings: find(task="sprites").
         """
         query = select(RunSummary).order_by(RunSummary.seq.desc()).limit(limit)
         if visitor is not None:
@@ -252,8 +252,8 @@ class Runs(Rows):
             row = session.get(Checkpoint, clean(run_id))
         return row.state_dict if row else None
 
-    # Changes by a visitor or a teacher. Each one returns how many of the visitor's runs
-    # it changed, and raises StoreError while the database is away.
+    # A visitor or a teacher makes these changes. Each method returns how many of the
+    # visitor's runs it changed, and raises StoreError if the database doesn't respond.
 
     def rename(self, run_id: str, visitor: str, name: str) -> int:
         """Name a run; "" takes the name away."""
@@ -291,7 +291,7 @@ def interrupted(step: int, steps: int | None) -> str:
 
 
 def rates(changes: Sequence[Change]) -> dict[str, float] | None:
-    """Learning rates by the step before each change; None without changes."""
+    """Learning rates, keyed by the step before each change; None without changes."""
     return {str(change.step): change.learning_rate for change in changes} or None
 
 

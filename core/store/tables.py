@@ -52,7 +52,7 @@ class Visitor(Row):
     __tablename__ = "visitors"
 
     id: Mapped[Key]
-    code: Mapped[str] = mapped_column(unique=True)  # "lusab-babad-gutih-tugad"
+    code: Mapped[str] = mapped_column(unique=True)  # as "lusab-babad-gutih-tugad"
     created: Mapped[float]
     seen: Mapped[float]  # the last visit, to the hour
 
@@ -78,9 +78,9 @@ class Class(Row, kw_only=True):
     is_open: Mapped[bool] = mapped_column(default=False)  # true for at most one class
     is_paused: Mapped[bool] = mapped_column(default=False)
     created: Mapped[float]
-    # When the class will be deleted; None: never
+    # When the class will be deleted; None if it stays
     ends: Mapped[float | None] = mapped_column(default=None)
-    # People so far, including those who deleted their data
+    # How many people have joined so far, including those who deleted their data
     joined: Mapped[int] = mapped_column(default=0)
     outside: Mapped[int] = mapped_column(default=0)  # runs by people who haven't joined
 
@@ -143,7 +143,7 @@ class RunSummary(Row, kw_only=True):
     accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
-    # Learning rates that were set by hand, by the number of steps before them
+    # Learning rates that were set by hand, keyed by the number of steps before
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid the run
@@ -154,7 +154,7 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
 
     def __getattr__(self, name: str) -> Any:
-        """A setting. Runs that are older than a setting have its default."""
+        """The run's setting `name`; its default if the run is older than the setting."""
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))

@@ -1,4 +1,4 @@
-"""Alembic's entry: upgrade the database behind the connection that it is given."""
+"""Alembic runs this file to upgrade the database that its config's connection opens."""
 
 from alembic import context
 
