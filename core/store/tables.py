@@ -154,7 +154,7 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
 
     def __getattr__(self, name: str) -> Any:
-        """The run's setting `name`; its default if the run is older than the setting."""
+        """The run's setting `name`; its default if the run is older than it."""
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))
