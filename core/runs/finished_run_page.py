@@ -70,7 +70,7 @@ def _why_not(run_id: str) -> str:
 
 
 def _label(run: RunSummary) -> str:
-    """A line on a run that classified images; the name at its start is unique."""
+    """A line on a run that classified images; its first words name only this run."""
     owner = run.visitor or ""
     name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():
@@ -83,7 +83,7 @@ def _label(run: RunSummary) -> str:
 
 
 def nothing_yet() -> None:
-    """Say that no run has finished yet; the page then shows an example instead."""
+    """Draw a notice that no run has finished yet, above the page's example."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train a model", icon=":material/play_arrow:")

@@ -45,7 +45,7 @@ def mine() -> list[RunSummary]:
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
-    """Each run's number among its owner's runs, keyed by id; it decides the color."""
+    """Keyed by id: each run's number among its owner's runs, which sets its color."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
@@ -133,8 +133,8 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
     ids = [run.id for run in listed]
     chosen: list[str] = state.runs_selected
     selected = [ids.index(run_id) for run_id in chosen if run_id in ids]
-    # The table keeps its selection as row numbers under its key. So the key changes
-    # with the list (the checksum) and if code changes the selection (runs_version).
+    # st.dataframe keeps the selected row numbers under the table's key. So the key must
+    # change with the list (checksum), and if code changes the selection (runs_version).
     checksum = zlib.crc32(" ".join(ids).encode())
     right: dict[str, Any] = {"alignment": "right"}
     columns: dict[str, Any] = {

@@ -150,7 +150,7 @@ def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
 
 @base.live
 def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
-    """A chart of test accuracy (in percent) or R² over `x`, which is a key of AXES."""
+    """A chart of `epoch_table`: test accuracy if `percent`, else R². `x`: see AXES."""
     column, title, tip, axis = (
         ("accuracy", "Test accuracy", ".1%", base.PERCENT)
         if percent

@@ -76,7 +76,7 @@ def _exercise(written: Mapping[str, Any]) -> Exercise:
 
 
 def judge(title: str, text: str, confine: bool) -> Verdict:
-    """Run an answer on each of the exercise's machines, until one shows a flaw."""
+    """Judge an answer: run it on each of the machines until one shows a flaw."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
         return Verdict(False, words("judge.long"))
@@ -119,7 +119,7 @@ def solved(title: str, machine: str) -> dict[str, Any]:
 
 
 def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that `exercise.say` names, of those counted and those `after` sets."""
+    """Facts named in `exercise.say`: the dry run counts some, `after` sets the rest."""
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
     counted = {

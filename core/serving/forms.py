@@ -1,4 +1,4 @@
-"""HTML forms, whose responses can set a cookie, as Streamlit's websocket can't.
+"""HTML forms. Their responses can set a cookie, which Streamlit's websocket can't.
 
 The response to a form redirects to a page, which shows a sentence about the outcome.
 """

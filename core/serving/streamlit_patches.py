@@ -257,11 +257,11 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
     html = steady(Path(get_static_dir()))
 
     async def frame(_: Request) -> Response:
-        # Browsers have to ask for a new version, since the scripts' names change.
+        # Browsers have to ask each time: a new version loads scripts with other names.
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
     async def nothing(_: Request) -> Response:
-        """404: browsers look for Streamlit's endpoints below a page's address, too."""
+        """404 for browsers that seek Streamlit's endpoints below a page's address."""
         return Response("Not Found", 404)
 
     async def script(_: Request) -> Response:
@@ -297,5 +297,5 @@ def steady(folder: Path) -> str:
 
 
 def _instances(kind: type[Kind]) -> list[Kind]:
-    """All objects of this class in memory, since Streamlit doesn't hand out its own."""
+    """All objects of this class in memory, even those that Streamlit keeps private."""
     return [each for each in gc.get_objects() if type(each) is kind]

@@ -32,8 +32,8 @@ def masks(_: Tensor, indices: list[Tensor | None], *__: Any) -> list[int]:
 
 
 # These operations make the host wait, since it can't go on without the result or its
-# size. Each has the reason for the wait, and a function that returns how many bytes
-# each number has that the host fetches. The bytes are those in PyTorch's CUDA sources.
+# size. Each has the reason for the wait, and a function that returns the bytes of each
+# number that the host fetches. The bytes are as in PyTorch's CUDA sources.
 FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
     "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
     "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),

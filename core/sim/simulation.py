@@ -27,7 +27,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable; OFF has its values
+VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable: "0" turns the device off
 OFF = ("0", "false", "no", "off")
 OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tested with
 CUDA_WORDS = (  # what the device says, and what CUDA says instead

@@ -29,7 +29,7 @@ from core.words import Words
 DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
-READERS = 8  # connections that read; if all are busy, one is free in milliseconds
+READERS = 8  # connections; a reader that finds all of them busy waits for milliseconds
 BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
@@ -164,7 +164,7 @@ class Database:
                     connection.close()
                     raise StoreError(words("two_apps", where=self.where))
                 time.sleep(0.2)
-            connection.commit()  # the lock outlasts this, until the connection closes
+            connection.commit()  # keeps the lock, which lasts as long as the connection
         return connection
 
     def check(self) -> None:
@@ -225,7 +225,7 @@ class Database:
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: sa.Connection, switch: str) -> None:
-        """Switch SQLite's foreign keys; a transaction that is open would prevent it."""
+        """Switch SQLite's foreign-key checks "ON" or "OFF", outside of transactions."""
         if self.is_file:
             _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 

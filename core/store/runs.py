@@ -167,8 +167,8 @@ class Runs(Rows):
     def recover(self) -> list[StoredRun]:
         """As the app starts, mark running jobs as interrupted, and return waiting jobs.
 
-        The job that came first is the first. A job that this version of the app can't
-        read is marked as failed instead. Raises StoreError.
+        The waiting jobs are in the order in which they came. A job that this version of
+        the app can't read is marked as failed instead. Raises StoreError.
         """
         now = time.time()
 

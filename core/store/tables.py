@@ -52,7 +52,7 @@ class Visitor(Row):
     __tablename__ = "visitors"
 
     id: Mapped[Key]
-    code: Mapped[str] = mapped_column(unique=True)  # as "lusab-babad-gutih-tugad"
+    code: Mapped[str] = mapped_column(unique=True)  # such as "lusab-babad-gutih-tugad"
     created: Mapped[float]
     seen: Mapped[float]  # the last visit, to the hour
 
@@ -154,7 +154,7 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
 
     def __getattr__(self, name: str) -> Any:
-        """The run's setting `name`; its default if the run is older than it."""
+        """The run's setting `name`, or the default if the run is older than it."""
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))

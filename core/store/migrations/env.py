@@ -1,4 +1,4 @@
-"""Alembic runs this file to upgrade the database that its config's connection opens."""
+"""Alembic runs this file to upgrade the database of the connection in its config."""
 
 from alembic import context
 
