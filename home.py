@@ -16,7 +16,8 @@ from core.ui.server import engine, room, visitor
 frame.begin(HOME.title)
 machine = engine().machine()
 # Members of a class guess what their first run will reach, so they see no records yet.
-guesses = room().may_see(visitor()) and runs.on_show() is None
+done = any(job.status == "finished" for job in engine().jobs(runs.RUN, visitor()))
+guesses = room().may_see(visitor()) and not done
 records = machine_page.read(machine) if machine and not guesses else Records()
 
 first_run.draw()

@@ -7,6 +7,7 @@ import segno
 import streamlit as st
 from streamlit.net_util import get_internal_ip
 
+from core.classroom.names import LONGEST
 from core.store.tables import Class
 from core.store.visitors import as_code
 from core.ui.charts import LIGHT
@@ -62,9 +63,12 @@ def draw() -> bool:
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"You are **{member.name}** in **{shown.name}**.", width="content")
-        with st.popover("Change your name", icon=":material/edit:", type="tertiary"):
-            st.text_input("Your name in this class", key="class_name", max_chars=40)
-            st.button("Use this name", key="rename_member", on_click=_rename)
+        box = st.popover("Change your name", icon=":material/edit:", type="tertiary")
+        with box, st.form("rename", clear_on_submit=True, border=False):
+            label = "Your name in this class"
+            st.text_input(label, key="class_name", max_chars=LONGEST)
+            label = "Use this name"
+            st.form_submit_button(label, key="rename_member", on_click=_rename)
     st.caption(words("joining.code"))
     if not visitor_of_cookie():
         st.info(words("joining.no_cookie"), icon=":material/cookie_off:")
@@ -80,7 +84,7 @@ def _ask_in(opened: Class | None) -> None:
     if opened is None:
         st.markdown(words("joining.none_open"), width=PROSE)
         return
-    with st.container(border=True, width=PROSE):
+    with st.form("join", width=PROSE):
         name = opened.name if fits else "the class"
         st.subheader(f"Join {name}", anchor=False)
         if not fits:
@@ -91,7 +95,7 @@ def _ask_in(opened: Class | None) -> None:
                 max_chars=40,
             )
         st.markdown(words("joining.what"))
-        st.button(
+        st.form_submit_button(
             "Join",
             type="primary",
             icon=":material/login:",

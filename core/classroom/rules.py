@@ -83,11 +83,11 @@ class Rules:
         return reached, (run.accuracy or 0.0) if by_accuracy else -cost
 
     def score(self, run: RunSummary) -> str:
-        """Text such as "88.1% in 590 steps" or "88.1% in 2.4 s"."""
+        """Text such as "88.13% in 590 steps" or "88.13% in 2.4 s"."""
         cost = f"{run.steps:,} step{'s' * (run.steps != 1)}"
         if self.cost == "seconds":
             cost = f"{run.seconds:.1f} s"
-        return f"{run.accuracy:.1%} in {cost}"
+        return f"{run.accuracy:.2%} in {cost}"
 
     def refusal(self, setting: str, value: Any, *, with_fixed: bool = True) -> str:
         """A sentence on why a setting can't have this value; "" if it can.

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 
 from core.classroom import joining_page as joining
+from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act, button, sign_out
@@ -164,7 +165,7 @@ def _person(members: Sequence[Member]) -> None:
             format_func=lambda visitor: by_id[visitor].name,
             key="teacher_person",
         )
-        st.text_input("New name", key="new_name", max_chars=40)
+        st.text_input("New name", key="new_name", max_chars=LONGEST)
         with st.container(horizontal=True):
             button("Rename", "rename_person", "edit", _rename, by_id[who])
             remove = st.button("Remove", icon=":material/person_remove:", key="remove")

@@ -149,13 +149,18 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
+    jobs = engine().jobs(runs.RUN, visitor())
+    done = {job.id for job in jobs if job.status == "finished"}
+    is_first = own is not None and not done - {own.id}
     takes = words("class") if room().open else words("takes")
-    if others:
+    if engine().paused:
+        takes = words("paused")
+    elif others:
         takes = words("busy")
     if (own is None or own.job.ended) and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
-    elif shown is None or (waits and shown.number == 1 and not entered):
+    elif shown is None or (waits and is_first and not entered):
         answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
@@ -173,10 +178,12 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     ran = None if shown.diverged else shown.result
     if ran and (seconds := ran.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
-        text += " with evaluation"
+        text += ", tests included"
     guessed = answers.given().get(RUN_GUESS)
-    if ran and own and own.number == 1 and guessed:
+    if is_first and guessed and ran:
         text += f". {guess.worth(guessed, fitting(ran.test_accuracy or 0.0))}"
+    elif is_first and guessed:
+        text += f". Your guess: {guessed}"
     name = next((name for name, one in entered.items() if one.id == shown.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):

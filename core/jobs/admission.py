@@ -26,7 +26,7 @@ from core.words import Words
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
-NEWEST = 20  # an estimate is the median of at most so many jobs of a kind
+NEWEST = 5  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
 LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
 # The guess for a run if no similar run has ended yet. It is between the speeds of the
@@ -198,8 +198,8 @@ class Estimates:
         """Seconds until a worker is free for the job that comes after those `before`.
 
         `taken` are the jobs that workers have now. A run's steps so far tell when the
-        run will end, and how long waiting runs of its kind take if they have no
-        estimate. None if another job has no estimate.
+        run will end, and how long waiting runs of its kind take: the machine may be
+        busier than it was. None if another job has no estimate.
         """
         # Seconds of work that each worker has, and seconds per amount, by kind of job.
         left, paces = [], {}
@@ -214,9 +214,8 @@ class Estimates:
             left.append(max(whole - since, 0.0))
         heapq.heapify(left)
         for job in before:
-            seconds, pace = self.seconds(job), paces.get(job.work.kind)
-            if seconds is None and pace is not None:
-                seconds = pace * job.work.amount
+            pace = paces.get(job.work.kind)
+            seconds = pace * job.work.amount if pace else self.seconds(job)
             if seconds is None or not left:
                 return None
             heapq.heapreplace(left, left[0] + seconds)

@@ -76,7 +76,8 @@ def judge(
         explain(finding)
         return
     fitting = right if isinstance(right, tuple) else (right,)
-    explain(f"{finding} {worth(guessed, fitting, say)}", guessed in fitting)
+    # Several answers fit if the readings vary: then no guess is proven right.
+    explain(f"{finding} {worth(guessed, fitting, say)}", (guessed,) == fitting)
 
 
 def explain(text: str, is_right: bool = False) -> None:

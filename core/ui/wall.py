@@ -37,6 +37,7 @@ ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
 INK = 56  # side of a drawing in pixels, as wall.js sends it
 HTML = Path(__file__).with_suffix(".html").read_text("utf-8")
+LEAST_INK = 0.03  # share of a drawing; the model has no answer for a dot
 words = Words(__file__)
 
 
@@ -218,6 +219,8 @@ def _answer(run: Run, drawn: Any) -> dict[str, Any]:
             ink = base64.b64decode(drawn["ink"])
             if len(ink) != INK * INK:
                 raise ValueError(words("wall.size"))
+            if len(ink) - ink.count(0) < LEAST_INK * len(ink):
+                raise ValueError(words("wall.little"))
             asked = address, run.checkpoint, run.config, ink
             pixels, shares = ask(*asked, seconds=ANSWER_SECONDS)
             answer["pixels"] = base64.b64encode(pixels).decode()

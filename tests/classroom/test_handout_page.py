@@ -61,7 +61,7 @@ class Elements(HTMLParser):
 
 def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     text = page(**FULL)
-    assert "<b>The quest: 88.4% in 2,345 steps</b> by Amber Otter: ANN, batch" in text
+    assert "<b>The quest: 88.40% in 2,345 steps</b> by Amber Otter: ANN, batch" in text
     assert "The best accuracy is 91.20%" in text
     assert "<code>step()</code>" in text
     assert "<b>moves</b>" in text

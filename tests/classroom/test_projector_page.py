@@ -51,5 +51,5 @@ def test_revealed_guesses_replace_the_chart_and_before_a_run_there_is_neither():
 
 def test_the_wall_says_once_which_runs_are_not_ranked():
     ranked, once, others = wall().partition("Not ranked yet")
-    assert (ranked.count("90.0% in 590 steps"), bool(once)) == (1, True)
+    assert (ranked.count("90.00% in 590 steps"), bool(once)) == (1, True)
     assert others.count("in 590 steps") == 2

@@ -214,7 +214,7 @@ def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
         replace(job(each, started=NOW - 12), progress=half)
         for each in (CONFIG, replace(CONFIG, epochs=8))
     )
-    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 10
+    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 23
     assert Estimates().until_turn([running], [job(CONFIG)]) == 11 + 23
     assert Estimates().until_turn([twice], [job(CONFIG)]) == 11 + 23 / 2
 

@@ -131,11 +131,15 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     assert "A class is using this machine" in texts(at.markdown)
     engine.cancel(other)
     room.pause(TEACHER)
+    at.run()
+    assert "Your teacher will start everybody's runs together" in texts(at.markdown)
     at.button(key="train_now").click().run()  # too early, and without a guess
     (own,) = engine.jobs(now.runs.RUN, newcomer)
     assert "Your teacher paused the queue, but you keep your place" in status(at)
-    assert any("While you wait" in each.proto.label for each in at.get("page_link"))
+    assert any("who is waiting" in each.proto.label for each in at.get("page_link"))
     at.radio(key="first_run_guess").set_value("95 or more").run()
+    assert "Your guess: 95 or more" in status(at)
+    assert "Best accuracy" not in {each.label for each in at.metric}
     room.pause(TEACHER, paused=False)
     finish(at, engine, own.id)
     assert "You guessed: 95 or more." in status(at)

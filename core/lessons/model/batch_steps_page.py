@@ -180,7 +180,7 @@ def logits(
     return charts.heat_map(
         chart,
         charts.shades("logit", *ends, domain=[-most, 0, most]),
-        alt.Text("logit:Q").format(".2f"),
+        alt.Text("logit:Q").format(".1f" if controls.on_phone() else ".2f"),
         colors,
         "datum.dark",
         stroke=charts.either("datum.true", colors.text, "transparent"),

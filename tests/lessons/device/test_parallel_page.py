@@ -23,7 +23,7 @@ def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
     finding = Parallel().finding(result)
     assert times in finding.sentence
     assert finding.right == right
-    doubtful = "don't rely on these times" in " ".join(Parallel().lines(result))
+    doubtful = "single repeats of" in " ".join(Parallel().lines(result))
     assert doubtful is (len(set(core)) > 1)
 
 
