@@ -1,5 +1,6 @@
-"""Where each tensor was made. From this, failure.py chooses the line to change."""
+"""Where each tensor was made. From this, culprit.py chooses the line to change."""
 
+import ast
 import sys
 import traceback
 import weakref
@@ -34,6 +35,7 @@ METHODS: tuple[tuple[Any, str], ...] = (
     (Optimizer, "load_state_dict"),
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+BATCHES = (dict, list, tuple)
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -60,6 +62,8 @@ class Origin:
     method: CodeType | None = None
     # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
+    # The functions that moved other tensors of the same batch, each with the line.
+    passed: dict[CodeType, Line] = field(default_factory=dict)
 
     @property
     def is_of_loop(self) -> bool:
@@ -156,10 +160,25 @@ class Origins:
     def _moving(self) -> Line | None:
         """The line that moves a tensor.
 
-        If this happens in the `to` of the script's own class, the line that calls `to`.
+        If this happens in the `to` of the script's own class, the line that calls `to`,
+        unless the copy is dropped in `to` itself.
         """
-        lines = (at for at, frame in self.stack() if frame.f_code.co_name not in OF_TO)
-        return next(lines, None)
+        for at, frame in self.stack():
+            if frame.f_code.co_name not in OF_TO or is_bare(at.code):
+                return at
+        return None
+
+    def _pass(self, moved: Tensor, line: Line) -> None:
+        """Note the other tensors in a list or dictionary that a function moves from."""
+        for _, frame in self.stack():
+            if frame.f_code.co_name == "<module>":
+                continue
+            for value in frame.f_locals.values():
+                parts = tree_leaves(value) if isinstance(value, BATCHES) else []
+                if any(part is moved for part in parts):
+                    for part in filter(torch.is_tensor, parts):
+                        if origin := self.of(part):
+                            origin.passed[frame.f_code] = line
 
     def _method(self) -> CodeType | None:
         """The method of a model, or of an autograd function, that is running."""
@@ -187,6 +206,7 @@ class Origins:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[source.line] = line
+            self._pass(source.tensor(), line)
         self._of[id(tensor)] = origin
 
     def _place(self) -> tuple[Line, list, list] | None:
@@ -220,6 +240,14 @@ class Origins:
             callers.append((caller, id(inner)))
             inner = outer
         return line, makers, callers
+
+
+def is_bare(code: str) -> bool:
+    """Whether code is only an expression, so that nothing uses its value."""
+    try:
+        return [type(node) for node in ast.parse(code).body] == [ast.Expr]
+    except SyntaxError:  # the line is only a part of its statement
+        return False
 
 
 def parameters(optimizer: Optimizer) -> list[Tensor]:

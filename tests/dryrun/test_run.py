@@ -372,6 +372,23 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
     ),
     (
         LAYER,
+        "class Batch:\n    def __init__(self, x): self.x = x\n"
+        "    def to(self, device):\n        self.x.to(device)\n"
+        "        return self\nnet.cuda()\nbatch = Batch(x).to('cuda')\nnet(batch.x)",
+        17,
+        "this copy on the device is lost",
+    ),
+    (
+        LAYER,
+        "def move(batch): return {k: v.cuda() if torch.is_tensor(v) else v\n"
+        "                         for k, v in batch.items()}\n"
+        "net.cuda()\nbatch = move({'x': x, 'y': [x + 1]})\n"
+        "net(batch['x']) + torch.stack(batch['y'])[0]",
+        14,
+        "moves other parts of the batch",
+    ),
+    (
+        LAYER,
         "class Clip(nn.Module):\n    def __init__(self):\n"
         "        super().__init__()\n"
         "        self.scale = nn.Parameter(torch.ones(1)).cuda()\n"
