@@ -46,6 +46,7 @@ class Remarks:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[Line, Use] = {}
+        self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         # By the line that made an optimizer: how many of the latest steps found no
         # gradients, and how many steps came right after a step of another optimizer
@@ -62,7 +63,12 @@ class Remarks:
         modules.register_module_forward_hook(self._leave, always_call=True)
         register_optimizer_step_pre_hook(self._step)
         register_optimizer_step_post_hook(self._stepped)
-        save = torch.save
+        save, evaluate = torch.save, nn.Module.eval
+
+        def noted_eval(module: nn.Module) -> nn.Module:
+            if line := self.here():
+                self._evals[id(module)] = line
+            return evaluate(module)
 
         def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
             parts = obj.values() if isinstance(obj, dict) else [obj]
@@ -71,6 +77,7 @@ class Remarks:
             save(obj, *args, **kwargs)
 
         torch.save = noted_save
+        nn.Module.eval = noted_eval  # type: ignore[method-assign, assignment]
 
     def _note(self, line: Line | None, slug: str) -> None:
         if line is not None:
@@ -115,7 +122,7 @@ class Remarks:
         def come_back(_: Tensor) -> None:
             use.returns = True
             if trained and not module.training and has_modes:
-                self._note(line, "not_restored")
+                self._note(self._evals.get(id(module), line), "not_restored")
 
         for output in tree_leaves(outputs):
             if isinstance(output, Tensor) and output.requires_grad:

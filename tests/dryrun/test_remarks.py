@@ -60,7 +60,7 @@ REMARKS = {  # what is changed, and the line and the key of what is said then
     "criterion = -> model = Net().to(device); criterion =": [(15, "idle_optimizer")],
     "with torch.no_grad(): -> if True:": [(29, "recorded")],
     "    model.eval()\n -> \n": [(29, "no_eval_mode")],
-    "    model.train()\n -> \n": [(22, "not_restored")],
+    "    model.train()\n -> \n": [(27, "not_restored")],
     "model.state_dict() -> model": [(30, "pickle_refused")],
     "model.state_dict() -> {'model': model, 'epoch': 3}": [(30, "pickle_refused")],
     "model.state_dict() -> torch.nn.Linear(2, 2).state_dict()": [],
