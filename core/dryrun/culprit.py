@@ -32,6 +32,11 @@ def line_to_change(
     origin = forgotten(made, line)
     if origin is None:
         return line, words("why.unknown")
+    *_, root = origin.chain()
+    if root.is_fetched and origin.line != root.line:
+        return line, words("why.fetched_earlier", line=root.line.number)
+    if root.is_fetched:
+        return root.line, words("why.fetched")
     if is_moved(origin.source):
         return origin.line, words("why.moved_later")
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):

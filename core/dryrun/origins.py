@@ -1,6 +1,7 @@
 """Where each tensor was made. From this, culprit.py chooses the line to change."""
 
 import ast
+import re
 import sys
 import traceback
 import weakref
@@ -35,6 +36,7 @@ METHODS: tuple[tuple[Any, str], ...] = (
     (Optimizer, "load_state_dict"),
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+MOVES = re.compile(r"\.(to|cuda)\(")
 BATCHES = (dict, list, tuple)
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
@@ -58,6 +60,7 @@ class Origin:
     # Whether the tensor has the same numbers as its source, or one method of a model
     # made both.
     is_same: bool = False
+    is_fetched: bool = False  # whether it was copied from the device to the CPU
     # The model's method that made the tensor, if the tensor was made on the CPU.
     method: CodeType | None = None
     # The last copies on the device: the line that made each, and a weak reference.
@@ -170,7 +173,7 @@ class Origins:
 
     def _pass(self, moved: Tensor, line: Line) -> None:
         """Note the other tensors in a list or dictionary that a function moves from."""
-        for _, frame in self.stack():
+        for _, frame in self.stack() if MOVES.search(line.code) else ():
             if frame.f_code.co_name == "<module>":
                 continue
             for value in frame.f_locals.values():
@@ -194,10 +197,11 @@ class Origins:
         if (place := self._place()) is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
+        is_fetched = tensor.is_cpu and len(arguments) == 1 and not hosts
         if not is_same:  # parameters count only if there are no other inputs
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         source = next(filter(None, map(self.of, hosts)), None)
-        origin = Origin(weakref.ref(tensor), *place, source, is_same)
+        origin = Origin(weakref.ref(tensor), *place, source, is_same, is_fetched)
         origin.method = self._method() if tensor.is_cpu else None
         if source and origin.method and not origin.is_of_loop:
             origin.is_same |= origin.method is source.method
