@@ -1,7 +1,7 @@
 """The server: its start and end, its routes, and its middleware.
 
-The pages begin with home.py. `streamlit run app.py` finds `app` by reading this file.
-`python app.py` calls the same command.
+home.py draws the pages. Start the server with `streamlit run app.py`, which looks for
+`app` in this file, or with `python app.py`, which runs the same command.
 """
 
 import sys
@@ -49,7 +49,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     log.set_up(visitor_drawn)
     signer()
     store()
-    engine()  # its processes start while this one continues
+    engine()  # starts the worker processes, and does not wait for them
     # These modules create Streamlit caches, for which the runtime has to exist already.
     from core import startup
     from core.serving import garbage
@@ -77,13 +77,13 @@ routes = [
     *sign_in.ROUTES,
 ]
 if mount := config.get_option("server.baseUrlPath").strip("/"):
-    # Browsers ask below the mount, but hosts still ask for /livez and /healthz.
+    # Browsers add the mount to each path. Health checks ask for /livez without it.
     routes += [
         Route(f"/{mount}{route.path}", route.endpoint, methods=route.methods)
         for route in routes
     ]
 
-# Under a host name that isn't allowed, Streamlit refuses only websockets.
+# If a request names a host that isn't allowed, Streamlit refuses only websockets.
 # TrustedHostMiddleware refuses pages and forms, too.
 hosts = list(config.get_option("server.allowedHosts")) or ["*"]
 

@@ -3,7 +3,8 @@
     python -m core.bench --json            # about half an hour on a CPU
     python -m core.bench --json --quick    # under a minute, but less precise
 
-Each pair takes turns, A B A B, so that other work on the machine slows down both.
+The two sides of a ratio are measured in turns, A B A B, so that other work on the
+machine slows down both.
 """
 
 import json
@@ -49,8 +50,8 @@ LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # time for the loader lab
 QUICK_IMAGES = 6000  # images in an epoch with --quick
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop stops after so many epochs
-SEEDS = 3  # each time to accuracy is measured with so many seeds
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # at which the textbook loop gives up
+SEEDS = 3  # a time to accuracy is measured once with each seed
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
 QUICK: dict[str, dict[str, Any]] = {  # arguments for short measurements
@@ -70,7 +71,7 @@ Job = tuple[tuple[Any, ...], Any]  # a call's arguments, and its result
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, kept: Kept
 ) -> Callable[[], object]:
-    """An epoch of the ANN, trained as on this rung of Speed's ladder."""
+    """A function that trains the ANN for an epoch, with a loop from Speed's rungs."""
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
     return lambda: run_through(epoch())
 
@@ -80,7 +81,10 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """The operations of the ANN's epoch, as products of large matrices."""
+    """A function that computes as many operations as an epoch of the ANN has.
+
+    It multiplies large matrices, the fastest way to do that many operations.
+    """
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -95,7 +99,7 @@ def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
 def compare_epochs(
     split: datasets.Split, device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """Time the ANN's epoch: the textbook loop, some rungs, and its arithmetic alone."""
+    """Time an epoch of the ANN in several training loops, and its arithmetic alone."""
     large = Kept().with_change("larger_batch")
     run = training.Training(RunConfig(feed="memory", device=device.type), split)
     works = {
@@ -117,7 +121,7 @@ def compare_epochs(
 def side_by_side(
     works: dict[str, Callable[[], object]], device: torch.device, repeats: int
 ) -> dict[str, Any]:
-    """The seconds of each function in `works`, which take turns.
+    """Time the functions in `works` in turns, and return figures for each name.
 
     A function that fails is left out. "speedup" compares with the textbook loop, and
     "times_floor" with the arithmetic alone; `works` must contain both.
@@ -125,7 +129,7 @@ def side_by_side(
     works = dict(works)
     for name, work in list(works.items()):
         try:
-            work()  # the warm-up, in which a rung is compiled
+            work()  # the warm-up, which also compiles some of the loops
         except Exception as error:
             print(f"{name} was left out: {why(error)}", file=sys.stderr)
             del works[name]
@@ -148,8 +152,8 @@ def side_by_side(
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     """Train on Fashion-MNIST in one of WAYS.
 
-    The textbook loop ends once it reaches the target accuracy. The seconds include one
-    test, or with the app's settings ("default" and "fast") one test after each epoch.
+    "textbook" ends once it reaches the target accuracy. The seconds include a test
+    after each epoch for "default" and "fast", the app's settings, but else one test.
     """
     if way in ("default", "fast"):
         given = {"model": model, "device": device.type, "seed": seed}
@@ -171,10 +175,10 @@ def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
 def time_to_accuracy(
     model: str, device: torch.device, seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """How soon each of WAYS reaches the model's target accuracy.
+    """Train the model in each of WAYS with each seed, and compare the seconds.
 
-    The ways take turns. The speedups are over "textbook" and over "default"; a speedup
-    is None if either way misses the target on average.
+    The speedups are over "textbook" and over "default". A speedup is None if one of its
+    two ways misses the target accuracy on average.
     """
     target = TARGETS[model]
     trained("recipe", "ann", device, seeds[0])  # warm-up
@@ -197,7 +201,7 @@ def time_to_accuracy(
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """All parts of a record, as functions that measure them."""
+    """Functions that each measure one part of the record, by the names of the parts."""
     machine, name = devices.describe(), str(device)
     contenders = candidates(machine)
     if device.type == "cpu":
@@ -294,13 +298,13 @@ def head(task: str, device: torch.device) -> dict[str, Any]:
 
 
 def recorded(address: str, *jobs: Job) -> dict[str, Any]:
-    """Arguments and results of a lesson's function, as `record` writes them."""
+    """A part of the record: calls of a lesson's function, as lines for `record`."""
     address = f"core.lessons.{address}"
     return {"jobs": [dumps((address, *job)) for job in jobs]}
 
 
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
-    """Write what was measured to a file that core.jobs.measurements reads."""
+    """Write a file that core.jobs.measurements reads, and return its path."""
     environment = result.get("environment") or result["figures"][0]
     name = environment["device_name"].lower()
     words = "".join(c if c.isalnum() else " " for c in name).split()
@@ -311,7 +315,7 @@ def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
 
 
 def merged(pieces: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Join the dicts; lists and dicts with the same name are joined too."""
+    """Join the dicts. If two have a list or a dict under one name, join these, too."""
     whole: dict[str, Any] = {}
     for name, value in (item for piece in pieces for item in piece.items()):
         if name not in whole:

@@ -48,8 +48,8 @@ RANGES = {
     "seed": (0, 2**32 - 1),
     "num_workers": (0, 16),
 }
-# Samples in each training set, and the most samples and steps that a run may take:
-# many epochs of small batches would take hours while others wait.
+# Samples in each training set; the most samples and steps of a run. Without a limit, a
+# run of many epochs with small batches would keep others waiting for hours.
 TRAIN_SAMPLES = {"fashion-mnist": 60_000, "sprites": 12_000, "regression": 4_000}
 MOST_SAMPLES, MOST_STEPS = 3_000_000, 200_000
 
@@ -164,7 +164,7 @@ class RunConfig:
         config = cls.with_recipe(**leading)
         for name, text in given.items():
             try:
-                if name == "fast":  # already applied above, unless it is wrong
+                if name == "fast":  # in `leading`, unless wrong: then this raises
                     fast = parse(name, text)
                     cls.with_recipe(task=config.task, model=config.model, fast=fast)
                 elif name in names:

@@ -29,7 +29,7 @@ MOST_WAITING = 4  # jobs listed; the rest are only counted
 def draw() -> None:
     def board(standings: Standings) -> None:
         if standings.opened.is_open and not (standings.best or standings.hidden):
-            # Before the first run, the quest's words mean nothing to the members.
+            # Nobody has trained yet, so there is neither a chart nor a quest to draw.
             link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
             _queue(standings)
             guesses.draw(standings.guesses)
@@ -135,7 +135,7 @@ def chart(standings: Standings) -> None:
 
 
 def _quest(standings: Standings, me: str) -> None:
-    """Draw the visitor's place and neighbors in the quest, or what is missing."""
+    """Draw the visitor's place in the quest and neighbors, or why there is no place."""
     rules: Rules = standings.opened.rules
     st.subheader("The quest", anchor=False)
     st.markdown(place(standings, me))
@@ -160,7 +160,7 @@ def _quest(standings: Standings, me: str) -> None:
         )
     st.markdown(standings.luck or words("board.no_luck"))
     if standings.opened.is_open:
-        # Lessons begin with a run on Home.
+        # Home is where a visitor trains for the first time.
         has_run = any(run.visitor == me for run in standings.best)
         link(page("Train") if has_run else HOME, "Train a model")
 

@@ -31,9 +31,10 @@ from core.words import Words
 
 words = Words(__file__)
 
-# All answers that the readings allow, and the measured figure; None if not measured yet
+# The right answers (several if the times vary much), and the measured figure as text.
+# None if nothing is measured yet.
 Measured = tuple[tuple, str] | None
-UNDECIDED = 3  # if so many answers fit, the readings decide nothing
+UNDECIDED = 3  # if so many answers may be right, none counts as right
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Guess:
     read: Callable[[Any], Measured]  # reads the answers from the job's result
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
-        """The measured answer; `results` has jobs' results, by the jobs' addresses.
+        """Find the right answers in `results`, which has jobs' results by address.
 
-        If the readings decide nothing, no guess is right. None if there is no result.
+        There are no right answers if too many would fit, or the machine was too busy.
         """
         found = results.get(self.address)
         result = self.read(found) if found else None
@@ -83,7 +84,7 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
 
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
-    # `class_runs` begins with the newest run, so each member's earliest run stays.
+    # `class_runs` begins with the newest run, so the earliest run is kept.
     shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
     if not shares:
         return None
@@ -110,7 +111,7 @@ Tallies = dict[Guess, Tally]
 
 
 def of_class(class_id: str) -> Tallies:
-    """The class's answers to each question, beside what was measured."""
+    """A tally for each question: the class's answers, and the measured answer."""
     given = store().answers.of_class(class_id, [each.key for each in GUESSES])
     jobs = (measured.newest(address) for address in {each.address for each in GUESSES})
     results: dict[str, Any] = {job.address: job.value for job in jobs if job}

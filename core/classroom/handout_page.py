@@ -121,7 +121,10 @@ def handout(chosen: Class) -> dict[str, Any]:
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """Rows of question, counted guesses, and measured answer; most answered first."""
+    """A row for each question: its title, the counted guesses, and the right answer.
+
+    The question with the most guesses comes first.
+    """
     tallies = guesses.of_class(chosen.id).items()
     rows = []
     for guess, (counts, right) in sorted(

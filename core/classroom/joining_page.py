@@ -27,12 +27,12 @@ words = Words(__file__)
 
 QR_PIXELS = 220
 LOCAL = ("localhost", "127.0.0.1", "::1")
-# Docker and Podman make these files in containers, whose address is useless outside.
+# Docker and Podman make these files in a container. Its address is useless outside it.
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def draw() -> bool:
-    """Draw the form to join, or for a member, the way to change the name.
+    """Draw the form to join; a member sees a form to change their name instead.
 
     Returns whether the visitor may see the class.
     """

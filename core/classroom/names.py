@@ -16,7 +16,7 @@ FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
 
 def friendly(taken: Collection[str] = ()) -> str:
-    """Two words that nobody in the class is called yet: "Amber Otter"."""
+    """A random name that isn't in `taken`, such as "Amber Otter"."""
     folded = {fold(name) for name in taken}
     while True:
         name = f"{random.choice(FIRST)} {random.choice(SECOND)}"

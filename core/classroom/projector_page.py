@@ -81,7 +81,7 @@ def _tally(standings: Standings, key: str) -> dict[str, Any]:
 
 
 def _chart(standings: Standings) -> dict[str, Any]:
-    """The template's fields for the chart: points, where their names stand, legend."""
+    """The template's fields for the chart, with a place for each point's name."""
     points = board.points(standings)
     scaled = axes.scaled(points, standings.opened.rules.limits)
     return scaled | {

@@ -31,7 +31,7 @@ words = Words(__file__)
 
 EXPIRY_SECONDS = 3600.0  # between two searches for expired classes
 SEEDS = 10_000  # a member's own seed is below this number
-OUTSIDE = "everybody outside"  # people who haven't joined take turns as one person
+OUTSIDE = "everybody outside"  # all people who haven't joined, as one person
 Forget = Callable[[str, list[str]], object]  # Engine.forget: takes an owner, run ids
 
 
@@ -57,7 +57,7 @@ class Room(Gate):
         self.on_board: Class | None = None
         # The members of that class by visitor, in the order in which they joined
         self._members: dict[str, Member] = {}
-        # By visitor: the class's rules, and the rules with the member's own seed
+        # By visitor: the class's rules, and a copy that fixes the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
         self.revealed = ""  # key of the guess that the projector shows; "": none
         self.with_result = False  # whether the projector also shows its result
@@ -181,7 +181,7 @@ class Room(Gate):
         return self.open is not None and self.open.is_paused
 
     def person(self, owner: str) -> str:
-        """Who takes turns in the queue for this owner's jobs.
+        """The person that the queue counts this owner as; persons take turns in it.
 
         All people who haven't joined count as one, so a new cookie gains nothing.
         """
@@ -193,10 +193,10 @@ class Room(Gate):
         return self.rules_for(owner).seconds if owner else None
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Raise ExplainedError if a job breaks a rule; otherwise count a training run.
+        """Raise ExplainedError if a job breaks a rule, else count it if it is a run.
 
         `expected` is the estimate of the job's seconds, if there is one. No other check
-        comes after this, so every counted run is queued.
+        comes after this one, so every counted run is queued.
         """
         with self._lock:
             opened = self.open
@@ -258,7 +258,7 @@ class Room(Gate):
             self.revealed = ""  # so that the projector shows the final board
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
-        """Start no jobs until the queue is resumed; running jobs continue."""
+        """Pause or resume the queue. A paused queue starts no jobs, but ends none."""
         if (opened := self.open) is None:
             raise ExplainedError(words("room.none_open"))
         told = f"{'paused' if paused else 'resumed'} the queue"
@@ -325,12 +325,12 @@ class Room(Gate):
     def _delete(self, gone: Class, forget: Forget, who: str) -> None:
         with self._lock:
             if self.on_board and self.on_board.id == gone.id:
-                self.on_board, self._members = None, {}  # so that it gets no new runs
+                self.on_board, self._members = None, {}  # so that nobody adds a run
         runs = self._classes.runs(gone.id)
         for run in runs:
             forget(run.visitor or "", [run.id])
         self._classes.delete(gone.id)
-        for run in runs:  # again, since a page may have loaded them meanwhile
+        for run in runs:  # again, since a page may have loaded runs meanwhile
             forget(run.visitor or "", [run.id])
         told = f"deleted the class {gone.name} and {len(runs)} runs"
         self._classes.write_down(who, told)

@@ -71,7 +71,7 @@ class Rules:
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
 
     def reached(self, run: RunSummary) -> bool:
-        """Whether a finished run has a place in the quest."""
+        """Whether a finished run meets the quest's condition, and so is ranked."""
         if self.quest == "accuracy":
             return (run.seconds or 0.0) <= WITHIN
         return (run.accuracy or 0.0) >= self.target
@@ -126,13 +126,14 @@ class Rules:
                 by_default = ("device",) if part.device == "auto" else ()
                 chosen = {name: chosen[name] for name in {*SHARED} - {*by_default}}
             for name, value in chosen.items():
-                # A race's candidates have no task, and they differ on purpose.
+                # Fixed settings don't bind the candidates of a race, which compares them.
+                # Unlike other settings, a candidate's settings have no task.
                 with_fixed = "task" in chosen and (is_run or name in SHARED)
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
 
 
-NONE = Rules()  # made once: making rules checks them, and each page needs them often
+NONE = Rules()  # shared, since pages need it often, and Rules() is slow
 
 
 def _parts(arguments: Any) -> Iterator[Any]:

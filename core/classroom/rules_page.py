@@ -34,12 +34,12 @@ def draw(chosen: Class) -> None:
         values = _limits(suffix, rules)
     with right:
         presets, link = _controls(suffix, rules)
-    # The button has no callback, since the callback's arguments would be the values
+    # The button has no callback, because Streamlit would call it with the values from
     # before the newest change.
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
         act(_save, chosen, values | presets)
-        if "notice" not in st.session_state:  # the notice says why nothing was saved
+        if "notice" not in st.session_state:  # a notice would say why nothing was saved
             st.session_state.rules_saved = True
         st.rerun()
     if st.session_state.pop("rules_saved", False):
@@ -136,7 +136,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
 
 
 def _value(suffix: str, name: str, rules: Rules) -> str:
-    """Draw a control for a setting; returns the value as in an address."""
+    """Draw a control for a setting; returns its value as text, as in an address."""
     value = rules.settings.get(name, getattr(RunConfig.with_recipe(), name))
     label, key = LABELS[name], f"value_{name}_{suffix}"
     if isinstance(value, str):

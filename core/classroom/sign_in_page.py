@@ -46,7 +46,7 @@ FIELDS = f"""<label>Password
   <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
          autocomplete="name"></label>"""
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
-_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token, with the time of expiry
+_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token; a float: when it expires
 failures = Failures()
 _one_at_a_time = threading.Lock()  # each digest takes 16 MiB, and a core for 0.05 s
 
@@ -109,13 +109,16 @@ def button(
     *arguments: object,
     **more: Any,
 ) -> bool:
-    """A button that acts for the signed-in teacher; `more` is for st.button."""
+    """Draw a button that calls `do` with the signed-in teacher and `arguments`.
+
+    `more` goes to st.button. Returns whether the button was clicked.
+    """
     more |= {"icon": f":material/{icon}:" if icon else None, "on_click": act}
     return st.button(label, key=key, args=(do, *arguments), **more)
 
 
 def act(do: Callable[..., object], *arguments: object) -> None:
-    """The callback of teachers' widgets: do something as the signed-in teacher."""
+    """Call `do` with the signed-in teacher: the callback of teachers' widgets."""
     with noticed():
         who = teacher()
         if who is None:
@@ -135,7 +138,7 @@ def draw() -> None:
     elif by_password:
         with st.container(border=True, width=560):
             sign_in_form(key="sign_in_form")
-    # .streamlit/secrets.toml may name an OIDC provider.
+    # Accounts need an OIDC provider, which .streamlit/secrets.toml names under "auth".
     if (
         os.environ.get(EMAILS)
         and st.secrets.load_if_toml_exists()

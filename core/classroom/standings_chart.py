@@ -12,8 +12,8 @@ from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SIZE = 84  # square pixels of a point
-WIDTH, HEIGHT = 36, 18  # size of the projector's chart; 1 is the height of its letters
-# The place of the axis's labels, where no name may stand: left end, line, and width
+WIDTH, HEIGHT = 36, 18  # of the projector's chart; a letter's height is 1
+# Left end, height, and width of the axis's labels, which names must not cover
 BELOW = (0, -1.5, WIDTH)
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
@@ -42,7 +42,7 @@ def shares(values: Sequence[float]) -> Ticks:
         first, last = floor(min(values) / step), ceil(max(values) / step)
         if last - first < MOST_TICKS:
             break
-    first = min(first, round(1 / step) - 1)  # nothing is above 100%
+    first = min(first, round(1 / step) - 1)  # so that no tick is above 100%
     return tuple(round(n * step, 3) for n in range(first, max(last, first + 1) + 1))
 
 
@@ -107,10 +107,10 @@ def scatter(
     ticks: tuple[Ticks, Ticks],
     title: str,
 ) -> Chart:
-    """Accuracy over cost; `lines` are the quest's limits.
+    """A point for each run, accuracy over cost; `lines` are the quest's limits.
 
-    Columns: who, cost, accuracy, backend, costs (in words), and mine: "You" for the
-    visitor.
+    The data needs the columns who, cost, accuracy, backend, costs (in words), and mine,
+    which is "You" for the visitor.
     """
     across, up = ticks
     axes = alt.Chart(LATER).encode(

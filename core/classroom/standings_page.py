@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
-LEAST_SEEDS = 3  # needed to tell how much is luck
+LEAST_SEEDS = 3  # with fewer, `luck` says nothing
 words = Words(__file__)
 
 
@@ -24,7 +24,7 @@ words = Words(__file__)
 class Standings:
     """The class on the board as it stood a moment ago."""
 
-    opened: Class  # open, or closed since
+    opened: Class  # the class; it may be closed by now
     names: Mapping[Any, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
     task: str  # task set by the quest
@@ -32,7 +32,7 @@ class Standings:
     order: list[RunSummary]  # those of `best` that rank in the quest, the winner first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
     luck: str  # a sentence, see `luck`
-    newest: str  # id of the newest run with an accuracy, not simulated; "": none
+    newest: str  # id of the newest tested run that isn't simulated; "": none
     queue: list[Job]  # running jobs, then waiting jobs in their order
     guesses: guesses.Tallies
 

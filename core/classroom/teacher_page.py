@@ -124,14 +124,14 @@ def _clear(teacher: Teacher) -> None:
 
 
 def _close(teacher: Teacher, class_id: str) -> None:
-    """Close the class, and cancel waiting runs, which would change the final board."""
+    """Close the class. Waiting runs would change its final board, so cancel them."""
     if any(job.place for job in queue()):
         _clear(teacher)
     room().close(teacher, class_id)
 
 
 def students(chosen: Class) -> None:
-    """Draw who is stuck, what runs, and who waits, live while the class is open."""
+    """Draw the members, who is stuck, and the queue; redraw while the class is open."""
     before = room().names(chosen.id)
 
     @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
@@ -211,7 +211,7 @@ def _table(
         ),
         ("Name", "Page", "Runs", "Best run"),
         alt="Each member's current page, number of runs, and best run",
-        # Streamlit measures the columns only once, before there are any runs.
+        # Streamlit measures a column only once, often before there are runs in it.
         column_config={"Best run": st.column_config.TextColumn(width=170)},
     )
 
@@ -264,7 +264,7 @@ def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
 
 
 def log(chosen: Class) -> None:
-    """Draw what teachers did, newest first, even in classes that no longer exist."""
+    """Draw what teachers did in this class, or on request in all, the newest first."""
     all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [
