@@ -97,7 +97,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def usable(device: torch.device) -> bool:
-    """False after a failed assertion in a CUDA kernel, since then every call fails."""
+    """Whether the device works; after a CUDA kernel's failed assertion, no call does."""
     try:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)

@@ -36,7 +36,7 @@ class EpochOrder:
         self.generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def draw(self) -> tuple[Tensor, Tensor | None]:
-        """Indices int64 (size,), and flips bool (size,) if images are flipped."""
+        """The order, int64 (size,), and which images to flip, bool (size,) or None."""
         if self.generator is None:
             return torch.arange(self.size), None
         order = torch.randperm(self.size, generator=self.generator)
@@ -51,7 +51,7 @@ def flip(images: Tensor, flips: Tensor) -> Tensor:
 
 
 class TensorBatches:
-    """Batches picked out of tensors, which stay on their device."""
+    """Picks batches out of the split's tensors, on the device where the tensors are."""
 
     def __init__(self, split: Split, batch_size: int, order: EpochOrder) -> None:
         self.images, self.labels = split.images, split.labels
@@ -92,7 +92,7 @@ class LoaderBatches:
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
-        self.indices: list[int] = []  # this epoch's order, as the loader's sampler
+        self.indices: list[int] = []  # this epoch's order; the loader samples from this list
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
             textbook_dataset(split)
@@ -135,7 +135,7 @@ def textbook_dataset(split: Split) -> "VisionDataset":
     except (ImportError, RuntimeError, AttributeError) as error:
         raise ExplainedError(MISMATCH.format(error=error)) from None
     dataset = datasets.FashionMNIST.__new__(datasets.FashionMNIST)
-    # Not the class's own __init__, which would read its files again.
+    # FashionMNIST.__init__ would read the files again, so its parent's is called.
     datasets.VisionDataset.__init__(dataset, "", transform=ToTensor())
     dataset.data, dataset.targets = split.images.squeeze(1), split.labels
     return dataset
@@ -159,7 +159,7 @@ def make(
     pin_memory: bool = False,
     non_blocking: bool = True,
 ) -> TensorBatches | LoaderBatches:
-    """Batches of `split` by the feed with this name; without a seed, in file order."""
+    """Make the feed with this name. Without a seed, batches come in file order."""
     order = EpochOrder(len(split), seed, augment)
     if feed == "dataloader":
         return LoaderBatches(

@@ -65,7 +65,7 @@ DATA_FOLDER = DATA / "FashionMNIST" / "raw"
 DEBIAN_FOLDER = Path("/usr/share/datasets/fashion-mnist")
 MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror
-NETWORK_TIMEOUT_SECONDS = 8.0  # how long the mirror may send nothing
+NETWORK_TIMEOUT_SECONDS = 8.0  # the longest time without data from the mirror
 DOWNLOAD_SECONDS = 900.0  # how long a download may take in all: enough at 35 kB/s
 PIECE_SECONDS = 0.1
 OTHER_WAYS = (
@@ -98,7 +98,7 @@ def find() -> Path | None:
     """The folder with the files, packed or unpacked; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
         return Path(named)  # even if the files aren't there
-    # A folder with all files comes before one with some, which may still be filled.
+    # Prefer a folder with all files. One with only some may be an unfinished download.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):
             if enough(os.path.exists(_file(folder, name)) for name in SHA256):
@@ -144,7 +144,7 @@ def download(watch: Watch = UNWATCHED) -> None:
             for name in SHA256:
                 with suppress(ExplainedError):
                     _checked(DATA_FOLDER / name, name)
-                    continue  # fetched by the process that had the lock
+                    continue  # fetched earlier, or by the process that had the lock
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
                 most = _bytes(name) * 101 // 100 + 1000  # room for what packing adds
@@ -163,8 +163,8 @@ def download(watch: Watch = UNWATCHED) -> None:
 def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     """The body of `url`, in at most ten pieces a second.
 
-    Raises ExplainedError for a silent network, after the deadline (on the clock of
-    time.monotonic()), and for more than `most` bytes.
+    Raises ExplainedError if the network is silent, if the body has more than `most`
+    bytes, or at the deadline, a time of time.monotonic().
     """
     try:
         # In a thread, since looking up the mirror's address has no timeout of its own.
@@ -263,7 +263,7 @@ def _bytes(name: str) -> int:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a second file and rename it, so that no reader gets half a file."""
+    """Write another file and rename it to `path`, so that nobody reads half a file."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         aside.write_bytes(data)

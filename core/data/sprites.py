@@ -26,7 +26,7 @@ Number = Tensor | float
 
 
 class Canvas:
-    """n black images of one class: dice, coordinates, cloth and pixels."""
+    """n images of one class, black at first, with random axes and cloth."""
 
     def __init__(self, n: int, dice: torch.Generator, stripes: float) -> None:
         self.n, self.dice, self.pixels = n, dice, torch.zeros(n, 28, 28)
@@ -52,18 +52,18 @@ class Canvas:
         return low + (high - low) * share
 
     def maybe(self, chance: float) -> tuple:
-        """A chain that holds in this share of the images."""
+        """A chain that holds in a random share of the images."""
         return 99.0 * (self.roll(0, 1) > chance), 50
 
     def paint(self, *shape: tuple, shade: Number = 1) -> None:
-        """Fill with cloth: soft edges, and darker rims, so it looks round."""
+        """Fill the shape with cloth. Soft edges and dark rims make it look round."""
         depth = inside(*shape)
         light = self.cloth * shade * (0.65 + 0.35 * (depth / 2).clamp(0, 1))
         cover = (0.5 + depth).clamp(0, 1)
         self.pixels = self.pixels + cover * (light - self.pixels)
 
     def mark(self, *shape: tuple, factor: Number | None = None) -> None:
-        """Darken (factor < 1) or brighten what is there: seams, prints."""
+        """Darken (factor < 1) or brighten the pixels, for a seam or a print."""
         if factor is None:
             factor = self.roll(0.3, 0.7) + (self.roll(0, 1) < 0.5)
         cover = (0.5 + inside(*shape)).clamp(0, 1)
@@ -90,7 +90,7 @@ def line(t: Tensor, *knots: tuple[Number, Number]) -> Number:
 
 
 def oval(x: Tensor, y: Tensor, a: Number, b: Number) -> Tensor:
-    """Rough distance to the ellipse around 0 with half axes a and b."""
+    """Rough distance to an ellipse with half axes a and b; inside, below 0."""
     return ((x / a) ** 2 + (y / b) ** 2 - 1) * 1.5
 
 
@@ -246,7 +246,10 @@ WARDROBE = {
 
 
 def draw(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Balanced, shuffled: images uint8 (n, 1, 28, 28), labels int64 (n,)."""
+    """n shuffled images, uint8 (n, 1, 28, 28), and labels, int64 (n,).
+
+    Each class has about the same number of images.
+    """
     dice = torch.Generator().manual_seed(seed)
     labels = (torch.arange(n) % len(WARDROBE)).sort().values
     stacks = []

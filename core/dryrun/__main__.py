@@ -84,7 +84,7 @@ def main() -> None:
     failure = report["failure"]
     if given.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=left))
-        report["memory"] = unlimited["memory"]  # how much the script would take
+        report["memory"] = unlimited["memory"]  # what the script needs without a limit
     print(json.dumps(report) if given.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 

@@ -13,7 +13,7 @@ from core.dryrun.report import NO_REPORT, Request
 
 
 def main() -> None:
-    """Load torch before the request comes, so that the process answers sooner."""
+    """Load torch, then read a request, run its script, and write the report."""
     # By default, torch's idle threads spin, which doubles the time on a busy machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch._dynamo  # noqa: F401 - an optimizer's first step imports it
