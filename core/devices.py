@@ -97,7 +97,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def usable(device: torch.device) -> bool:
-    """Whether the device works; after a CUDA kernel's failed assertion, no call does."""
+    """Whether the device works. A failed assertion in a CUDA kernel breaks it."""
     try:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)

@@ -92,7 +92,7 @@ class LoaderBatches:
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
-        self.indices: list[int] = []  # this epoch's order; the loader samples from this list
+        self.indices: list[int] = []  # this epoch's order; the loader iterates over it
         pixels = split.images.dtype == torch.uint8
         self.loader = DataLoader(
             textbook_dataset(split)

@@ -33,7 +33,7 @@ IMMUTABLE, FLAGS_AT = 1 << 8, 168
 
 
 class CannotSimulateError(BaseException):
-    """Not an Exception, so that a script's `except Exception` doesn't catch it."""
+    """Ends the dry run. A script's `except Exception` doesn't catch it."""
 
 
 class Kind(str):
@@ -54,7 +54,7 @@ KIND = Kind("cuda")
 
 
 def to_simulated(value: Any) -> Any:
-    """Replace a device of CUDA, or its name, by the simulated device."""
+    """The simulated device for a CUDA device or its name; else the value itself."""
     global asked
     index: Any
     if isinstance(value, torch.device) and type_of(value) == "cuda":
@@ -106,7 +106,7 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 class Legacy(type):
-    """The class of torch.cuda.FloatTensor and others, which make or move a tensor."""
+    """The class of torch.cuda.FloatTensor and others, which make tensors of a dtype."""
 
     dtype: torch.dtype
 
@@ -157,7 +157,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     cudnn.is_acceptable = lambda _: False
     torch.compile = _left_out
     torch.set_default_tensor_type = set_default_type
-    tensor_class: Any = Tensor  # its own record_stream takes only CUDA's own streams
+    tensor_class: Any = Tensor  # record_stream would refuse a Stream of this file
     tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
     torch.distributed.init_process_group = _refuse("several processes")
@@ -196,9 +196,9 @@ def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callab
 
 
 def _name_the_device() -> None:
-    """Let devices of torch.device call themselves "cuda".
+    """Make the simulated torch.device call itself "cuda", in its type and as text.
 
-    Python allows no change to torch.device, so allow changes for a moment.
+    Python refuses changes to the class torch.device, so a flag is cleared meanwhile.
     """
     cls: Any = torch.device
     texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
@@ -264,7 +264,7 @@ def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
 
 
 class Stream:
-    """Stands in for torch.cuda.Stream. The simulated device does all work at once."""
+    """Stands in for torch.cuda.Stream. All work is done at once, so no stream waits."""
 
     device = 0
 

@@ -43,9 +43,9 @@ class Request:
     starts_processes: bool = True  # False: data loaders have no workers
     simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # True: print the traceback of the script's error
-    names: bool = False  # True: report each line's values, and count over the run
-    # Code that runs in the script's module, first (unobserved) and last. The report
-    # includes the dictionary `facts`, if the code at the end makes one.
+    names: bool = False  # True: report values, and count over the whole run
+    # Code to run in the script's module before the script (unobserved) and after it. If
+    # `after` makes a dictionary `facts`, the report includes it.
     before: str = ""
     after: str = ""
 
@@ -145,9 +145,9 @@ class Report:
     copies: list[Copy] = field(default_factory=list)
     memory: Memory | None = None
     growth: Growth | None = None
-    on_cpu: Line | None = None  # the line that made the model
+    on_cpu: Line | None = None  # the line that made a model left on the CPU
     notes: list[str] = field(default_factory=list)  # sentences
-    facts: dict[str, Any] = field(default_factory=dict)  # what Request.after sets
+    facts: dict[str, Any] = field(default_factory=dict)  # set by Request.after
     remarks: list[Remark] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # empty without Request.names
 
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def fits(value: Any, kind: Any = Report) -> bool:
-    """Whether a value is shaped like a plain report: a script may write a fake one."""
+    """Whether a value has a plain report's form. A script may write something else."""
     origin, kinds = typing.get_origin(kind), typing.get_args(kind)
     hints = {}
     if kind is Line:
