@@ -1,4 +1,4 @@
-"""A training run. The two loops are in core.loops, the command line in core.run."""
+"""A training run. Its loops are in core.loops; core.run is its command line."""
 
 import linecache
 import math
@@ -33,7 +33,7 @@ from core.sim import ledger
 from core.steering import Steering
 from core.watch import UNWATCHED, Watch
 
-TRAIN_SAMPLE = 10_000  # training images to evaluate each epoch, as many as test images
+TRAIN_SAMPLE = 10_000  # training images to evaluate per epoch: as many as test images
 REPORT_SECONDS = 0.1  # at most ten reports per second, however fast the loop is
 
 
@@ -76,7 +76,7 @@ class Training:
         self.epoch = 0  # epochs trained so far
 
     def train_epoch(self, feed: loops.Batches | None = None) -> Iterator[Tensor]:
-        """One pass over the batches, or over `feed`; yields each step's loss."""
+        """Train on each batch of `feed`, or of self.feed; yields each step's loss."""
         yield from loops.train_epoch(
             self.model,
             self.feed if feed is None else feed,
@@ -90,7 +90,10 @@ class Training:
     def evaluate(
         self, feed: loops.Batches
     ) -> tuple[loops.Score | loops.RegressionScore, dict[str, Any]]:
-        """The score on `feed`, and Epoch's fields about the first WALL samples."""
+        """Return the score on `feed`, and, for images, Epoch's fields wall and percent.
+
+        The fields have the predictions for the first WALL images.
+        """
         outputs, targets = loops.predict(self.model, feed, self.device)
         if not self.config.has_images:
             return loops.score_regression(outputs, targets, self.criterion), {}
@@ -124,7 +127,7 @@ class Training:
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state_dict, whose tensors are on the host."""
+        """Continue from a state_dict. Its tensors must be on the host."""
         self.epoch = state["epoch"]
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
@@ -143,7 +146,7 @@ class Training:
 def make_optimizer(
     model: nn.Module, config: RunConfig, device: torch.device
 ) -> torch.optim.Optimizer:
-    """AdamW; one kernel does the whole update if the device has such a kernel."""
+    """AdamW. Where the device can, one kernel updates all parameters (`fused`)."""
     return torch.optim.AdamW(
         model.parameters(),
         config.learning_rate,
@@ -155,9 +158,9 @@ def make_optimizer(
 def make_scheduler(
     optimizer: torch.optim.Optimizer, config: RunConfig, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """One-cycle: the rate climbs to a peak, then falls to nearly 0.
+    """A one-cycle schedule: the learning rate climbs to a peak, then falls to nearly 0.
 
-    None for a constant rate.
+    None if `config` asks for a constant rate.
     """
     if config.schedule == "constant":
         return None
@@ -204,7 +207,7 @@ class LossMeter:
             self.fetch()
 
     def fetch(self) -> None:
-        """Fetch the pending losses, all in one transfer, check and report them."""
+        """Fetch all pending losses in one transfer, check them, and report them."""
         if not self.pending:
             return
         values = torch.stack(self.pending).tolist()
@@ -233,7 +236,7 @@ class LossMeter:
         )
 
     def end_epoch(self) -> tuple[float, float]:
-        """The mean loss over this epoch's images, and the epoch's seconds."""
+        """Return the mean loss over the epoch's images, and its duration in seconds."""
         self.fetch()
         devices.synchronize(self.device)
         seconds = time.perf_counter() - self.epoch_began
@@ -241,7 +244,7 @@ class LossMeter:
         return epoch_mean(self.epoch_losses, self.batch_size, self.images), seconds
 
     def leave_out(self, seconds: float) -> None:
-        """Don't count these seconds, in which the run was paused."""
+        """Leave a pause of `seconds` out of all measured times."""
         self.began += seconds
         self.epoch_began += seconds
         self.fetched += seconds
@@ -257,7 +260,7 @@ class LossMeter:
 
 
 def traffic(counts: ledger.Counts, steps: int) -> Traffic:
-    """The device's counts for `steps` steps, by the lines of code that caused them."""
+    """Count the copies and waits that each line of our code caused in `steps` steps."""
 
     def at(
         place: tuple[str, int], counter: Counter[ledger.Event], what: str = ""
@@ -279,23 +282,24 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 waits=at(place, counts.waits),
             )
             for place in places
-            if Path(place[0]).is_relative_to(ROOT)  # leaves out PyTorch's own threads
+            if Path(place[0]).is_relative_to(ROOT)  # not PyTorch's own threads
         ),
     )
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
-    """The mean loss over images: weighted, since the last batch may be smaller."""
+    """The mean loss over images. The last batch may be smaller and so weigh less."""
     last = images - batch_size * (len(losses) - 1)
     return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / images
 
 
 def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
-    """Train and evaluate as `config` says; reports Started, StepProgress, Epoch, Fit.
+    """Train and evaluate as `config` says, and return the result.
 
-    Between two steps, the run does what `watch.wish` wants, and reports Change and
-    Pause. Raises CancelledError within one batch after a cancel, and ExplainedError for
-    problems that the run's owner can solve.
+    `watch` gets the reports: Started, StepProgress, Epoch, and Fit. Between two steps,
+    the run follows `watch.wish`, and reports Change and Pause. Raises CancelledError
+    within one batch after a cancel, and ExplainedError for problems that the run's
+    owner can solve.
     """
     training = Training(config)
     device, dataset = training.device, datasets.load(config.task)
@@ -314,7 +318,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         meter.begin_epoch()
         for loss in training.train_epoch(watch.each(training.feed)):
             if config.item_each_step:
-                loss.item()  # the wait that core.loops avoids
+                loss.item()  # waits for the device, which core.loops avoids
             meter.add(loss)
             if steering.is_due and meter.step < steps:
                 meter.fetch()
@@ -361,7 +365,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, Any]:
-    """The fields of Epoch for a score on "train" or "test"."""
+    """Epoch's fields for a score; `split` is "train" or "test"."""
     names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
     return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}
 

@@ -1,4 +1,4 @@
-"""Visitors, known by an id in a cookie and a code to come back with; their answers."""
+"""Visitors and their answers. A visitor's id is in a cookie; a code replaces it."""
 
 import secrets
 import threading
@@ -14,27 +14,27 @@ from core.store import codec
 from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Rows
 
-SEEN_SECONDS = 3600.0  # a visit is written at most once in this time
+SEEN_SECONDS = 3600.0  # at most one visit of each visitor is written in this time
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
 WORDS = 4  # a code has 64 random bits, so nobody can guess it
 
 
 def new_code(count: int = WORDS) -> str:
-    """Random words that can be read aloud: proquints."""
+    """A code of `count` random words that can be read aloud (proquints)."""
     letters = (CONSONANTS, VOWELS, CONSONANTS, VOWELS, CONSONANTS)
     words = ("".join(map(secrets.choice, letters)) for _ in range(count))
     return "-".join(words)
 
 
 def as_code(typed: str) -> str:
-    """The code that a person typed, in any case and with anything between its words."""
+    """Turn a typed code into the stored form: lower case, hyphens between the words."""
     letters = "".join(filter(str.isalpha, typed.lower()))
     words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
 def know(session: Session, visitor: str) -> None:
-    """Add the visitor's row if it is missing, as a part of a write."""
+    """Add the visitor's row if it is missing. `session` is the session of a write."""
     if session.get(Visitor, visitor) is None:
         now = time.time()
         session.add(Visitor(id=visitor, code=new_code(), created=now, seen=now))
@@ -44,10 +44,10 @@ def know(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: dict[str, float] = field(default_factory=dict)  # when visits were written
+    _seen: dict[str, float] = field(default_factory=dict)  # visitor: last write
 
     def touch(self, visitor: str) -> None:
-        """Note a visit, without waiting; a visitor whose row is gone gets a new one."""
+        """Record a visit, without waiting. Adds the visitor's row if it is missing."""
         now = time.time()
         with self._lock:
             if now - self._seen.get(visitor, 0.0) < SEEN_SECONDS:
@@ -73,7 +73,7 @@ class Visitors(Rows):
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
     def delete(self, visitor: str) -> None:
-        """Delete all rows of a visitor; core.runs.my_data_page also ends the jobs."""
+        """Delete all rows of a visitor. The caller must end the visitor's jobs."""
 
         def work(session: Session) -> None:
             theirs = Measurement.visitor == visitor
@@ -89,10 +89,10 @@ class Answers(Rows):
     """The newest answer of each visitor to each question. A guess is an answer too."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
-        """Store an answer in place of the last one, and wait for the commit.
+        """Store an answer in place of the visitor's last one, and wait for the commit.
 
-        While the database is away, the answer is stored later. Raises TypeError if the
-        answer is no plain data.
+        If the database can't be reached, the answer is stored later. Raises TypeError
+        if codec.dumps can't write the answer.
         """
         value = codec.dumps(answer)
 
@@ -109,7 +109,7 @@ class Answers(Rows):
     def of_class(
         self, class_id: str, questions: Collection[str]
     ) -> dict[str, dict[str, Any]]:
-        """Answers of a class, by question, then by visitor."""
+        """Return {question: {visitor: answer}} for the members of a class."""
         query = (
             select(Answer)
             .join(Member, Member.visitor == Answer.visitor)

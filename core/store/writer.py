@@ -26,16 +26,16 @@ words = Words(__file__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
-PATIENCE_SECONDS = 5.0  # how long callers wait for a commit, and `close` for the thread
-MOST_BYTES = 256 * 2**20  # writes that wait: some 500 runs with checkpoints
-ROW_BYTES = 1024  # counted for each write, besides its large values
+PATIENCE_SECONDS = 5.0  # the longest wait for a commit, and for the thread in `close`
+MOST_BYTES = 256 * 2**20  # limit of the queue: some 500 runs with checkpoints
+ROW_BYTES = 1024  # the assumed size of a write without its large values
 
 Work = Callable[[Session], Any]
 
 
 @dataclass(eq=False)
 class Write:
-    """A change in the queue."""
+    """A change of the database, from the queue on until it has ended."""
 
     work: Work
     size: int = 0  # bytes in memory
@@ -46,19 +46,19 @@ class Write:
 
 
 class Writer:
-    """Makes all changes of a database; safe to use from threads."""
+    """Makes all changes of a database in its own thread. Any thread may queue them."""
 
     def __init__(self, database: Database) -> None:
-        """Raises StoreError if another app writes, or the database can't be used."""
+        """Raises StoreError if the database is unusable or another app writes to it."""
         self._database = database
         self._connection: Connection | None = database.own()
         self._changed = threading.Condition()  # its lock guards the fields below
         self._waiting: deque[Write] = deque()
         self._bytes = 0  # total size of the waiting writes
-        self._lost = 0  # writes that did not fit
+        self._lost = 0  # writes that did not fit into the queue
         self._cause = ""  # why nothing can be written now
         self._closed = False
-        self._question = Write(_ask, ended=True)  # the last one of `answers`
+        self._question = Write(_ask, ended=True)  # the last write of `answers`
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -76,7 +76,10 @@ class Writer:
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write, without waiting; `size` is the bytes of its large values."""
+        """Queue a write if it fits. `size` is the number of bytes of its large values.
+
+        Returns at once, also if the queue is full and the write is lost.
+        """
         write = Write(work, size + ROW_BYTES, erases)
         with self._changed:
             if self._closed or self._bytes + write.size > MOST_BYTES:
@@ -94,10 +97,10 @@ class Writer:
         return write
 
     def wait(self, write: Write) -> bool:
-        """Wait until a write is committed; returns whether it is.
+        """Wait up to PATIENCE_SECONDS for a commit; returns whether it has happened.
 
-        While the database is away, the write stays queued: see `problem`. Raises the
-        error of a write that the database refuses.
+        If it hasn't, the write stays queued, and `problem` says why. Raises the
+        write's error if the database refuses the write.
         """
         with self._changed:
             self._changed.wait_for(
@@ -108,9 +111,9 @@ class Writer:
         return write.ended
 
     def now(self, work: Work, erases: bool = False) -> Any:
-        """Make a write; returns what `work` returns.
+        """Make a write and return what `work` returns.
 
-        Raises StoreError while the database is away.
+        Raises StoreError if the database can't be reached; the write stays queued.
         """
         write = self.write(work, erases=erases)
         if not write.ended:
@@ -120,8 +123,8 @@ class Writer:
     def answers(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know.
 
-        Asks with an empty change in the queue, one at a time, so that questions don't
-        pile up while a database hangs.
+        To ask, it queues a write that changes nothing. If the last one still waits, it
+        queues no other, so that they don't pile up while the database hangs.
         """
         with self._changed:
             question = self._question
@@ -133,13 +136,13 @@ class Writer:
             return question.ended and not self._cause
 
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
-        """Wait until all writes so far are made; returns whether they are."""
+        """Wait up to `seconds` until the queued writes are made; returns whether."""
         with self._changed:
             last = self._waiting[-1] if self._waiting else None
             return self._changed.wait_for(lambda: not last or last.ended, seconds)
 
     def close(self) -> None:
-        """Finish waiting writes, if the database takes them, and end the thread."""
+        """Try to make the queued writes, and end the thread. Gives up after a time."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -152,7 +155,7 @@ class Writer:
     # The writer's thread calls the methods below.
 
     def _run(self) -> None:
-        single = 0  # writes to make one at a time after a failed batch
+        single = 0  # after a failed batch: how many writes to make one at a time
         while batch := self._next(1 if single else BATCH):
             fresh = self._connection is None
             try:
@@ -164,7 +167,7 @@ class Writer:
                     if (why == LOST and not fresh) or self._pause(why):
                         continue
                     break
-                if len(batch) > 1:  # the database refused one: make them one by one
+                if len(batch) > 1:  # find the refused write: make them one by one
                     single = len(batch)
                     continue
                 logger.exception("could not save a change")
@@ -174,7 +177,7 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """The next writes, which stay queued until they are made; [] after `close`."""
+        """Wait for writes and return the first `most`, still queued; [] if closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))
@@ -201,12 +204,12 @@ class Writer:
             self._connection = None
 
     def _pause(self, why: str) -> bool:
-        """Wait before the next try, and set `problem`; False after `close`."""
+        """Set `problem` and wait a second. Returns False if `close` was called."""
         with self._changed:
             if why != self._cause:
                 logger.warning("nothing can be saved right now: %s", why)
             self._cause = why
-            self._changed.notify_all()  # waiting for a commit is useless now
+            self._changed.notify_all()  # callers stop waiting for a commit
             return not self._changed.wait_for(lambda: self._closed, RETRY_SECONDS)
 
     def _end(self, batch: list[Write]) -> None:
@@ -223,9 +226,9 @@ class Writer:
 
 @dataclass(eq=False)
 class Rows:
-    """Reads in any thread, and writes through the one writer.
+    """The base of the store's classes: reads in any thread, writes with the writer.
 
-    Reads raise StoreError, and so do writes that wait while the database is away.
+    If the database can't be reached, `read` and `writer.now` raise StoreError.
     """
 
     database: Database
@@ -237,5 +240,5 @@ class Rows:
 
 
 def _ask(session: Session) -> None:
-    """Send a statement: without any, Postgres would not be asked at all."""
+    """Run an empty query. Without a statement, nothing would be sent to Postgres."""
     session.execute(text("SELECT 1"))
