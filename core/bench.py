@@ -81,10 +81,7 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """A function that computes as many operations as an epoch of the ANN has.
-
-    It multiplies large matrices, the fastest way to do that many operations.
-    """
+    """A function that multiplies large matrices, for as many operations as an epoch."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -152,8 +149,8 @@ def side_by_side(
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     """Train on Fashion-MNIST in one of WAYS.
 
-    "textbook" ends once it reaches the target accuracy. The seconds include a test
-    after each epoch for "default" and "fast", the app's settings, but else one test.
+    "textbook" ends once it reaches the target accuracy. The seconds include one test,
+    but for "default" and "fast", the app's settings, a test after each epoch.
     """
     if way in ("default", "fast"):
         given = {"model": model, "device": device.type, "seed": seed}
@@ -266,9 +263,9 @@ def pieces(
 def section(
     name: str, address: str, calls: Sequence[tuple], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call a lesson's function with each of `calls`, and return a part of the record.
+    """Call a lesson's function once for each tuple of arguments in `calls`.
 
-    The part has the results, their rows of figures, and the jobs for pages to draw.
+    Returns a part of the record: the results, rows of figures, and jobs as stored.
     """
     results: list[Any] = []
     jobs: list[Job] = []

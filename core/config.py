@@ -112,12 +112,12 @@ class RunConfig:
     learning_rate: float = 1e-3  # with the schedule one-cycle, this is the peak
     weight_decay: float = 0.0  # at 0, AdamW is the same as Adam
     schedule: str = "constant"  # how the learning rate changes over the whole run
-    augment: bool = False  # flip half of the training images, another half each epoch
+    augment: bool = False  # flip a random half of the images in each epoch
     seed: int = 0  # sets the weights, the order of the samples, and the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only
     non_blocking: bool = True  # the host goes on while pinned batches are copied
-    item_each_step: bool = False  # fetch each step's loss, for which the host waits
+    item_each_step: bool = False  # fetch each step's loss; the host waits for it
 
     def __post_init__(self) -> None:
         if told := " ".join(problems(vars(self))):
@@ -157,7 +157,7 @@ class RunConfig:
         names = {field.name for field in fields(cls)}
         leading: dict[str, Any] = {}  # these decide the defaults of the others
         for name in ("task", "model", "fast"):
-            with suppress(KeyError, ValueError):  # the loop below reports it
+            with suppress(KeyError, ValueError):  # the loop below reports the error
                 more = {name: parse(name, given[name])}
                 cls.with_recipe(**leading | more)
                 leading |= more
@@ -193,7 +193,7 @@ def problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The names of impossible settings, each with what it must be instead."""
+    """The settings with an impossible value, each with what the value must be."""
     task = settings["task"]
     for name, choices in CHOICES.items():
         if settings[name] not in choices:
@@ -252,7 +252,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def parse(name: str, text: str) -> Any:
-    """Convert a text to the type of the setting `name`. Raises ValueError."""
+    """Convert a text to the type of a setting. Raises ValueError if that fails."""
     kind = bool if name == "fast" else get_type_hints(RunConfig)[name]
     if kind is bool:
         if text.lower() not in ("true", "false", "1", "0"):

@@ -53,7 +53,7 @@ def draw() -> None:
 
 
 def live(draw: Callable[[Standings], None]) -> None:
-    """Draw the standings every few seconds; redraw the page if the class changes."""
+    """Call `draw` every few seconds; redraw the whole page if the class changes."""
     before = room().board_for(visitor())
 
     @st.fragment(run_every=PATIENT_SECONDS)
@@ -191,7 +191,7 @@ def _queue(standings: Standings) -> None:
 
 
 def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
-    """A line for each running job, then for the first that wait in the queue.
+    """Lines on the running jobs, the first waiting jobs, and the visitor's own job.
 
     With `on_wall`, the lines are for the projector: without icons and without "You".
     """

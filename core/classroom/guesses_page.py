@@ -31,8 +31,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-# The right answers (several if the times vary much), and the measured figure as text.
-# None if nothing is measured yet.
+# The right answers, and the measured figure as text; None if not measured yet
 Measured = tuple[tuple, str] | None
 UNDECIDED = 3  # if so many answers may be right, none counts as right
 

@@ -121,10 +121,7 @@ def handout(chosen: Class) -> dict[str, Any]:
 
 
 def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
-    """A row for each question: its title, the counted guesses, and the right answer.
-
-    The question with the most guesses comes first.
-    """
+    """A row for each question, with its guesses and answer; most guesses come first."""
     tallies = guesses.of_class(chosen.id).items()
     rows = []
     for guess, (counts, right) in sorted(

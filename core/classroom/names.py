@@ -10,7 +10,7 @@ from core.words import Words
 words = Words(__file__)
 
 SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characters
-MARKS = 2  # accents on one letter; some scripts need two
+MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
 

@@ -50,7 +50,7 @@ class Room(Gate):
     """
 
     def __init__(self, classes: Classes) -> None:
-        """Restore the class that was open when the server stopped, if possible."""
+        """Restore the class that was open when the server stopped, or log why not."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
         # The open class, or the class that was open last, for its final board
@@ -117,7 +117,7 @@ class Room(Gate):
         return {member.visitor: member.name for member in self.members(class_id)}
 
     def board_for(self, visitor: str) -> Class | None:
-        """The class on the board, if the visitor is a member or a teacher."""
+        """The class on the board; None unless the visitor is a member or a teacher."""
         is_in = visitor in self._members or visitor in self._teachers
         return self.on_board if is_in else None
 
@@ -144,13 +144,13 @@ class Room(Gate):
         raise ExplainedError(self.why_not(typed))
 
     def why_not(self, code: str) -> str:
-        """Why nobody can join with a code that isn't the open class's."""
+        """A sentence on why a code other than the open class's lets nobody join."""
         typed = as_code(code)
         is_closed = any(each.code == typed for each in self._classes.all())
         return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
-        """Rename a member. Raises ExplainedError if that isn't possible."""
+        """Rename a member. Raises ExplainedError for a bad name or for a nonmember."""
         if (member := self.member(visitor)) is None:
             raise ExplainedError(words("room.not_in"))
         return self._rename(member, name)
@@ -174,14 +174,14 @@ class Room(Gate):
             self._members[member.visitor] = changed
         return changed
 
-    # The queue's gate: see core.jobs.admission.Gate
+    # What core.jobs.admission.Gate, the queue's gate, asks for
 
     @property
     def paused(self) -> bool:
         return self.open is not None and self.open.is_paused
 
     def person(self, owner: str) -> str:
-        """The person that the queue counts this owner as; persons take turns in it.
+        """Whom this owner counts as in the queue, where people take turns.
 
         All people who haven't joined count as one, so a new cookie gains nothing.
         """
@@ -265,7 +265,7 @@ class Room(Gate):
         self.change(teacher, opened.id, told, is_paused=paused)
 
     def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
-        """Change a class's columns and log `told`; new rules apply to later jobs."""
+        """Change a class's columns, and log `told`. New rules apply to later jobs."""
         self._change(class_id, **values)
         self.note(teacher, told, class_id)
 
@@ -275,7 +275,7 @@ class Room(Gate):
         self.note(teacher, told, member.class_id)
 
     def remove(self, teacher: Teacher, member: Member) -> None:
-        """Remove a person, who keeps their runs; their seat becomes free."""
+        """Remove a member. Their runs stay, and their seat becomes free."""
         with self._lock:
             left = self._get(member.class_id)
             if left is self.on_board:
@@ -294,7 +294,7 @@ class Room(Gate):
         self.note(teacher, f"{did} on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
-        """Log what a teacher did in this class, or else in the open class."""
+        """Log what a teacher did in a class, by default in the open one."""
         open_id = self.open.id if self.open else None
         self._classes.write_down(teacher.name, act, class_id or open_id)
 

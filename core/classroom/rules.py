@@ -126,8 +126,7 @@ class Rules:
                 by_default = ("device",) if part.device == "auto" else ()
                 chosen = {name: chosen[name] for name in {*SHARED} - {*by_default}}
             for name, value in chosen.items():
-                # A fixed setting doesn't bind a race's candidates, which differ in it.
-                # Unlike other settings, a candidate's settings have no task.
+                # Fixed settings don't bind a race's candidates, which have no task.
                 with_fixed = "task" in chosen and (is_run or name in SHARED)
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)

@@ -109,10 +109,7 @@ def button(
     *arguments: object,
     **more: Any,
 ) -> bool:
-    """Draw a button that calls `do` with the signed-in teacher and `arguments`.
-
-    `more` goes to st.button. Returns whether the button was clicked.
-    """
+    """Draw a button that calls `do`, see `act`. Returns whether it was clicked."""
     more |= {"icon": f":material/{icon}:" if icon else None, "on_click": act}
     return st.button(label, key=key, args=(do, *arguments), **more)
 

@@ -93,7 +93,7 @@ def luck(runs: Iterable[RunSummary]) -> str:
 
 
 def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
-    """The first run, the visitor's run, and the runs before and after it.
+    """The best run, the visitor's run, and the runs before and after the visitor's.
 
     For a visitor without a place, these are the first three runs.
     """
@@ -141,7 +141,7 @@ def label(job: Job) -> str:
 
 
 def all_runs(chosen: Class) -> list[RunSummary]:
-    """Training runs of a class, the newest first, the hidden ones too."""
+    """All training runs of a class, even hidden ones. The newest run comes first."""
     return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
 
 

@@ -29,7 +29,7 @@ MOST_JOBS = 8  # listed, each with a button; the rest are only counted
 
 
 def choose() -> Class | None:
-    """Choose or make a class; None if there is none yet."""
+    """Draw a choice of classes; returns the chosen one, or None if there is none."""
     classes = {each.id: each for each in store().classes.all()}  # the newest first
     if st.session_state.get(CHOSEN) not in classes:
         opened = room().open

@@ -1,6 +1,6 @@
 """The noisy curve of the regression task.
 
-Nothing here imports torch: the web server draws the same points.
+The web server draws the same points without torch, so nothing here imports it.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The datasets, whole, as tensors in memory; core.data.batches makes batches."""
+"""Whole datasets as tensors in memory. core.data.batches makes batches of them."""
 
 import os
 from dataclasses import dataclass

@@ -19,8 +19,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-# Images drawn at once: they fit in the cache, and for tensors below 32,768
-# numbers PyTorch starts no threads, which would wait more than they draw.
+# Images drawn at once. They fit in the cache. Their tensors have less than
+# 32,768 numbers, so PyTorch starts no threads, which would mostly wait.
 STACK = 40
 Number = Tensor | float
 
@@ -56,14 +56,14 @@ class Canvas:
         return 99.0 * (self.roll(0, 1) > chance), 50
 
     def paint(self, *shape: tuple, shade: Number = 1) -> None:
-        """Fill the shape with cloth. Soft edges and dark rims make it look round."""
+        """Fill a shape with cloth; its soft edges and dark rims look round."""
         depth = inside(*shape)
         light = self.cloth * shade * (0.65 + 0.35 * (depth / 2).clamp(0, 1))
         cover = (0.5 + depth).clamp(0, 1)
         self.pixels = self.pixels + cover * (light - self.pixels)
 
     def mark(self, *shape: tuple, factor: Number | None = None) -> None:
-        """Darken (factor < 1) or brighten the pixels, for a seam or a print."""
+        """Darken (factor < 1) or brighten a shape, as a seam or a print."""
         if factor is None:
             factor = self.roll(0.3, 0.7) + (self.roll(0, 1) < 0.5)
         cover = (0.5 + inside(*shape)).clamp(0, 1)
@@ -246,10 +246,7 @@ WARDROBE = {
 
 
 def draw(n: int, seed: int) -> tuple[Tensor, Tensor]:
-    """n shuffled images, uint8 (n, 1, 28, 28), and labels, int64 (n,).
-
-    Each class has about the same number of images.
-    """
+    """n images, uint8 (n, 1, 28, 28), of all classes; labels int64 (n,)."""
     dice = torch.Generator().manual_seed(seed)
     labels = (torch.arange(n) % len(WARDROBE)).sort().values
     stacks = []

@@ -37,7 +37,7 @@ class CannotSimulateError(BaseException):
 
 
 class Kind(str):
-    """The type of the device: "cuda" to the script, "sim" to the simulation."""
+    """The simulated device's type, which equals both "cuda" and "sim"."""
 
     __slots__ = ()
 

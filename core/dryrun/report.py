@@ -126,7 +126,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of tensors on the device, without those of CUDA itself."""
+    """Bytes of tensors on the device. Memory that CUDA itself takes isn't counted."""
 
     peak: int
     parts: dict[str, int]
@@ -212,7 +212,7 @@ def safe(report: Any, request: Request) -> Any:
 
 
 def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
-    """The lines of a report from JSON, for a terminal."""
+    """Lines of text for a terminal; `report` is JSON data from Report.plain."""
     verdict = VERDICTS[report["status"]]
     if report["status"] == OK and not (report["memory"] or report["on_cpu"]):
         verdict = NOTHING_ON_CUDA
