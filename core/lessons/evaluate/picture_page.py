@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from core.data.fashion_mnist import CLASSES  # the sprites have the same classes
+from core.data.fashion_mnist import CLASSES  # the sprites dataset has the same
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
@@ -33,7 +33,7 @@ def draw(run: Run) -> None:
     given = None if source == "A test image" else _uploaded(source)
     if given is None and source != "A test image":
         return
-    # The uploader keeps this file if it refuses the next one, so name the file.
+    # If the uploader refuses a file, the one before stays. So the error names it.
     what = f" for {quoted(given.name)}" if given and source == "A file" else ""
     with explained(f"No prediction{what}"):
         if given is None:

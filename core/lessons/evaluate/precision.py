@@ -21,7 +21,7 @@ REPEATS = 5
 def compare(
     checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[PrecisionCost, ...]:
-    """Time the test set in each precision of the device; count changed predictions."""
+    """Time each precision on the test set; count predictions that it changes."""
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
@@ -47,7 +47,7 @@ def compare(
 
 
 def precisions(device: torch.device) -> list[str]:
-    """The device's precisions: NVIDIA's GPUs have TF32 from Ampere on."""
+    """The precisions to time. Only NVIDIA GPUs have TF32, and only since Ampere."""
     nvidia = device.type == "cuda" and torch.version.cuda
     if nvidia and torch.cuda.get_device_capability(device) >= (8, 0):
         return [FLOAT32, TF32, BFLOAT16]
@@ -57,7 +57,7 @@ def precisions(device: torch.device) -> list[str]:
 def answers(
     model: nn.Module, feed: loops.Batches, device: torch.device, precision: str
 ) -> Tensor:
-    """The classes int64 (N,) that the model predicts in this precision."""
+    """Predict in this precision; return the predicted classes, int64 (N,)."""
     with ExitStack() as within:
         within.enter_context(tf32(precision == TF32))
         if precision == BFLOAT16:
@@ -68,9 +68,9 @@ def answers(
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Allow matrix products and convolutions to round to TF32, or forbid TF32.
+    """Inside the block, allow or forbid TF32 in products and convolutions.
 
-    By default, PyTorch allows TF32 for convolutions, not for matrix products.
+    By default, PyTorch allows it in convolutions, not in matrix products.
     """
     matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, conv.allow_tf32

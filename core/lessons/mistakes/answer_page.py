@@ -22,9 +22,10 @@ _FIELD = st.components.v2.component(
 
 
 def searched() -> Answer | None:
-    """The answer to the pasted text, or else to the cause in the page's address.
+    """Draw the search field; return the answer to its text or to the page's address.
 
-    The pasted text itself is not kept.
+    The later of both counts: a new text puts its cause into the address. The text
+    itself is not stored.
     """
     label = words("search.label")
     st.markdown(f"**{label}**")
@@ -49,7 +50,7 @@ def searched() -> Answer | None:
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
-        if answer and answer.cause:  # without the text, an address can be shared
+        if answer and answer.cause:  # the cause, not the text, so it can be shared
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
@@ -60,7 +61,7 @@ def searched() -> Answer | None:
 
 
 def ask(here: bool = True) -> Answer | None:
-    """Draw the field and the answer; unless `here`, link to the mistake on its page."""
+    """Draw the field and the answer, with a link to the Mistakes page unless `here`."""
     if answer := searched():
         draw(answer, here)
     return answer

@@ -34,19 +34,19 @@ class Figure:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake, which the function broken_<slug> makes, and fixed_<slug> does not.
+    """One mistake: the function broken_<slug> makes it, and fixed_<slug> avoids it.
 
-    core.halves defines both halves, from the lines of one function.
+    These are its halves. core.halves makes both from the lines of one function.
     """
 
     module: str  # the module's name in core.lessons.mistakes.examples
     slug: str
     title: str
     why: str
-    symptom: str = ""  # how people describe what they notice of a silent mistake
-    broken_on: str = OTHER  # where both halves run
+    symptom: str = ""  # what people notice of a silent mistake, in their words
+    broken_on: str = OTHER  # the device of both halves: OTHER, TIMED, HOST or NO_GPU
     figure: Figure | None = None  # None if the mistake is loud: it raises an exception
-    memory_bytes: int | None = None  # limit of the half's process, or of the device
+    memory_bytes: int | None = None  # limit of a process on the CPU, or of the device
     linux_only: bool = False  # because the mistake forks processes, or limits them
     note: str = ""  # a remark on the machine that helps to read the outcome
     without_accelerator: str = ""  # the difference that an accelerator would make
@@ -95,7 +95,7 @@ class Outcome:
     figure: float | None = None  # the number of a silent mistake
     curve: tuple[float, ...] = ()  # the values of Figure.curve, step by step
     failure: Failure | None = None
-    died: str = ""  # if the half's process died, how it ended, in a sentence
+    died: str = ""  # a sentence on how the process died; "" if it did not
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ SIGNS = {BROKEN: "-", FIXED: "+"}  # marks for lines that only this half has
 
 RUN = "core.lessons.mistakes.runner:run"
 FAILURES = "core.lessons.mistakes.runner:failures"
-SOON_SECONDS = 1.0  # by then, most mistakes have ended, unless others wait for workers
-RETRY_SECONDS = 30.0  # wait before running all loud mistakes again, if that failed
-CURVES = {  # titles of both axes, by Figure.curve
+SOON_SECONDS = 1.0  # most mistakes end within this time if a worker is free
+RETRY_SECONDS = 30.0  # time from a failed run of all loud mistakes to the next try
+CURVES = {  # titles of the x and y axes for each Figure.curve
     "loss": ("Step", "Training loss"),
     "waits": ("Step", "Waits so far"),
     "share": ("Batch", "Share correct"),
@@ -80,9 +80,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def learn_messages() -> str:
-    """Have a worker run all loud mistakes once for this server; return the job's id.
+    """The id of the job that runs all loud mistakes, once for all visitors.
 
-    This also starts the process that forks child processes, before anybody needs one.
+    The job also starts the process that forks child processes, before a learner waits.
     """
     for latest in engine().jobs(FAILURES)[-1:]:
         fresh = time.time() - latest.submitted < RETRY_SECONDS
@@ -92,9 +92,9 @@ def learn_messages() -> str:
 
 
 def opened(found: Mistake | None, answered: bool) -> Mistake | None:
-    """The mistake in the address, or else the one `found` by the search.
+    """The mistake in the address, or else the one that the search `found`, if any.
 
-    Without a search (`answered` is False), this is the first mistake of the list.
+    If nothing was searched (`answered` is False), it is the first one of the list.
     """
     wanted = st.query_params.get("mistake")
     if wanted in BY_SLUG:
@@ -107,7 +107,7 @@ def opened(found: Mistake | None, answered: bool) -> Mistake | None:
 def listed(chosen: Mistake | None) -> None:
     now = chosen.slug if chosen else ""
     kinds = {True: "Loud", False: "Silent"}
-    # Links choose a mistake too, so new keys give each mistake new widgets.
+    # A link can choose a mistake too. Its slug in the keys then resets the widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             words("list.kind"),
@@ -132,7 +132,7 @@ def listed(chosen: Mistake | None) -> None:
 
 
 def _open(key: str, before: str) -> None:
-    """Open another mistake, unless the browser only repeats the choice of `before`."""
+    """Open the mistake chosen in the list, unless it was already shown `before`."""
     if st.session_state[key] not in (None, before):
         st.query_params["mistake"] = st.session_state[key]
 
@@ -146,7 +146,7 @@ def _slugs(loud: bool) -> list[str]:
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """Draw a mistake: without its cause at first, unless it is `opened` to be read."""
+    """Draw a mistake. Hide its cause until it was run or asked for, unless `opened`."""
     slug = mistake.slug
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
@@ -249,7 +249,7 @@ def _curves(figure: Figure, run: MistakeRun) -> None:
 
 
 def _wait_a_moment(job: Job | None) -> None:
-    """Wait up to SOON_SECONDS for the job's end, so that the card is drawn once."""
+    """Wait up to SOON_SECONDS for a running job, to draw the card with its result."""
     while job is not None and not job.ended and not job.place:
         if time.time() - job.submitted > SOON_SECONDS:
             return
@@ -300,7 +300,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         title = "The fix failed here" if fixed else "The process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
-        if outcome.curve:  # _message has drawn it at the top of the card
+        if outcome.curve:  # _message has already drawn the number and the curve
             return
         value = mistake.figure.format.format(outcome.figure)
         st.metric(mistake.figure.label, value, border=True)
@@ -342,7 +342,7 @@ def _device(outcome: Outcome) -> str:
 
 
 def _statements(code: str) -> list[range]:
-    """The lines of each simple statement, from 1."""
+    """The line numbers, from 1, of each statement that contains no other statement."""
     return [
         range(node.lineno, (node.end_lineno or node.lineno) + 1)
         for node in ast.walk(ast.parse(code))
@@ -364,7 +364,7 @@ def arrowed(code: str, failure: Failure | None) -> str:
 
 
 def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
-    """The code of a half, with signs at the failing statement or at its own lines."""
+    """A half's code, with an arrow where it failed or signs at lines only it has."""
     if half == BROKEN and mistake.loud:
         return arrowed(body(mistake.address("broken")), failure)
     _, *lines = lines_of(source(mistake.address()), half.lower())
@@ -373,7 +373,7 @@ def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
 
 
 def _ask_line(mistake: Mistake, told: bool) -> int | None:
-    """Ask which line will raise the error, until `told`; return the learner's guess."""
+    """Ask which line raises the error, unless `told`; return the guess, or None."""
     key = f"line_{mistake.slug}"
     if told:
         return guess.made(key)
@@ -395,7 +395,7 @@ def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
-    """A chart with a curve for each half; `x` and `y` are titles.
+    """A chart with a curve for each half; `x` and `y` are the titles of the axes.
 
     `frame` has the columns half, step and value.
     """

@@ -46,7 +46,7 @@ def run(slug: str) -> MistakeRun:
     mistake = BY_SLUG[slug]
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
-    # The first child process starts slowly, and no time limit should include this.
+    # The first child process starts slowly. This must not use up a half's time limit.
     sandbox.warm_up()
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
@@ -55,7 +55,7 @@ def run(slug: str) -> MistakeRun:
 
 
 def failures(watch: Watch = UNWATCHED) -> dict[str, Failure | None]:
-    """What each loud mistake raises on this machine, by its slug."""
+    """Run each loud mistake; return and report its Failure, or None, for each slug."""
     sandbox.warm_up()
     found = {}
     for each in filter(possible, MISTAKES):
@@ -76,7 +76,7 @@ def place(where: str) -> str:
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """Run one half in a child process; if the child dies, say so."""
+    """Run one half in a child process. A dead child is an Outcome, too."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",
@@ -91,7 +91,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
 
 
 def attempt(which: str, slug: str, device_name: str) -> Outcome:
-    """Call the mistake's `broken` or `fixed`; runs in the child process."""
+    """Call the "broken" or "fixed" half in this child process."""
     mistake = BY_SLUG[slug]
     if mistake.broken_on == NO_GPU:
         hide_devices()
@@ -134,7 +134,7 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
 
 
 class Waits(TorchDispatchMode):
-    """Counts how often Python reads a tensor's value: `item`, `int`, `if`."""
+    """Counts how often Python reads a tensor's value, as `item`, `int` and `if` do."""
 
     count = 0
 

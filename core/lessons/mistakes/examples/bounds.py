@@ -1,4 +1,4 @@
-"""Loud mistakes: too much for the memory, and a label that is no class of the loss."""
+"""Loud mistakes: running out of memory, and a label outside the loss's classes."""
 
 import torch
 from torch import nn

@@ -20,13 +20,13 @@ from core.state_dict import pack
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # numbers of images
 STEPS = 126  # two epochs of TRAIN images, with batches of 32
-shares: list[torch.Tensor] = []  # the correct share of each batch of the latest `hits`
+shares: list[torch.Tensor] = []  # share correct in each batch, from the latest `hits`
 held: list[float] = []  # MB of the device's memory at each call of `memory`
 
 
 @cache
 def images(count, seed=0):
-    """Sprites as floats 0..1 (count, 1, 28, 28), labels (count,), on the CPU."""
+    """Sprites (count, 1, 28, 28) from 0 to 1, and labels (count,), both on the CPU."""
     inputs, targets = sprites.draw(count, seed)
     return as_floats(inputs), targets
 
@@ -38,14 +38,14 @@ def batch(count=64, first_label=0):
 
 
 def new_model(device):
-    """The ANN and its optimizer, always with the same seed."""
+    """A new ANN, always with the same first weights, and its optimizer."""
     torch.manual_seed(0)
     model = ANN().to(device)
     return model, torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
 
 
 def steps(device):
-    """The batches of two epochs, 32 images each, on the device."""
+    """The batches of two epochs, with 32 images per batch, on the device."""
     return 2 * batches_of(32, images(TRAIN), device)
 
 
@@ -57,7 +57,7 @@ def batches_of(size, images, device):
 
 
 def trained_ann(device):
-    """The ANN after training on `steps`."""
+    """The ANN, trained on the batches of `steps`."""
     model, optimizer = new_model(device)
     list(train_epoch(model, steps(device), nn.CrossEntropyLoss(), optimizer, device))
     return model
@@ -82,7 +82,7 @@ def trained_with_norm(device):
 
 @torch.inference_mode()
 def hits(model, batches):
-    """For each batch, bools (N,): which images the model gets right in its mode."""
+    """For each batch, which predictions are right: bools (N,)."""
     found = [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
     shares[:] = [right.float().mean() for right in found]
     return found
@@ -115,7 +115,7 @@ def updated_by(optimizer):
 def memory(device, kind="allocated"):
     """MB that tensors use on the device, or that torch has "reserved" for them."""
     backend = torch.get_device_module(device)
-    # MPS has another name for memory_allocated. On the CPU, int() returns 0.
+    # MPS calls memory_allocated by another name. A CPU has neither: int() is 0.
     on_mps = getattr(backend, "current_allocated_memory", int)
     held.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
     return held[-1]
@@ -128,7 +128,7 @@ def empty_cache(device):
 
 
 def points(device):
-    """Points of core.data.curve, with noise: x (500, 1) and y (500, 1)."""
+    """500 noisy points of core.data.curve, as tensors x (500, 1) and y (500, 1)."""
     return torch.tensor(curve.draw(500, seed=0), device=device).split(1, dim=1)
 
 
@@ -155,14 +155,14 @@ def workers(start, data, collate, count=1):
 
 
 def limit_shared_memory(size):
-    """Limit the bytes of a worker's batch in shared memory, as a container does."""
+    """Limit a batch in shared memory to `size` bytes, as a container may do."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def on_two_ranks(train):
-    """Return train(0) of rank 0, while rank 1 runs train(1) in another process."""
+    """Run train(0) here and train(1) in another process; return train(0)."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     with tempfile.NamedTemporaryFile() as meeting:
         place = f"file://{meeting.name}"
@@ -186,9 +186,9 @@ def saved(content):
 
 
 def saved_on_cuda(model):
-    """A file as torch.save writes it for a model on a GPU, but made without one.
+    """The file that torch.save would write if the model were on a GPU.
 
-    The file says "cuda:0" about each storage, although it was on another device.
+    The file says "cuda:0" about each storage, wherever that storage really is.
     """
     torch.serialization.register_package(
         0, lambda storage: "cuda:0", lambda storage, tag: None
@@ -197,7 +197,7 @@ def saved_on_cuda(model):
 
 
 class ScaledLoss(nn.CrossEntropyLoss):
-    """Cross entropy of logits, scaled by a learned factor for each class."""
+    """Cross entropy, after a learned factor has scaled each class's logits."""
 
     def __init__(self):
         super().__init__()
@@ -208,9 +208,9 @@ class ScaledLoss(nn.CrossEntropyLoss):
 
 
 class DeviceQueue:
-    """A device with work: `put_work` returns at once, and `synchronize` waits.
+    """Work for a device: `put_work` doesn't wait for its end; `synchronize` does.
 
-    A CPU has no queue, so a thread stands in for the device.
+    A CPU has no queue, so a thread does the work in place of a device.
     """
 
     def __init__(self, device):
