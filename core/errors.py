@@ -67,7 +67,7 @@ def drawable(text: str) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """The text, if code spans are its only markup; otherwise, all of it as one span."""
+    """The text unchanged if code spans are its only markup, or else in a code span."""
     has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text
     return quoted(text, most) if has_markup else text[:most]
 
@@ -75,7 +75,7 @@ def plain(text: str, most: int) -> str:
 def is_out_of_memory(error: Exception) -> bool:
     import torch
 
-    # Without memory on the host, torch raises a plain RuntimeError.
+    # When the host's memory is full, torch raises a plain RuntimeError.
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
         isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
     )

@@ -24,10 +24,10 @@ FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # only the end of a longer text is read: the error is there
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
-# How similar a cause has to be to what a person wrote, to be likely, and to be sure.
+# A cause must be this similar to a person's text to be likely, and to be sure.
 LEAST_LIKELY, LEAST_SURE = 0.38, 0.5
-# The weight (see Knowledge.weight) that a sentence has at least: a very short sentence,
-# such as "my gpu", must not count as similar to a cause.
+# A sentence counts as at least this heavy (see Knowledge.weight). Otherwise, a very
+# short one, such as "my gpu", would seem similar to a cause.
 LEAST_SAID = 12
 MOST_SAID = 80  # a text with more weight has several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
@@ -110,7 +110,7 @@ class Answer:
     why: str = ""
     check: str = ""
     change: str = ""
-    line: str = ""  # the learner's own line that was called last
+    line: str = ""  # the learner's own line of code that is last in the traceback
     where: str = ""  # the file and the number of this line
     others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
 
@@ -133,11 +133,11 @@ class Knowledge:
     """The content of errors.toml."""
 
     causes: dict[str, Cause]  # by slug
-    none: dict[str, str]  # what to say if no cause fits, by case, such as "empty"
+    none: dict[str, str]  # what to say in a case without a cause, such as "empty"
     unrelated: list[list[str]]  # wordings that are not about devices, folded
     words: dict[str, str]  # a word, and the word that it is a synonym of
-    # The words of each sentence in which people describe a cause, by the cause's slug;
-    # a sentence that isn't about devices has an entry of its own.
+    # For the slug of each cause, the words of each sentence with which people describe
+    # it. A sentence that isn't about devices is its own key.
     said: dict[str, list[set[str]]]
 
     @cached_property
@@ -180,7 +180,7 @@ def known() -> Knowledge:
 
 
 def fold(text: str) -> str:
-    """Letters and digits only, with one form for characters that scans confuse."""
+    """Keep letters and digits only; unify those that scans confuse, such as 1 and l."""
     text = unicodedata.normalize("NFKC", text).lower().translate(FOLDED)
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
@@ -198,7 +198,7 @@ def explain(text: str) -> Answer:
     begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
     starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
-    # What a kernel asserts is printed before the exception and says more.
+    # A kernel's assertion is printed before the exception, and says more.
     asserted = [each for each in lines if "Assertion `" in each][-1:]
     messages = ["\n".join([*lines[a:b], *asserted]) for a, b in parts]
     own = [each for each in messages if not PASSED_ON.search(each)]
@@ -214,7 +214,7 @@ def explain(text: str) -> Answer:
             # A match in an earlier message or in the log is only a good guess.
             kind = "likely" if at and messages else "sure"
             return _answer(kind, found, message, line, where)
-    # Of a log, only the last line may be the learner's own words.
+    # In a log, only the last line may be the learner's own sentence.
     is_log = len(rest) > MOST_OF_A_SENTENCE
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages:
@@ -235,10 +235,10 @@ def explain(text: str) -> Answer:
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
-    """The lines outside of stack frames, and what the frames tell.
+    """Return the lines outside of stack frames, and three facts from the frames.
 
-    That is the learner's line of code, the innermost line of code, and the file and
-    number of the learner's line.
+    The facts are the learner's line of code, the innermost line of code, and the file
+    and number of the learner's line.
     """
     kept, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
@@ -263,7 +263,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str, str]:
 
 
 def _length(parts: Sequence[str], text: str) -> int:
-    """How many characters of a wording the text has; 0 if a part is missing."""
+    """How many characters the text shares with a wording; 0 if a part is missing."""
     if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in parts):
         return len(text)
     at = 0

@@ -21,8 +21,8 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
     """The lines of one half, each with True if only this half has it."""
     lines: list[tuple[str, bool]] = []
-    # The indentation of a left-out line that opens a block: deeper lines move out until
-    # the block ends. 1000 means that there is no such block.
+    # If a left-out line opens a block, the lines of the block move out. This is the
+    # indentation of such a line, or 1000 outside of such a block.
     outside = 1000
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
         indentation, mark = len(line) - len(line.lstrip()), MARK.search(line)
@@ -38,7 +38,7 @@ def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """For each function with marks, the names and the code of its two halves."""
+    """Yield the name and the code of each half of the functions that have marks."""
     for node in ast.parse(text).body:
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):

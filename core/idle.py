@@ -13,8 +13,8 @@ from core.ui import dataset, last_measurement, runs
 from core.ui.lab import all_labs
 from core.ui.server import engine
 
-QUIET_SECONDS = 20.0  # how long no job may run or wait before something is measured
-GIVE_WAY_SECONDS = 0.1  # a visitor's job waits this long, and for one batch
+QUIET_SECONDS = 20.0  # measuring begins when the app has had no jobs for this long
+GIVE_WAY_SECONDS = 0.1  # between two looks for a visitor's job
 OFF = ("0", "false", "no", "off")
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ def measure(here: Machine) -> None:
 
 
 def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The jobs to do; a lab that a visitor has measured meanwhile is left out."""
+    """Yield the jobs to do; skip what visitors have measured in the meantime."""
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
     for lab in all_labs():
@@ -42,7 +42,7 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-    """Do each job while no visitor has one; cancel it as soon as a visitor's job waits.
+    """Run each job while no visitor has a job; cancel it when a visitor submits one.
 
     A canceled job is tried again later. Returns when all jobs have ended.
     """

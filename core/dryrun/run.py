@@ -107,7 +107,7 @@ class Run:
 
     def report(self) -> Report:
         if self.request.simulates:
-            # With `names`, the whole run is counted, so no loop may end early.
+            # With `names`, the report is about the whole run: shorten no loops.
             if not self.request.names:
                 self.script.install()
             self.origins.install()
@@ -164,9 +164,9 @@ class Run:
         sys.modules["__main__"] = main
         sys.argv = [self.request.name, *self.request.arguments]
         sys.path[0] = self.script.folder
-        sys.pycache_prefix = os.devnull  # ignore compiled files: loops are rewritten
+        sys.pycache_prefix = os.devnull  # import sources, so that loops are rewritten
         sys.dont_write_bytecode = True
-        # A program that was started in the background may ignore interrupts.
+        # `_end_in_time` interrupts the script; a background program may ignore that.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.showwarning = self._warn
         ended = threading.Event()
@@ -192,7 +192,7 @@ class Run:
         while not ended.wait(left):
             self.is_late = True
             _thread.interrupt_main()
-            # Python ignores an interrupt during a finalizer, so interrupt repeatedly.
+            # Interrupt again each second: Python ignores interrupts in finalizers.
             left = 1.0
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -227,7 +227,7 @@ class Run:
         return words("notes.late", seconds=f"{self.request.seconds:.0f}", where=where)
 
     def _print(self, error: BaseException) -> None:
-        """Print the traceback without the frames before the script's first."""
+        """Print the traceback from the script's first frame on."""
         first = error.__traceback__
         while first and not self.script.owns(first.tb_frame.f_code.co_filename):
             first = first.tb_next
@@ -251,12 +251,12 @@ class Run:
         return replace(taken, fits=False) if ran_out else taken
 
     def _on_cpu(self) -> Line | None:
-        """The line that made the model, if the model was trained on the CPU."""
+        """Where the model was made, if the script uses CUDA but trains on the CPU."""
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
         if origin and origin.callers and origin.line.code.startswith("return"):
-            return origin.callers[0][0]  # a function only makes the model for this line
+            return origin.callers[0][0]  # the caller of the function that makes it
         return origin.line if origin else None
 
 
@@ -265,7 +265,7 @@ def run(request: Request) -> Report:
 
     The process loses its real devices, and torch stays changed.
     """
-    # Nobody could type at a breakpoint.
+    # PYTHONBREAKPOINT=0 skips breakpoints, where the script would wait for input.
     os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")
     why_not = simulation.offer() if request.simulates else ""
     if why_not:
@@ -297,7 +297,7 @@ def own_folder() -> Iterator[None]:
 
 
 def run_and_read(request: Request) -> tuple[dict[str, Any], str]:
-    """The report for JSON, and what the script printed."""
+    """Make a dry run; return its report as JSON data, and what the script printed."""
     printed = Printed()
     with own_folder(), redirect_stdout(printed), redirect_stderr(printed):
         report = run(request).plain()

@@ -1,9 +1,9 @@
 """Reads a script, shortens its long loops, and compiles it.
 
 Once an optimizer has made enough steps, the loop around it ends, and the script goes on
-after the loop. A loop over a range makes its last turn first. A loop that calls models
-but no optimizer, such as an evaluation, ends after a share of the time limit. All lines
-keep their numbers.
+after the loop. Before a loop over a range ends, it makes its last turn. A loop that
+calls models but no optimizer, such as an evaluation, ends after a share of the time
+limit. All lines keep their numbers.
 """
 
 import ast
@@ -26,7 +26,7 @@ OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
-# Kinds of expressions whose values are told, even if no variable gets them.
+# The values of such expressions are reported even if no variable gets them.
 TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
@@ -68,7 +68,7 @@ def sources(name: str, text: str) -> list[Source]:
 
 
 def without_magic(text: str) -> str:
-    """The code with `pass` for lines that only a notebook runs, such as `!pip ...`."""
+    """The code with `pass` in place of a notebook's commands, such as `!pip ...`."""
     try:
         ast.parse(text)
     except SyntaxError:
@@ -100,7 +100,7 @@ class Script:
     def lines(
         self, frames: Iterable[tuple[FrameType, int]]
     ) -> Iterator[tuple[Line, FrameType]]:
-        """The script's lines among the frames, which come with their line numbers."""
+        """Pick the script's own lines from pairs of a frame and its line number."""
         for frame, number in frames:
             if self.owns(frame.f_code.co_filename):
                 yield Line(frame.f_code.co_filename, number), frame
@@ -136,7 +136,7 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """The items until enough steps are made, and then the last item of a range."""
+        """Yield items until the loop should end, and then the last item of a range."""
         goes_on = self.begin(file, number)
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
@@ -182,7 +182,7 @@ class Values(ast.NodeTransformer):
         return node
 
     def _names(self, at: ast.stmt | ast.expr, *targets: ast.expr) -> list[ast.stmt]:
-        """Statements that report the variables among the targets."""
+        """Statements that report the variables to which `targets` assign."""
         names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         stored = [n.id for n in names if isinstance(n.ctx, ast.Store)]
         return [

@@ -59,9 +59,9 @@ class Use(NamedTuple):
     what: str
 
 
-# The uses of one step, each with an entry for each time. For a copy, the entry has the
-# number of bytes and a digest of the content. If the content is unknown, the digest is
-# an object that equals no other.
+# The uses in one step. A use's list has one entry for each time that its line ran. The
+# entry of a copy is the number of bytes and a digest of the content. If the content is
+# unknown, the digest is an object that equals no other.
 Step = defaultdict[Use, list[tuple[int, Any]]]
 
 
@@ -109,7 +109,7 @@ class Steps:
         self.name = ""  # the function of torch that is being called
         self.given: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
-        # A parameter of the last optimizer, if all its parameters are on the CPU.
+        # A parameter of the optimizer that stepped last; None if any isn't on the CPU.
         self.on_cpu: Tensor | None = None
         self._optimizer: Any = None  # the id of the optimizer whose steps are counted
         self._was_called = False  # whether this step called the model
@@ -168,7 +168,7 @@ class Steps:
             digest: Any = object()
             is_alone = len(self.given) == 1 and self.given[0].is_cpu
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
-                # The content of a sparse or lazy tensor, or in vmap, can't be read.
+                # A sparse or lazy tensor, or one in vmap, can't be read as bytes.
                 with suppress(Exception):
                     flat = self.given[0].detach().resolve_conj().reshape(-1)
                     content = flat.view(torch.uint8).numpy().tobytes()
@@ -195,7 +195,7 @@ class Steps:
             self.batch = batch.shape[0]
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
-        """Mark gradients while they exist: they may be gone after the step."""
+        """Mark the parameters, and the gradients, which may be gone after the step."""
         self._in_step = True
         held = parameters(optimizer)
         self.on_cpu = held[0] if held and all(each.is_cpu for each in held) else None
@@ -241,9 +241,9 @@ class Steps:
         ]
 
     def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
-        """The uses that all measured steps have in common, with their entries by step.
+        """The uses that occur in all measured steps, each with its list from each step.
 
-        The first step isn't measured, since optimizers make their state in it.
+        The first step of several isn't measured: optimizers make their state in it.
         """
         measured = self.done[1:] or self.done
         common = set.intersection(*map(set, measured)) if measured else set()
@@ -263,7 +263,7 @@ class Steps:
         return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
 
     def _keeper(self) -> Line | None:
-        """The line that adds each step's graph to a graph that grows, or None."""
+        """A line whose variable keeps a larger graph after each step, or None."""
         measured = self._graphs[1:]
         for line in measured[-1] if len(measured) > 1 else ():
             if min(_differences([sizes[line] for sizes in measured])) > 0:
@@ -329,9 +329,9 @@ def nodes_of(ends: list[Any]) -> set[Any]:
 
 @cache
 def additions(file: str) -> list[tuple[int, CodeType]]:
-    """Statements that add to something, as their line and the code of what they add to.
+    """Find statements that add to a variable: `a += b`, `a = f(a, b)`, `a.append(b)`.
 
-    For example `a += b`, `a = f(a, b)`, `a.append(b)`.
+    Returns each statement's line number, and compiled code that evaluates the variable.
     """
     found = []
     for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):

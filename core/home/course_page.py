@@ -24,7 +24,7 @@ STYLE = Path(__file__).with_name("course.css")
 
 
 def by_lesson(records: Records) -> dict[str, str]:
-    """A figure for some lessons, by title.
+    """The figures for the lessons' cards, keyed by the lesson's title.
 
     A lesson has none if nothing was measured, or if the visitor hasn't guessed yet.
     """

@@ -47,7 +47,7 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """Draw the upper half of the page, and redraw it while somebody trains."""
+    """Draw the upper half of Home, which redraws itself to follow the runs."""
     first = runs.on_show()
     if first is not None and not first.job.ended:
         progress.first_look(first.id)
@@ -56,14 +56,14 @@ def draw() -> None:
     def now() -> None:
         shown = runs.on_show()
         if _state(shown) != _state(first):
-            st.rerun()  # the rest of the page depends on it
+            st.rerun()  # other parts of the page depend on the run
         own = shown if shown and shown.job.owner == visitor() else None
         if shown is None or (shown.job.ended and own is None):
             polling.every(polling.PATIENT_SECONDS)  # to notice when a run starts
         else:
             polling.every(polling.interval(shown.job, polling.RUN_SECONDS))
         entered = race(shown) if shown else {}
-        # In a race, the wall shows the last model until the next one has answers.
+        # In a race, the wall of images shows the newest run that has answers.
         answered = [one for one in entered.values() if one.history]
         task = shown.config.task if shown else dataset.default_task(engine().machine())
         left, right = st.columns([5, 6], gap="large")
@@ -107,8 +107,7 @@ def fitting(accuracy: float) -> tuple[str, ...]:
 def races() -> bool:
     """Whether "Train now" starts a race, not just one run.
 
-    A visitor's first click starts a race if the queue is short. While a class is open,
-    no click does.
+    A visitor's first click starts a race if the queue is short and no class is open.
     """
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
     return is_free and RACE not in answers.given()
@@ -136,7 +135,7 @@ def cancel() -> None:
 
 
 def race(shown: Run) -> dict[str, Run]:
-    """The runs of the visitor's race by their names, if `shown` is one of them."""
+    """The visitor's race, keyed by the runs' names; {} if `shown` isn't part of it."""
     entered = answers.given().get(RACE) or {}
     if shown.id not in entered:
         return {}
@@ -188,7 +187,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):
         link(CLASS, words("wait"))
-    if room().open is None:  # a class begins with a guess, which steering would spoil
+    if room().open is None:  # in a class, steering would spoil people's guesses
         steer_page.draw(shown)
     if shown.job.status == "failed":
         st.error(shown.job.message, title="The run failed", icon=":material/error:")

@@ -17,7 +17,7 @@ from core.words import Words
 words = Words(__file__)
 
 FRESH_SECONDS = 10.0
-# How many runs, those with the shortest epochs, are read to find the fastest run
+# To find the fastest run, read the histories of this many with the shortest epochs.
 SHORTLIST = 3
 
 

@@ -74,11 +74,11 @@ class Gate:
         return False
 
     def person(self, owner: str) -> str:
-        """Whose turns the owner's jobs take; several owners may be one person."""
+        """The person behind an owner. One person may be several owners."""
         return owner
 
     def seconds(self, owner: str) -> float | None:  # noqa: ARG002
-        """How long a job of this owner may take; None for the server's limit."""
+        """The most seconds for a job of this owner; None for the server's limit."""
         return None
 
     def steer(self, owner: str, wish: Wish) -> None:
@@ -142,7 +142,7 @@ def spoken(seconds: float) -> str:
 
 
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """The size of a call, from all arguments that affect how long it takes."""
+    """The call's kind, amount, and guessed seconds, from what affects its duration."""
 
     def decisive(argument: Any) -> Any:
         if isinstance(argument, RunConfig):
@@ -176,7 +176,7 @@ class Estimates:
             self._seen.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The median of similar jobs, scaled to this job's amount; None without any."""
+        """The estimated seconds, from similar jobs; None if there were none."""
         amount = job.work.amount
         similar = [
             seconds * amount / seen
@@ -186,7 +186,7 @@ class Estimates:
         return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
-        """The estimate, or else a guess, which admission uses and no page shows."""
+        """The estimate in seconds, or else a guess: for limits, not for pages."""
         expected = self.seconds(job)
         if expected is not None:
             return expected
@@ -201,7 +201,7 @@ class Estimates:
         run will end, and how long waiting runs of its kind take: the machine may be
         busier than it was. None if another job has no estimate.
         """
-        # Seconds of work that each worker has, and seconds per amount, by kind of job.
+        # `left`: each worker's seconds of work; `paces`: a kind's seconds per amount.
         left, paces = [], {}
         for job in taken:
             whole, own = self.seconds(job), job.progress.seconds_left
@@ -223,7 +223,7 @@ class Estimates:
 
 
 class Questions:
-    """Limits how many questions to the lab worker are open: in all, and per person."""
+    """Limits how many questions are answered at once: in all, and per person."""
 
     def __init__(self, of_all: int, of_one: int) -> None:
         self._of_all, self._of_one = threading.Semaphore(of_all), of_one

@@ -53,9 +53,8 @@ LOGGING = "DASK_DISTRIBUTED__LOGGING"  # environment variable: each logger's lev
 SETTINGS = {
     # A run whose worker dies has failed: the run must not silently start again.
     "distributed.scheduler.allowed-failures": 0,
-    # This replaces Dask's own variables, which set one OpenMP thread: core.devices
-    # chooses the number. Until core.jobs.worker sets up logging, only warnings are
-    # logged.
+    # Dask's default would set one OpenMP thread, but core.devices chooses the number.
+    # Until core.jobs.worker sets up logging, log only warnings.
     "distributed.nanny.pre-spawn-environ": {
         LOGGING: "{'distributed.preloading': 'warning'}"
     },
@@ -115,7 +114,7 @@ def listening(host: str, port: int, tls: Security) -> Scheduler:
 
 
 def security(address: str | None = None, folder: str | None = None) -> Security:
-    """TLS from certificates, for a scheduler or to reach the scheduler at an address.
+    """The TLS settings of a scheduler, or those to reach the scheduler at an address.
 
     The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
     apply. Raises ExplainedError if the address doesn't fit the certificates, or if the

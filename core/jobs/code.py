@@ -63,7 +63,7 @@ def raised(failure: Mapping[str, Any]) -> str:
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
-    """What failed where, and the line to change, if both are in the file `name`."""
+    """Say which line of the file `name` failed, and which to change; "" if none did."""
     line, culprit = failure["line"], failure["culprit"]
     if line is None or line["file"] != name:
         return ""

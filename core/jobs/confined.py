@@ -36,7 +36,7 @@ START_SECONDS = 60.0  # how long loading torch may take, before the code's own s
 words = Words(__file__)
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
-# Files to read besides Python and its packages; torch reads about the processor.
+# Files that the process may read, besides Python and its packages. torch reads cpuinfo.
 FILES = ("/lib", "/lib64", "/usr/lib", "/etc/ld.so.cache", "/proc/cpuinfo")
 DEVICES = ("/dev/null", "/dev/urandom")
 ENVIRONMENT = {
@@ -126,7 +126,7 @@ class Confined:
         return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
 
     def _read(self, said: dict[str, bytes], deadline: float) -> str:
-        """Collect output until the process ends; returns the limit it hit, or ""."""
+        """Collect output until the end; returns which limit was exceeded, or ""."""
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
                 ready.register(pipe, selectors.EVENT_READ, name)

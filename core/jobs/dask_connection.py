@@ -36,7 +36,7 @@ LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
 RETRY_SECONDS = 5.0  # how often the app tries to start or reach a missing cluster
 DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
-NO_WORKER_SECONDS = 90.0  # a job that finds no worker for this long has failed
+NO_WORKER_SECONDS = 90.0  # a job fails if there is no worker for it for this long
 
 words = Words(__file__)
 
@@ -59,8 +59,8 @@ def _leave(client: Client) -> None:
 class Connection:
     """The connection to an existing scheduler, or to a local cluster of its own.
 
-    Safe to use from threads. Callers may hold a lock, but not a lock that `on_event`
-    takes, since `on_event` runs on the client's event loop, which must not wait.
+    Safe to use from threads. Callers may hold a lock, unless `on_event` takes the same
+    lock: `on_event` runs on the client's event loop, which must not wait.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Connection:
         on_lost: Callable[[str, str], None],
         on_look: Callable[[], None],
     ) -> None:
-        """Only `open` connects.
+        """Prepare the connection; `open` makes it.
 
         The first three functions get a job's id: `on_event` with what the job reports,
-        `on_end` with how it ended, and `on_lost` with a sentence on why no worker has
-        it anymore. `on_look` is called about every second once it is known whether
-        there are workers.
+        `on_end` with how the job ended, and `on_lost` with a sentence that says why no
+        worker has the job anymore. `on_look` is called after each check of the
+        connection and the workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._security = cluster.security(self._scheduler)
@@ -93,11 +93,11 @@ class Connection:
         self._shared: set[str] = set()  # jobs at a worker that has another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
-        self._comm: object = None  # the client's connection; a new one if it reconnects
+        self._comm: object = None  # tells whether the client has reconnected
         self._cluster: cluster.Process | None = None  # the app's own cluster, if any
         self.hosts = Hosts()
-        # All clients share this event loop: the thread of a loop that only one client
-        # has would never end if this client failed.
+        # All clients share this event loop. If each had its own, and one failed, the
+        # thread of its loop would never end.
         self._loop = LoopRunner()
         self.problem = ""  # why there are no workers, in a sentence
         self._up = threading.Event()
@@ -173,7 +173,7 @@ class Connection:
         self._up.set()
 
     def _look(self, client: Client) -> None:
-        """Ask the scheduler about workers, and about jobs that can't begin or end."""
+        """Learn which workers there are; kill those that keep jobs from going on."""
         try:
             # Not `scheduler_info`, which the client sometimes overwrites with less.
             known = self._answer(client, "identity", n_workers=-1)
@@ -210,7 +210,7 @@ class Connection:
         return self._client is not None
 
     def _tasks(self, client: Client) -> dict[str, list[str]]:
-        """The keys of each worker's tasks, by the worker's address."""
+        """For the address of each worker, the keys of the tasks that the worker has."""
         return self._answer(client, "processing", workers=None)
 
     def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
@@ -219,7 +219,7 @@ class Connection:
         return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
 
     def obstacle(self, job: Job) -> tuple[str, bool]:
-        """Why a job whose turn it is has not begun, and whether to give it up."""
+        """Why no worker has begun the job (or ""), and whether the job should fail."""
         if job.status == "starting":
             waited = time.time() - (job.started or time.time())
             without = max(map(self.hosts.seconds_without, job.resources))
@@ -325,7 +325,7 @@ class Connection:
             in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
-        """The answer of a quick function on the lab worker.
+        """Call a quick function on the lab worker, and return its answer.
 
         Raises ExplainedError if the function does, or if no answer comes in time.
         """

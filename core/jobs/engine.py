@@ -4,7 +4,7 @@ The web server has one Engine and never imports torch: a function has an address
 ("core.training:run"), and the worker that calls the function looks it up.
 
 Jobs wait in our own queue, and go to a worker only when one is free: when a worker
-dies, Dask fails all the jobs that it holds, even those that it has not begun.
+dies, Dask fails all of the worker's jobs, even those that had not begun.
 """
 
 import logging
@@ -30,7 +30,7 @@ from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
-LAB_SECONDS = 60.0  # even on a slow machine, the lab worker has then loaded torch
+LAB_SECONDS = 60.0  # enough for the lab worker to load torch on a slow machine
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 PAUSED = "train"  # the lane that a teacher pauses and clears
 TRIES = 3  # a job fails if so many workers end before they begin it
@@ -54,7 +54,7 @@ class Engine:
         """
         self._on_end = on_end
         self._history = History(store or Store.passing(""))
-        # How many may be open at once: in all, and per person. The lab worker has four
+        # How many are answered at once: in all, and per person. The lab worker has four
         # threads, so slow uploads delay other uploads but leave threads for questions.
         self._questions = {
             "question": Questions(4, 2),
@@ -67,7 +67,7 @@ class Engine:
         self._jobs = Jobs(self._history.hear)
         self._queue = Queue()
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
-        self._stops: dict[str, Outcome] = {}  # how running jobs that must stop will end
+        self._stops: dict[str, Outcome] = {}  # for running jobs that must stop
         self.admission = Admission(gate)
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for the machine's description again
@@ -128,7 +128,7 @@ class Engine:
         return replace(job, message=message, place=self._queue.place(job.id))
 
     def jobs(self, address: str | None = None, owner: str | None = None) -> list[Job]:
-        """Jobs that wait or run, and the newest that have ended, in order."""
+        """Jobs that wait or run, and the newest ended jobs; the oldest job is first."""
         with self._lock:
             jobs = [self._current(job_id) for job_id in self._jobs.ids(address, owner)]
         return [job for job in jobs if job is not None]
@@ -199,7 +199,7 @@ class Engine:
         return self.admission.gate.paused
 
     def clear(self, why: str = "") -> int:
-        """Cancel all jobs that wait to train; `why` is a sentence for their owners."""
+        """Cancel the jobs that wait to train; returns how many. Owners read `why`."""
         with self._lock:
             waiting = self._queue.waiting(PAUSED)
             for job in waiting:
@@ -252,12 +252,12 @@ class Engine:
         owner: str = "",
         lane: str = "question",
     ) -> Any:
-        """The answer of a quick function on the lab worker.
+        """Call a quick function on the lab worker, and return its answer.
 
         A stranger's files take the lane "upload", and a visitor's code takes the lane
-        "code". The seconds begin again with the owner's turn. Raises ExplainedError if
-        the function does, if no turn or no answer comes in time, or if the owner has
-        too many questions open.
+        "code". The owner's turn must come within `seconds`, and then the answer within
+        as many again. Raises ExplainedError if either is late, if the function raises
+        it, or if the owner has too many questions open.
         """
         with self._questions[lane].turn(owner, seconds):
             return self._connection.ask(address, self._unpacked(arguments), seconds)
@@ -355,8 +355,8 @@ class Engine:
         self._dispatch()
 
     def _when_looked(self) -> None:
-        """About once a second: cancel jobs that take too long, and hand out others."""
-        # This also stores the events of a job that no page is showing.
+        """Stop jobs that take too long, and hand out others, about once a second."""
+        # Reading the jobs also stores their events, even if no page shows them.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)
             ran = time.time() - (job.started or math.inf)

@@ -24,7 +24,7 @@ from core.store.writer import Write
 logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
-LATE = 100  # ended jobs in memory, at most, until their rows are written
+LATE = 100  # at most this many ended jobs stay in memory until their rows are written
 # A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
 READ = 128  # cache size: ended jobs that were read from the database
@@ -33,7 +33,7 @@ GONE = "That run's checkpoint is no longer available. Choose another run."
 
 
 class _Late(NamedTuple):
-    """An ended job, and its value (with a run's checkpoint) until it is written."""
+    """An ended job and its whole value, to read until the row is written."""
 
     job: Job
     value: Any
@@ -114,7 +114,7 @@ class History:
             self._late = dict(late[-LATE:])
 
     def forget(self, owner: str, *job_ids: str) -> None:
-        """Drop an owner's jobs, or these jobs, from memory: their rows are deleted."""
+        """Forget jobs whose rows are deleted: the owner's late ones, and `job_ids`."""
         with self._lock:
             late = self._late.items()
             self._late = {k: each for k, each in late if each.job.owner != owner}
@@ -123,7 +123,7 @@ class History:
         self._read.cache_clear()
 
     def recover(self) -> list[tuple[Job, int]]:
-        """At the start, the waiting jobs in their order, each with its round."""
+        """The jobs that waited when the server ended, in order, each with its round."""
         try:
             runs = self._store.runs.recover()
         except StoreError as error:

@@ -68,12 +68,12 @@ class Hosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the field below
-        # By the speaker's address; None until the speaker has answered.
+        # For a speaker's address, its machine; None until the speaker has answered.
         self._described: dict[str, Machine | None] = {}
         self.clear()
 
     def clear(self) -> None:
-        """Start again for a new connection, which has reported nothing yet."""
+        """Forget all workers, since a new connection has reported none yet."""
         # How many jobs workers take at once: by lane, and for training also by machine,
         # with the key `core.jobs.job.on(host)`.
         self.capacity: Counter[str] = Counter()
@@ -107,7 +107,7 @@ class Hosts:
     def __call__(self) -> list[Host]:
         """All machines in the order of their names, even silent ones.
 
-        If there are several, each has its description, or None until it has come.
+        If there are several, each has its `machine`, or None until it was described.
         """
         workers, hosts = self._workers, []
         for name in sorted({each.machine for each in workers.values()}):
@@ -130,7 +130,7 @@ class Hosts:
         machine = None
         try:
             machine = asyncio.run(_answer(address, "core.devices:describe"))
-        except Exception as error:  # the machine is gone, or the next call asks again
+        except Exception as error:  # the next call asks again, if the worker is alive
             logger.warning("could not get a machine's description: %s", error)
         with self._lock:
             if machine is None:
@@ -152,7 +152,7 @@ class Hosts:
         }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
-        """The answers of all `speakers` to a quick function, by their names.
+        """Call a quick function on all `speakers`; returns {worker's name: answer}.
 
         Speakers answer even while they train. Answers that take longer than `seconds`
         are left out.

@@ -49,7 +49,7 @@ class PickedUp:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How work ended; it holds no exception, which might need torch to be unpickled."""
+    """How work ended. It has no exception, since unpickling one might need torch."""
 
     status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
@@ -219,12 +219,12 @@ class Jobs:
             self._on_event(self._jobs[job_id], event)
 
     def get(self, job_id: str) -> Job | None:
-        """None if the job isn't in memory."""
+        """The job with all that it has reported; None if it isn't in memory."""
         self.file_events()
         return self._jobs.get(job_id)
 
     def ids(self, address: str | None = None, owner: str | None = None) -> list[str]:
-        """The jobs' ids in order; of one function or all, and of one owner or all."""
+        """The ids of all jobs, or of one function's or owner's, the oldest first."""
         return [
             job.id
             for job in self._jobs.values()
@@ -247,7 +247,7 @@ class Jobs:
         self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
 
     def end(self, job_id: str, outcome: Outcome) -> Job:
-        """End a job; if there are too many ended jobs, one is dropped.
+        """End a job; if its function has too many ended jobs, drop one of them.
 
         The dropped job is the owner's oldest one, if the owner has too many; otherwise,
         it is the oldest one of the owner who has the most.

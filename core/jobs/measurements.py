@@ -63,7 +63,7 @@ def as_job(measurement: Measurement) -> Job:
 
 @cache
 def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
-    """All records; a file that can't be read is logged and left out."""
+    """Other machines' records; a file that can't be read is logged and left out."""
     jobs = []
     for path in sorted(folder.glob("*.json")):
         try:

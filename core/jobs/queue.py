@@ -38,8 +38,8 @@ class Queue:
         self._waiting: dict[str, _Ticket] = {}  # by job id
         self._taken: dict[str, _Ticket] = {}
         self._came = 0  # how many jobs have come so far
-        self._round: Counter[str] = Counter()  # the round being served, by lane
-        # In which round a person's last job was served, by lane and person.
+        self._round: Counter[str] = Counter()  # the round that each lane serves now
+        # For a lane and a person, the round in which the person's last job was served.
         self._served: dict[tuple[str, str], int] = {}
         self._lanes: dict[str, list[_Ticket]] = {}  # cache: waiting tickets in order
 
@@ -103,10 +103,10 @@ class Queue:
     ) -> Job | None:
         """The job whose turn it is, if a worker is free for it.
 
-        `capacity` is how many jobs workers take at once, by lane. A lane without
-        workers counts as one, because its worker is starting. `hosts` has the known
-        machines of taken jobs, by job id. A job that waits for a certain machine lets
-        other jobs pass.
+        `capacity` is how many jobs each lane's workers take at once. A lane without
+        workers takes one job, because its worker is starting. `hosts` has the machines
+        of taken jobs, if known, for the jobs' ids. A job that waits for a certain
+        machine lets other jobs pass.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             taken = self.taken(lane)

@@ -28,8 +28,8 @@ SECONDS = 30.0
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
-FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many there are in Landlock's versions
-ALL_FILE_RIGHTS = 16  # how many there are since version 5
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # their number in each version of Landlock
+ALL_FILE_RIGHTS = 16  # their number since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # to bind and to connect TCP, since version 4
 SCOPES = 1 << 0 | 1 << 1  # others' abstract sockets, signals to others; since version 6
 
@@ -68,16 +68,16 @@ def call(
 
 
 def call_for(seconds: float, address: str, *arguments: Any) -> Any:
-    """`call` for the engine's questions, whose arguments have no names."""
+    """Like `call`, for `Engine.ask`, which passes no keyword arguments."""
     return call(address, *arguments, seconds=seconds)
 
 
 class Child:
     """A process that calls the function at `address`.
 
-    The process sends what the function reports, then an Outcome. With `memory_bytes`,
-    it may take that much more than at its start; macOS and Windows set no such limit.
-    With `hostile`, for a stranger's file, the process gives up rights: see `confine`.
+    The process sends what the function reports, then an Outcome. On Linux, the process
+    may take `memory_bytes` more memory than at its start. With `hostile`, for a
+    stranger's file, the process gives up rights: see `confine`.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Child:
     ) -> None:
         """Start the process; after a little more than `seconds`, it ends by itself.
 
-        Its log lines have the id of the run that this process works on.
+        The process's log lines have the id of the caller's run.
         """
         context, run = _context(), log.current_run.get()
         self.pipe, its_end = context.Pipe(duplex=False)
@@ -130,8 +130,8 @@ def _context() -> BaseContext:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # What each child would import otherwise: its parent's main module, which imports
-    # distributed, and torch._dynamo at an optimizer's first step.
+    # Otherwise, each child would import these: its parent's main module needs
+    # distributed, and an optimizer's first step needs torch._dynamo.
     context.set_forkserver_preload(
         ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
     )

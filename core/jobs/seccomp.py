@@ -3,9 +3,9 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-run the module or the code in this same process, since it can't start another process by
-then. Of the kernel's 400 or so calls, the process keeps those that Python and torch
-need; all others raise PermissionError. core.jobs.confined starts this in bubblewrap.
+confine this process, and then run the module or the code in it: by then, it can't start
+another. Of some 400 system calls, it keeps those that Python and torch need; all others
+raise PermissionError. core.jobs.confined starts this in bubblewrap.
 """
 
 import ctypes

@@ -22,9 +22,9 @@ from core.config import SIMULATED
 from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.watch import NO_WISH, Watch, Wish
 
-# The sandbox starts so long after the worker: people wait for the workers first.
+# The sandbox warms up this long after the worker, since people need workers first.
 WARM_UP_SECONDS = 5.0
-# Lets the server's pages go first. With a core to spare, training is as fast as before.
+# A low priority lets pages go first. With a spare core, training is as fast as before.
 NICE = 10
 _simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop
@@ -119,7 +119,7 @@ def _is_wanted(worker: Any, key: Any) -> bool:
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, which reports nothing but its result."""
     keep_threads()
-    # The simulated accelerator counts and allocates for the whole process.
+    # One question at a time: the simulated accelerator counts for the whole process.
     names = [each for each in arguments if isinstance(each, str)]
     with _simulating if SIMULATED in names else nullcontext():
         return outcome_of(address, arguments)
