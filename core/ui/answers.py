@@ -10,7 +10,7 @@ from core.ui.server import store, visitor_of_cookie
 
 
 def given() -> dict[str, Any]:
-    """This visitor's answers by their keys, read from the database once per session."""
+    """Return {key: answer} of this visitor, read from the database once per session."""
     if "answers" not in st.session_state:
         who = visitor_of_cookie()
         try:
@@ -21,7 +21,7 @@ def given() -> dict[str, Any]:
 
 
 def keep(key: str, answer: Any) -> None:
-    """Keep an answer for good, or without a cookie, until the tab is closed."""
+    """Store an answer. Without a cookie, it lasts only until the tab is closed."""
     given()[key] = answer
     if who := visitor_of_cookie():
         store().answers.keep(who, key, answer)
@@ -32,7 +32,10 @@ def _keep(key: str) -> None:
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
-    """Draw a choice with no option chosen at first; `more` is for st.radio."""
+    """Draw a choice that keeps its answer; returns the answer, or None before it.
+
+    `more` is for st.radio.
+    """
     before = given().get(key)
     index = options.index(before) if before in options else None
     return st.radio(
@@ -41,7 +44,7 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
 
 
 def toggle(label: str, key: str) -> bool:
-    """Draw a switch that is off at first; returns whether it is on."""
+    """Draw a switch that keeps its state, first off; returns whether it is on."""
     return st.toggle(label, is_on(key), key=key, on_change=_keep, args=(key,))
 
 

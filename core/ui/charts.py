@@ -85,7 +85,7 @@ LATER = alt.UrlData("later")  # stands for data that comes when the chart is dra
 # Options of a legend: thin or faint lines are thick and in full color there.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
-TALL, MIDDLE, LOW = 340, 240, 80  # pixels: how high a chart is
+TALL, MIDDLE, LOW = 340, 240, 80  # heights of charts, in pixels
 MOST_TICKS = 7
 FONT_PIXELS = 12
 CHARACTER_PIXELS = 6.6  # the mean width of a character in that size
@@ -103,7 +103,7 @@ def palette() -> Palette:
 
 @contextmanager
 def faded() -> Iterator[None]:
-    """Draw the block's charts in pale colors: they have no measurements yet."""
+    """Draw the block's charts in pale colors, as a sign that nothing was measured."""
     token = _faded.set(True)
     try:
         yield
@@ -155,9 +155,9 @@ def _theme() -> alt.theme.ThemeConfig:
 def live(
     draw: Callable[Concatenate[Palette, Arguments], Chart],
 ) -> Callable[Arguments, Specification]:
-    """Decorate a function that draws a chart without data, so that it returns JSON.
+    """Decorate a function that makes a chart: it then returns Vega-Lite's JSON.
 
-    Instead of data, the function gives LATER to the chart.
+    The function gets the palette first, and uses LATER in place of the chart's data.
 
     Building a chart takes far longer than sending its data. So a chart is built only
     once for each theme and each set of arguments, and st.vega_lite_chart draws this
@@ -202,13 +202,13 @@ def either(test: str, then: Any, otherwise: Any) -> Any:
 
 
 def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
-    """An axis with these ticks; without their count, Vega would drop some."""
+    """An axis with all these ticks. Vega drops some if it isn't told their count."""
     values = list(values)
     return alt.Axis(values=values, tickCount=len(values), **axis)
 
 
 def whole_numbers(last: int) -> list[int]:
-    """Ticks of an axis of whole numbers from 1: both ends, and some between."""
+    """Ticks for the whole numbers from 1 to `last`: both ends, and some between."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
     step = next(each for each in steps if last - 1 <= each * (MOST_TICKS - 1))
     inner = [n for n in range(step, last, step) if min(n - 1, last - n) * 2 >= step]
@@ -216,9 +216,9 @@ def whole_numbers(last: int) -> list[int]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or only some of them if many.
+    """Ticks for a logarithmic axis from `low` to `high`: at most 7 powers of ten.
 
-    If fewer than three powers fit, there are other round numbers between them.
+    If fewer than three powers lie on the axis, other round numbers are added.
     """
     first, last = floor(log10(low)), ceil(log10(high))
     powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
@@ -231,14 +231,14 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
-    """The range of an x axis that leaves room for texts after its marks."""
+    """An x axis's range, in pixels, that leaves room for texts right of the marks."""
     longest = max(map(len, texts), default=0)
     room = dx + CHARACTER_PIXELS * longest
     return [0, {"expr": f"max(width - {room:.0f}, width / 3)"}]
 
 
 def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
-    """Tooltips for columns by their titles, with a `format` for numbers."""
+    """Tooltips for columns, as in `loss="Loss"`. With `format`, columns are numbers."""
     kind, number = ("Q", format) if format else ("N", alt.Undefined)
     return [
         alt.Tooltip(f"{column}:{kind}", title=title, format=number)
@@ -247,13 +247,13 @@ def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:
 
 
 def middle_half(unit: str) -> list[alt.Tooltip]:
-    """Tooltips of a median and quartiles: columns time (in words), low, and high."""
+    """Tooltips for columns time (the median in words), low and high (the quartiles)."""
     ends = {"low": f"Lower quartile, {unit}", "high": f"Upper quartile, {unit}"}
     return tips(time="Median") + tips(".4g", **ends)
 
 
 def microseconds() -> alt.Axis:
-    """A logarithmic axis of times as people say them; its column is in µs."""
+    """An axis with powers of ten, for a column in µs. Labels are in µs, ms, or s."""
     labels = (
         "datum.value < 1000 ? format(datum.value, '~r') + ' µs' : "
         "datum.value < 1000000 ? format(datum.value / 1000, '~r') + ' ms' : "
@@ -285,8 +285,8 @@ def bars(
 ) -> Chart:
     """A bar per row, with a text after it.
 
-    If there are columns low and high, a line over the bar spans them. The text begins
-    at the value in column end if there is one, or else after the line or the bar.
+    If the data has columns low and high, a line over the bar goes from low to high. The
+    text begins at the value in a column named end, or else after the line or the bar.
     `step` is the distance between rows, and `channels` are encodings of the bars. If
     `x` has no domain, the axis ends at the highest value.
     """
@@ -310,7 +310,7 @@ def bars(
 def dots(
     rows: alt.Chart, x: alt.X, text: str | alt.Text, step: int = 34, **channels: Any
 ) -> Chart:
-    """Like `bars`, for a logarithmic axis, which has no 0 where a bar could begin."""
+    """Like `bars`, with dots: a logarithmic axis has no 0 where a bar could begin."""
     mark = rows.mark_circle(size=90, opacity=1)
     return bars(rows, x, text, step, mark=mark, dx=9, **channels)
 
@@ -322,11 +322,11 @@ def lines(
     band: bool = False,
     **mark: Any,
 ) -> Chart:
-    """A line, with points of size `points`, and a `band` from column low to high."""
+    """A line. `points` is the size of its points; `band` shades from low to high."""
     if points:
         mark["point"] = alt.OverlayMarkDef(size=points)
     line = chart.mark_line(strokeWidth=width, **mark)
-    # An area's tooltip would always show the first point.
+    # The area gets no tooltip: it would always show the first point's values.
     shade = chart.mark_area(opacity=0.18).encode(
         y="low:Q", y2="high:Q", tooltip=alt.value(None)
     )
@@ -346,12 +346,12 @@ def heat_map(
     aria: bool = True,
     **cell: Any,
 ) -> Chart:
-    """Cells with texts, which have the inverse color where Vega's test `dark` is true.
+    """Cells with texts. A text is inverse where Vega's test `dark` is true of its cell.
 
     A click on a cell sets `select`. `size` is the texts' size, `dy` is how far they are
     below the middle, and `cell` has encodings of the cells. If `aria` is false, screen
-    readers skip the cells and read only the texts. Use this where the chart may have no
-    cells: they would be announced as an image without a name.
+    readers skip the cells and read only the texts. Set it to false if the chart may be
+    empty: screen readers would announce no cells as an image without a name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:
@@ -363,9 +363,9 @@ def heat_map(
 
 @live
 def share(colors: Palette, backend: str) -> Chart:
-    """A thin bar in the device's color, full at 1. Column: share, from 0 to 1."""
+    """A thin bar in the device's color. The data has a column share, from 0 to 1."""
     x = alt.X("share:Q").scale(domain=[0, 1], clamp=True).axis(None)
-    thin: Any = {"height": 8, "aria": False}  # the chart's `alt` says what it shows
+    thin: Any = {"height": 8, "aria": False}  # screen readers read the chart's `alt`
     bar = alt.Chart(LATER).mark_bar(color=colors.of(backend), **thin).encode(x=x)
     ground = alt.Chart(LATER).mark_bar(color=colors.quiet, opacity=0.25, **thin)
     whole = ground.encode(x=alt.value(0), x2=alt.value("width"))

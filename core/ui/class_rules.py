@@ -39,7 +39,7 @@ def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
 
 
 def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a training run, changed where the class asks for others."""
+    """Return a training run's settings, changed where the class has other rules."""
     held = rules()
     settings = {**given, **held.settings}
     models, criteria = (of[settings["task"]] for of in (MODELS_FOR, CRITERIA_FOR))

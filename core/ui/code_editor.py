@@ -27,10 +27,10 @@ def draw(
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
-    """Draw the field in a form: its text counts once the form is sent.
+    """Draw the field inside a form. After the form was sent, `text` has its content.
 
     Until somebody types, the field has the text `value`, and the lines with the numbers
-    `marked` are marked. `most` is the limit in characters.
+    `marked` are marked. `most` is the greatest number of characters.
     """
     _FIELD(
         key=key,
@@ -49,7 +49,7 @@ def draw(
 
 
 def text(key: str, default: str = "") -> str:
-    """The text in the field with this key, as it was last sent."""
+    """What was last sent from the field with this key; before that, `default`."""
     written: str = st.session_state.get(key, {}).get("value", default)
     return written
 

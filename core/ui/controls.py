@@ -26,7 +26,7 @@ WIDTH = 152  # of a control, in pixels: four fit beside the sidebar, two on a ph
 
 
 def on_phone() -> bool:
-    """Whether the browser says that it is on a phone: columns are below each other."""
+    """Whether the browser is on a phone, where Streamlit stacks columns."""
     return "Mobi" in st.context.headers.get("User-Agent", "")
 
 
@@ -39,7 +39,7 @@ def choice(
 ) -> Any:
     """Draw a choice, and return the chosen option.
 
-    If the choice is for a `setting`, a class may allow fewer options, or hide it.
+    If the choice is for a `setting`, a class may allow fewer options or hide it.
     """
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
@@ -96,7 +96,7 @@ def number(
 
 
 def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]:
-    """A component: a form that posts its fields (HTML) to a route."""
+    """Make a component: a form that posts `fields` (HTML) to the route `action`."""
     html = f'<form method="post" action="{action}">{fields}<button>{button}</button>'
     return st.components.v2.component(name, html=f"{html}</form>", css=FORM_STYLE)
 
@@ -127,9 +127,9 @@ def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
 
 
 def download_rows(name: str, rows: list[Row]) -> None:
-    """Draw two buttons that download the rows, as CSV and as JSON.
+    """Draw two buttons that download `rows` as CSV and as JSON. Without rows, nothing.
 
-    Every row says where, when, and how it was measured.
+    Every row says where, when, and how its figures were measured.
     """
     if not rows:
         return

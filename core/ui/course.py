@@ -24,7 +24,7 @@ class Lesson:
     minutes: int = 0
     further: bool = False  # not needed to finish the course
     questions: tuple[Question, ...] = ()  # at the lesson's end
-    # Addresses of PyTorch's own pages to read, by title
+    # PyTorch's own pages to read: from a title to an address
     read: Mapping[str, str] = field(default_factory=dict)
 
     def solved(self, given: Mapping[str, Any]) -> int:
@@ -65,7 +65,7 @@ def page(title: str) -> Lesson:
 
 
 def of_address(address: str) -> Lesson | None:
-    """The lesson that a job belongs to, by the address of its function."""
+    """The lesson whose jobs call the function at `address`; None if none does."""
     if address.startswith("core.training:"):
         return page("Train")
     packages = {f"core.lessons.{lesson.title.lower()}.": lesson for lesson in LESSONS}
@@ -85,5 +85,5 @@ def link(to: Lesson, label: str = "", **more: Any) -> None:
 
 @cache
 def _streamlit_page(file: str) -> Any:
-    """Streamlit's page for a file, cached, since each page has some twenty links."""
+    """Streamlit's page for a file. Cached, since each page links to some twenty."""
     return st.Page(file, default=file == HOME.file)

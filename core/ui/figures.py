@@ -15,7 +15,7 @@ from core.ui import format
 from core.ui.charts import faded
 from core.ui.server import engine
 
-# How wide the characters of a metric's label and value are, and the space around them.
+# In a metric: a label's character, a value's character, and the space around both.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 
@@ -33,7 +33,7 @@ _drawing = st.components.v2.component(
 
 
 def drawing(svg: str, alt: str, key: str, width: Any = "stretch") -> None:
-    """Draw an SVG in the page's font, which an image can't use; `alt` describes it."""
+    """Draw an SVG that uses the page's font, as an image can't. `alt` describes it."""
     _drawing(key=key, data={"svg": svg, "alt": alt}, width=width)
 
 
@@ -45,12 +45,10 @@ def table(
     right: Iterable[str] = (),
     **more: Any,
 ) -> None:
-    """Draw a table as high as its rows.
+    """Draw a table that shows all rows, without scrolling.
 
-    The rows are dictionaries if there are no `columns`.
-
-    `formats` has the formats of numbers, by column. Texts in the columns `right` are
-    aligned right.
+    Rows are sequences, or dictionaries if `columns` is empty. `formats` maps a column
+    to the format of its numbers. Texts in the columns `right` are aligned right.
     """
     cells: Any = map(tuple, rows) if columns else rows
     frame = pd.DataFrame(cells, columns=list(columns) or None)
@@ -63,7 +61,7 @@ def table(
 
 
 def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
-    """Draw figures side by side or in pairs; `notes` explain some of them."""
+    """Draw {label: figure} side by side. `notes` has tooltips for some labels."""
     labels = LABEL_PIXELS * max(map(len, figures))
     widest = max(labels, VALUE_PIXELS * max(map(len, figures.values())))
     with st.grid(columns=len(figures), min_column_width=ceil(widest + AROUND_PIXELS)):
@@ -72,12 +70,12 @@ def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
 
 
 def caption(text: str, result: Any) -> None:
-    """Draw how and when a result was measured, and where if not on this machine."""
+    """Draw `text`, then where a result was measured (if elsewhere), and the day."""
     where = getattr(result, "environments", None) or [result.environment]
     where = where.values() if isinstance(where, dict) else where
     told, machine = elsewhere(*where), engine().machine()
     if machine and hasattr(result, "candidates"):
-        # In a race, each candidate's name already tells its number of threads.
+        # A race's candidates name their threads, so other threads aren't another place.
         threads = machine.devices[0].threads
         alike = (each and replace(each, threads=threads) for each in where)
         told = elsewhere(*alike) and told
@@ -86,7 +84,7 @@ def caption(text: str, result: Any) -> None:
 
 
 def elsewhere(*environments: Environment | None) -> str:
-    """A sentence on where something was measured; "" if it was on this machine."""
+    """Where something was measured, as a sentence; "" if it was on this machine."""
     machine = engine().machine()
     here = {format.provenance(each) for each in machine.devices} if machine else set()
     known = dict.fromkeys(
@@ -115,11 +113,11 @@ def readings(
     ends: Ends = format.middle_half,
     **unit: float,
 ) -> pd.DataFrame:
-    """A row for each reading: its fields `names`, its median, low, high, and time.
+    """Return a row per reading: its fields `names`, then median, low, high, and time.
 
-    `unit`, such as microseconds=1e6, names the median's column and is the factor for
-    the median, low, and high. Low and high are the `ends` of the spread. Time is the
-    median as text, such as "3.41 ms".
+    `unit`, such as microseconds=1e6, names the median's column, and says how many of
+    the unit a second has. `ends` computes low and high from the reading's seconds. Time
+    is the median as text, such as "3.41 ms".
     """
     ((column, scale),) = unit.items()
     rows = []

@@ -48,14 +48,14 @@ def plain(value: Any) -> str:
 
 
 def differences(configs: Sequence[RunConfig]) -> list[str]:
-    """For each run, a text with its values of the settings in which the runs differ.
+    """Return a text for each run: its values of all settings in which the runs differ.
 
-    If they differ in no setting, the text is the run's model.
+    If the runs differ in no setting, the text is the run's model.
     """
     names = (field.name for field in fields(RunConfig))
     counts = {n: len({getattr(config, n) for config in configs}) for n in names}
     differing = [name for name in counts if counts[name] > 1]
-    differing.sort(key=lambda name: -counts[name])  # a table may cut what comes last
+    differing.sort(key=lambda name: -counts[name])  # a table may cut a text's end
     return [
         ", ".join(setting(config, field) for field in differing) or NAMES[config.model]
         for config in configs
@@ -63,7 +63,7 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 
 
 def brief(run: Any) -> str:
-    """A run or its settings: "CNN on Sprites, 3 epochs, batch 64"."""
+    """Describe a run by its main settings: "CNN on Sprites, 3 epochs, batch 64"."""
     epochs = counted(run.epochs, "epoch")
     return f"{NAMES[run.model]} on {NAMES[run.task]}, {epochs}, batch {run.batch_size}"
 
@@ -146,7 +146,7 @@ def enumerated(names: Iterable[str]) -> str:
 
 
 def provenance(environment: Environment) -> str:
-    """The hardware and software behind a number, for its caption."""
+    """The hardware and software of a measurement, as a text for its caption."""
     hardware = environment.device_name
     if not environment.is_simulated:
         hardware += f" ({environment.backend})"

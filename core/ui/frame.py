@@ -1,4 +1,4 @@
-"""The frame of every page: sidebar, title, machine, and the way to the next page."""
+"""The frame of every page: sidebar, title, machine, and the link to the next page."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +21,7 @@ from core.words import Words
 
 Color = Literal["blue", "gray", "orange"]
 LOADING = ":material/hourglass: The workers are loading torch."
-PROSE = 700  # pixels: the greatest width of a text
+PROSE = 700  # the greatest width of a text, in pixels
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 # If one of these environment variables is set, people can sign in as teachers.
@@ -51,7 +51,7 @@ def begin(title: str) -> None:
         _course()
         st.space("small")
         link(RUNS)
-        # Before there is a class, the Class page has a link to the teacher's sign-in.
+        # Without a class, the page is useful only for a teacher's sign-in.
         if room().on_board is not None or any(map(os.environ.get, TEACHING)):
             link(CLASS)
         if room().is_teacher(visitor()):
@@ -111,9 +111,10 @@ def end(title: str) -> None:
 def sections(
     drawn: Mapping[str, Callable[[], None]], always: Collection[str] = ()
 ) -> None:
-    """Draw a tab for each name with its function; the page's address has the open tab.
+    """Draw tabs. `drawn` maps each tab's name to the function that draws its content.
 
-    Tabs in `always` are drawn even while closed, so that uploads in them aren't lost.
+    The page's address has the open tab's name. Only the open tab is drawn, and the tabs
+    in `always`, so that uploads in them aren't lost.
     """
     tabs = st.tabs(list(drawn), key="tab", bind="query-params")
     for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):
@@ -123,7 +124,7 @@ def sections(
 
 
 def device_color(backend: str) -> Color:
-    """Everywhere, blue is the CPU and orange is the accelerator."""
+    """The device's color on all pages: blue for the CPU, orange for an accelerator."""
     return "blue" if backend == "CPU" else "orange"
 
 
@@ -142,7 +143,7 @@ def _wait_for_machine() -> None:
 def machine() -> Machine:
     """This machine, with only the devices that an open class allows.
 
-    Until the workers have described the machine, this call ends the page.
+    If the workers have not described the machine yet, nothing after this call is drawn.
     """
     found = engine().machine()
     if found is None:

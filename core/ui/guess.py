@@ -21,9 +21,9 @@ def ask(
     say: Callable[[Any], str] = str,
     ran: bool = True,
 ) -> Any | None:
-    """Ask for a guess; returns it, SHOWN, or None until the learner has answered.
+    """Ask for a guess. Returns the guess, SHOWN after "Just show me", or None before.
 
-    "Just show me" is offered once there is something to show (`ran`).
+    `ran` says whether there is a result, which "Just show me" can show.
     """
     if made(key) == SHOWN:
         return SHOWN
@@ -46,7 +46,7 @@ def made(key: str) -> Any | None:
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
-    """Whether the learner has not guessed yet; if so, draw a notice."""
+    """Return whether there is no guess yet; if so, say that the result is hidden."""
     if guessed is None:
         st.info(
             f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",
@@ -69,8 +69,9 @@ def judge(
 ) -> None:
     """Show the finding, and whether the guess was right.
 
-    `right` has all the answers that the readings allow. A guess that isn't `among` this
-    result's answers isn't judged, since it was about another result.
+    `right` is the right answer, or a tuple of all answers that the readings allow.
+    `among` has this result's answers. A guess that isn't one of them was about another
+    result, and isn't judged.
     """
     if guessed in (None, SHOWN) or (among is not None and guessed not in among):
         explain(finding)

@@ -12,7 +12,7 @@ from core.ui.server import engine
 
 
 def several() -> list[Host]:
-    """All machines with workers; [] if there is only one, which needs no name."""
+    """All machines with workers; [] if there is only one."""
     hosts = engine().hosts()
     return hosts if len(hosts) > 1 else []
 
@@ -27,9 +27,9 @@ def options(chosen: str) -> list[str]:
 
 
 def machine(chosen: str) -> Machine | None:
-    """The chosen machine, or this one; None until the machine has described itself.
+    """The machine with the name `chosen`; None until it has described itself.
 
-    If none was chosen, any machine may do the job, so this machine is returned with
+    If `chosen` is "", any machine may do the job. Then the result is this machine, with
     only the devices that all machines have.
     """
     hosts = several()
