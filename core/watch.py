@@ -13,9 +13,9 @@ T = TypeVar("T")
 class Wish:
     """What the owner wants a running job to do; the newest wish counts."""
 
-    learning_rate: float | None = None  # None: the rate in its settings
+    learning_rate: float | None = None  # None: the rate in the job's settings
     paused: bool = False
-    number: int = 0  # the newest wish has the highest: messages may overtake each other
+    number: int = 0  # the highest is the newest: messages may overtake each other
 
 
 NO_WISH = Wish()
@@ -35,7 +35,7 @@ class Watch:
             raise CancelledError
 
     def each(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield the items; raise CancelledError before the next one after a cancel."""
+        """Yield the items. After a cancel, raise CancelledError instead of the next."""
         for item in items:
             self.check()
             yield item

@@ -15,7 +15,7 @@ def capitalized(text: str) -> str:
 
 
 class Words:
-    """The texts in the folder of `file`, which is a module's `__file__`.
+    """The texts in words.toml beside a module. `file` is the module's `__file__`.
 
     A key is the path to a text: "race.help.steps".
     """
@@ -25,12 +25,12 @@ class Words:
         self._texts = tomllib.loads(path.read_text("utf-8"))
 
     def __call__(self, key: str, **fields: object) -> str:
-        """The text, with its `{fields}` filled if given. Raises KeyError."""
+        """The text at `key`, with `fields` filled in. KeyError if there is none."""
         text = self.table(key)
         return text.format(**fields) if fields else text
 
     def table(self, key: str) -> Any:
-        """Everything below the key: texts by their names, or a list."""
+        """What words.toml has at `key`: a text, a list, or a table of more of these."""
         node: Any = self._texts
         for name in key.split("."):
             node = node[name]

@@ -1,4 +1,4 @@
-"""Which devices this machine has, which one torch uses and why, and how to ask."""
+"""Which devices this machine has, which one torch uses and why, and how to find out."""
 
 from functools import partial
 

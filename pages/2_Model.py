@@ -1,4 +1,4 @@
-"""Move a model, go through one batch step by step, and see what a copy costs."""
+"""Move a model to a device, go through a batch step by step, and see a copy's cost."""
 
 from functools import partial
 

@@ -30,17 +30,17 @@ class JobPanel:
 
     address: str  # the function that the jobs call
     what: str  # the subject of sentences about a job, such as "The race"
-    key: str  # the start button's key; with "cancel_" before it, Cancel's key
+    key: str  # key of the start button; Cancel's key has "cancel_" before it
     icon: str = ":material/timer:"
     primary: bool = True  # False if the view has a more important button
     # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
-    failed: str = ""  # the title after a failure, instead of "The race failed"
+    failed: str = ""  # the title after a failure; default: `what` and "failed"
     cancelled: str = CANCELLED
     lane: str = "train"
-    # Whether people may start a job while a job that isn't shown here goes on
+    # Whether people may start a job while another one goes on that isn't shown here
     several: bool = False
-    subject: str | None = None  # shows only measurements of this subject; None: of all
+    subject: str | None = None  # a run's id: measurements of its model; None: all
     measures: bool = False  # results are stored, and shown to visitors without a job
 
     def __post_init__(self) -> None:
@@ -116,9 +116,9 @@ class JobPanel:
             self.start_button(label, arguments)
 
     def follow(self, draw: Draw, empty: str = "") -> bool:
-        """Draw the newest job live, or the newest measurement with its time and author.
+        """Draw the visitor's newest job live, or the machine's newest measurement.
 
-        Returns False if there is neither; then `empty` says what will appear.
+        Without either, draws the text `empty`, and returns False.
         """
         job, going_on = self._newest_and_going_on()
         if going_on and (job is None or going_on.id != job.id):
@@ -154,7 +154,7 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
     """Draw a job live with `draw`, or its place in the queue while it waits.
 
-    `draw` always begins with a `slot`, so that what follows stays in its place.
+    `draw` must begin with a `slot`: the place in the queue has one, so nothing moves.
     """
 
     # An ended job is drawn in the fragment, too: elsewhere, its charts would flicker.
@@ -166,7 +166,7 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
         polling.every(polling.interval(now))
         if now.status == "queued":
             slot(f"{place_in_queue(now)}. {what} will start automatically.")
-        elif now.message and not now.ended:  # the message says why it has not begun
+        elif now.message and not now.ended:  # the message says why the job waits
             slot(f"{what}: {now.message}")
         if engine().problem and not now.ended:
             title = f"Your {noun} is waiting because there are no workers"
@@ -212,7 +212,7 @@ def latest(job: Job, kind: type[Event]) -> Event | None:
 
 
 def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
-    """Fill the slot of a job that failed or was canceled; `failed` is a title."""
+    """Say in a job's slot that it failed or was canceled. `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")

@@ -1,8 +1,8 @@
-"""A lab: a question, a guess, settings, a job, a chart, a finding, its code.
+"""A lab: learners guess what a measurement will show, start it, and see the result.
 
 A lesson declares its labs in `_page` modules; docs/adding-a-lab.md shows how. This file
-has what all labs do: a result stays hidden until the learner has guessed, a job is
-followed live, its finding is compared with the guess, figures have captions and files.
+has what all labs do: hide the result until the learner has guessed, follow the job
+live, compare its finding with the guess, and add a caption, files, and the code.
 """
 
 import pkgutil
@@ -44,8 +44,8 @@ class Finding:
     """The result in one sentence, and the option that the result proves right.
 
     `right` is a tuple if the readings allow several options, and None if the result
-    can't judge a guess. A guess isn't judged either if it isn't `among` this result's
-    options: it was about another result.
+    can't judge a guess. `among` has this result's options. A guess that isn't one of
+    them was about another result, and isn't judged.
     """
 
     sentence: str
@@ -59,7 +59,7 @@ class Finding:
 
 
 class Lab:
-    """A measurement that learners start, with all that its page shows about it.
+    """A measurement that learners start, and its part of a page.
 
     This class asks for the guess, draws the result, and judges the guess. A subclass in
     `<name>_page.py` declares what differs. The subclass's texts are in the table `name`
@@ -106,11 +106,11 @@ class Lab:
         self.job = JobPanel(self.address, key=self.key, **fields)
 
     def settings(self, machine: Machine) -> tuple:
-        """Draw the settings; returns the job's arguments. May raise ValueError."""
+        """Draw the settings; returns the job's arguments. ValueError: one is wrong."""
         return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:
-        """The job's arguments if nobody has chosen any."""
+        """The job's arguments until somebody chooses others."""
         return (machine.devices[0].device,)
 
     def asks(self, machine: Machine, arguments: tuple | None) -> Guess | None:  # noqa: ARG002
@@ -136,13 +136,13 @@ class Lab:
     def finding(self, result: Any) -> Finding | None: ...
 
     def lines(self, result: Any) -> Sequence[str] | None:
-        """Bullets beside the chart; None if the lab has drawn there itself."""
+        """The sentences of the bullets beside the chart; None for no bullets."""
 
     def below(self, result: Any) -> None:
         """Draw what follows below the chart, at full width."""
 
     def caption(self, result: Any) -> str | None:
-        """How the result was measured; None if the lab has drawn that itself."""
+        """How the result was measured, for its caption; None for no caption."""
 
     def more(self, machine: Machine) -> str | None:
         """Sentences that the introduction adds for this machine."""
@@ -252,7 +252,7 @@ def labs(lesson: str) -> tuple[Lab, ...]:
 
 
 def sections(lesson: str, machine: Machine) -> dict[str, Callable[[], None]]:
-    """The tabs of a lesson's page."""
+    """The lesson's labs for frame.sections: {title: function that draws the lab}."""
     return {lab.title: partial(lab.draw, machine) for lab in labs(lesson)}
 
 

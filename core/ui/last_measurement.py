@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """The function's newest measurement on this machine, as an ended job.
+    """Return, as an ended job, this machine's newest measurement by a function.
 
-    Measurements by students of the class count only if there are no others. None if
-    there is no measurement of that subject, or if it can't be read.
+    Prefers measurements that no student of the class made. If a `subject` is given,
+    only its measurements count. None without a measurement that can be read.
     """
     if not (here := machine()):
         return None
@@ -41,7 +41,7 @@ def _read(measurement_id: str, address: str) -> Job | None:
     measurement = store().measurements.get(measurement_id)
     try:
         return None if measurement is None else as_job(measurement)
-    except (KeyError, TypeError):  # stored by a version with other provenance
+    except (KeyError, TypeError):  # stored by a version of the app with other fields
         logger.warning(
             "could not show a measurement made by %s", address, exc_info=True
         )
@@ -72,10 +72,10 @@ def sentence(job: Job, who: str = "") -> str:
     versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
     threads = {environment.threads for environment in measured_with}
     details = [" and ".join(names), *versions]
-    # A lab that varies the threads has `cores`, and its figures name their threads.
+    # A result with `cores` compares numbers of threads, and its figures name them.
     if cores := getattr(job.value, "cores", None):
         details.insert(1, format.counted(cores, "core"))
-    elif len(threads) == 1:  # two candidates in a race may differ only in threads
+    elif len(threads) == 1:  # a race's candidates may have different ones
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
     by = "somebody in this course" if job.owner else "this server itself"

@@ -22,6 +22,6 @@ def template(file: Path) -> Template:
 
 
 def _marked(text: str) -> Markup:
-    """The text as HTML, with Markdown's code spans and bold text, and nothing else."""
+    """Turn a text into HTML. Of Markdown, only code spans and bold text count."""
     code = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
     return Markup(re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", code))

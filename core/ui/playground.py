@@ -31,10 +31,10 @@ words = Words(__file__)
 
 
 def button(address: str, key: str = "", **machine: Any) -> None:
-    """A button that opens a function in the editor, if visitors' code may run here.
+    """Draw a button that opens a function in the editor.
 
-    Only functions that `program` can call get a button. `machine` has fields for the
-    Request that starts the dry run.
+    There is no button if visitors' code may not run here, or if `program` can't call
+    the function. `machine` has fields for the Request that starts the dry run.
     """
     if not program(address) or engine().machine() is None:
         return  # without workers, it takes long to find out whether code may run
@@ -46,11 +46,11 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 
 @cache
 def program(address: str) -> str:
-    """A function, with its imports and helpers above, and lines that call it below.
+    """Return a program: a function's imports and helpers, the function, and its call.
 
-    calls.toml has the calling lines: its own ones for some functions, and the same ones
-    for all functions whose first parameter is `device`. For any other function, the
-    program is "".
+    The call is from calls.toml. The file has a call for some addresses, and one for all
+    other functions whose first parameter is `device`. For functions without a call,
+    returns "".
     """
     module, _, name = address.partition(":")
     text = read(module)
@@ -66,7 +66,7 @@ def program(address: str) -> str:
 
 
 def _imports(body: list[ast.stmt], used: set[str]) -> Iterator[str]:
-    """The imports of a module, reduced to what is used."""
+    """Yield the imports in a module's body, reduced to the names in `used`."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if each.name in used]
@@ -115,7 +115,7 @@ def _reset(address: str) -> None:
 
 
 def _result(report: dict[str, Any], said: str, printed: str) -> None:
-    """Draw the outcome of a run: an error, the output, the values, and what moved."""
+    """Draw a run's outcome: error, notes, output, values, and waits and copies."""
     if said:
         st.error(said, icon=":material/error:")
     for note in report["notes"]:

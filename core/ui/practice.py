@@ -18,8 +18,8 @@ from core.ui.server import engine, explained, run_code, visitor
 
 JUDGE = "core.script.exercises:judge"
 RUN = "core.jobs.code:run"
-BROKEN = ""  # why there are no exercises, in a sentence
-EXERCISES: Mapping[str, Exercise] = {}  # by their lessons' titles
+BROKEN = ""  # a sentence on why the exercises can't be read
+EXERCISES: Mapping[str, Exercise] = {}  # from a lesson's title or a repair's name
 try:
     EXERCISES = load()
 except ValueError as error:
@@ -27,7 +27,7 @@ except ValueError as error:
 
 
 def exercise(title: str) -> None:
-    """Draw the exercise and the scripts to repair of the lesson with this title."""
+    """Draw the exercise of the lesson with this title, and its scripts to repair."""
     if BROKEN or title in EXERCISES:
         st.subheader("Your turn")
     if BROKEN:
@@ -83,7 +83,7 @@ def _judge(key: str, title: str, how: Mode) -> None:
 
 
 def _unjudged(exercise: Exercise, how: Mode) -> None:
-    """Draw the exercise where nobody can run code."""
+    """Draw the exercise with its solution, since nobody can run code here."""
     left, right = st.columns([6, 4], gap="medium")
     left.code(exercise.code, line_numbers=True, wrap_lines=True)
     right.caption(f"You can't run code here. {how.why}")

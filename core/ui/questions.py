@@ -21,7 +21,7 @@ WRONG = 2  # the fewest wrong answers to a question
 class Question:
     """A question at a lesson's end.
 
-    The methods' `given` has all answers of a learner, by the questions' keys.
+    The methods' `given` maps the keys of questions to a learner's answers.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Question:
     check: str = ""  # Python that proves the right answer, for the tests
 
     def tries(self, given: Mapping[str, Any]) -> list[str]:
-        """The first try, then others; the newest one is last."""
+        """The learner's answers: the first try, then others, the newest one last."""
         kept = given.get(self.key, [])
         # An older version stored a single answer.
         tries = kept if isinstance(kept, list) else [kept]
@@ -66,10 +66,10 @@ class Question:
 
 
 def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]]:
-    """The questions by their lessons' titles.
+    """Read {lesson's title: questions} from a file. `lessons` has all valid titles.
 
-    Raises ExplainedError, which says what is wrong in which question of which lesson,
-    if an entry is broken or the file can't be read.
+    Raises ExplainedError if the file can't be read, or if a question is broken: the
+    error says which question, and what is wrong.
     """
     try:
         bank = tomllib.loads(file.read_text(encoding="utf-8"))

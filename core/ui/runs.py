@@ -25,7 +25,7 @@ from core.words import Words
 
 RUN = "core.training:run"  # the function that training jobs call
 words = Words(__file__)
-LOOKED_BACK = 12  # earlier runs that are read to find some with losses
+LOOKED_BACK = 12  # how many stored runs `earlier` reads to find some with losses
 OFFERED = 100  # how many runs a list offers, the newest first
 # Runs' charts draw Arrow tables, since each poll of a run sends its curve again.
 # Streamlit sends an Arrow table as it is, in a hundredth of a DataFrame's time.
@@ -43,7 +43,7 @@ EPOCHS = pa.schema(
 )
 SMOOTHED_SHARE = 1 / 20  # the share of a run's drawn losses that a running mean spans
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
-FAR = 2.0  # a run has diverged if its loss is above this many times that of guessing
+FAR = 2.0  # only a run with a loss above this many times that of guessing can diverge
 # A cut axis ends at this many times the loss that 95% of the steps stay below.
 ROOM = 1.2
 
@@ -145,7 +145,7 @@ class Run(Progress):
 
 
 def run(job_id: str | None) -> Run | None:
-    """The run with this id as it is now; if it is None, `why_none` says why."""
+    """The run with this id as it is now, or None; then `why_none` says why."""
     try:
         job = engine().job(job_id) if job_id else None
     except StoreError:
@@ -177,7 +177,7 @@ def going_on(owner: str | None = None) -> list[Job]:
 
 
 def newest(owner: str, task: str | None = None) -> str | None:
-    """The id of the run that this visitor started last; None without one."""
+    """The id of the run that `owner` started last (on `task`); None without one."""
     own = engine().jobs(RUN, owner)
     if own := [job for job in own if task in (None, job.arguments[0].task)]:
         return own[-1].id
@@ -197,16 +197,16 @@ def on_show() -> Run | None:
 
 
 def others() -> str | None:
-    """Whose runs pages offer besides the visitor's own: a `visitor` for `stored_runs`.
+    """Whose runs pages offer besides the visitor's own, as `stored_runs` takes it.
 
-    In a class, the answer is None, which stands for everybody. Otherwise it is "", the
-    server itself: strangers' experiments would be a bad first example.
+    Members of a class get None, which stands for everybody. Others get "", which stands
+    for the server itself: strangers' experiments would be a bad first example.
     """
     return None if room().may_see(visitor()) else ""
 
 
 def idle_run(*tasks: str) -> Run | None:
-    """The server's own run on these tasks: one that is training, or else the newest.
+    """The server's own run on these tasks: one in training, or the newest finished one.
 
     None for members of an open class, since they guess what their first run will reach.
     """
@@ -220,7 +220,7 @@ def idle_run(*tasks: str) -> Run | None:
 
 
 def _done(tasks: Container[str], owner: str) -> Iterator[str]:
-    """The ids of finished runs in the database, the newest first."""
+    """The ids of the owner's newest finished runs on `tasks` in the database."""
     rows = stored_runs(owner, limit=5, status="finished")
     yield from (row.id for row in rows if row.task in tasks)
 
@@ -245,10 +245,10 @@ def _numbers(_owner: str) -> dict[str, int]:
 
 
 def earlier(than: Run, most: int) -> list[Run]:
-    """Runs with losses that the same visitor started before this one, oldest first.
+    """Up to `most` runs that the same visitor started before this one, oldest first.
 
-    Only runs with the same task and criterion count, since other losses can't be
-    compared. At most `most` runs are returned.
+    Only runs with losses, and with the same task and criterion count: other losses
+    can't be compared.
     """
     owner, before = than.job.owner, than.job.submitted
     task, criterion = than.config.task, than.config.criterion
@@ -319,7 +319,7 @@ def finished() -> list[RunSummary]:
 def stored_runs(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
-    """Runs in the database, the newest first; [] if it can't be read."""
+    """Stored runs, newest first, with the fields `equal`; [] if none can be read."""
     try:
         return store().runs.find(visitor, address=RUN, limit=limit, **equal)
     except StoreError:
@@ -331,9 +331,9 @@ def start(config: RunConfig) -> str:
 
 
 def differences(shown: Sequence[Run]) -> list[str]:
-    """For each run, a text with the settings in which the runs differ.
+    """Return a text for each run: its values of all settings in which the runs differ.
 
-    The text also says if the learning rate was set by hand.
+    The text also says if somebody changed the learning rate during the run.
     """
     settings = format.differences([run.config for run in shown])
     return [
@@ -343,7 +343,7 @@ def differences(shown: Sequence[Run]) -> list[str]:
 
 
 def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """The curves of some runs, with the given names or else the runs' own."""
+    """One table of the runs' curves. Its column run has `names`, or the runs' own."""
     names = names or [run.name for run in shown]
     curves = [
         run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))
@@ -366,7 +366,7 @@ def top_loss(shown: Sequence[Run]) -> float | None:
 
 
 def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """A row per epoch and split, with the training seconds so far."""
+    """Two rows per epoch, train and test. Column seconds: the training time so far."""
     rows = [
         {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
         | {"seconds": None if run.is_simulated else seconds}

@@ -25,13 +25,13 @@ from core.store.store import Store
 from core.ui.format import counted
 
 Answer = TypeVar("Answer")
-# A visitor's code must have run after this time, which includes the wait in the queue
-# while the code of a whole class runs.
+# The most time from a visitor's request to run code until its end. It includes the wait
+# in the queue, which is long while a whole class runs code.
 CODE_SECONDS = 180.0
 
 logger = logging.getLogger(__name__)
-_tabs: Counter[str] = Counter()  # number of open tabs, by visitor
-_pages: dict[str, str] = {}  # title of the page opened last, by visitor with open tabs
+_tabs: Counter[str] = Counter()  # from a visitor to the number of open tabs
+_pages: dict[str, str] = {}  # from a visitor with open tabs to the newest page
 _tabs_lock = threading.Lock()
 
 
@@ -39,7 +39,7 @@ _tabs_lock = threading.Lock()
 def store() -> Store:
     """The database; app.py opens it before the engine and closes it after.
 
-    Without a database, the app continues with one in memory, whose `problem` says why.
+    If it can't be used, the app continues with one in memory, whose `problem` says why.
     """
     try:
         return Store()
@@ -114,11 +114,11 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 
 
 class KeptAnswer(Generic[Answer]):
-    """The newest answer to a question, which is a function; any thread may call this.
+    """Keeps the newest answer to a question. The question is a function.
 
-    A caller waits only while there is no answer at all. If the newest answer is older
-    than `seconds`, a caller still gets it at once, and the question is asked again in
-    the background.
+    Any thread may call this object to get the answer, and waits only for the very first
+    one. If the answer is older than `seconds`, the caller still gets it at once, and
+    the question is asked again in the background.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -133,7 +133,7 @@ class KeptAnswer(Generic[Answer]):
         self._asking: Future[Answer] | None = None
 
     def __call__(self) -> Answer:
-        """The newest answer; until there is one, raises what the question raises."""
+        """Return the newest answer, or wait for the first; raises that one's error."""
         with self._lock:
             newest, asking = self.newest, self._asking
             stale = time.monotonic() > self._came + self._seconds
@@ -153,7 +153,7 @@ class KeptAnswer(Generic[Answer]):
         except Exception as problem:
             error = problem
         with self._lock:
-            if self._asking is asking:  # it wasn't cleared meanwhile
+            if self._asking is asking:  # nobody called `clear` meanwhile
                 self.newest, self._asking = answer, None
                 self._came = time.monotonic()
         if error is None:
@@ -209,7 +209,7 @@ def visitor_of_cookie() -> str:
 
 
 def open_pages() -> dict[str, str]:
-    """The page that each visitor with an open tab opened last."""
+    """Return {visitor: title of the page opened last} for visitors with open tabs."""
     with _tabs_lock:
         return {who: _pages.get(who, "") for who in _tabs}
 
@@ -233,7 +233,7 @@ def _come() -> str:
 
 
 def come(page: str) -> None:
-    """Count the tab in which the visitor opened the page with this title."""
+    """Count this tab as open, and `page` (a title) as its visitor's newest page."""
     who = _come()
     with _tabs_lock:
         if who in _tabs:

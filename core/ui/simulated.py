@@ -14,7 +14,7 @@ from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
-MOST_QUOTED = 600  # characters of CUDA's message
+MOST_QUOTED = 600  # a longer message from CUDA is cut, in characters
 words = Words(__file__)
 
 
@@ -22,7 +22,7 @@ words = Words(__file__)
 def outline(
     key: str, explained: bool = False, device: str = SIMULATED, badged: bool = True
 ) -> Iterator[None]:
-    """Draw the block in the outline, if `device` is the simulated accelerator.
+    """Draw the block in a dashed outline, if `device` is the simulated accelerator.
 
     `explained` adds what the outline means, for pages that don't call `tell`. If
     `badged` is false, the caller's block draws the badge itself.
@@ -62,7 +62,7 @@ def message(raised: str) -> None:
 
 
 def cuda_wording(raised: str) -> None:
-    """Draw what CUDA would say instead, if that is different."""
+    """If CUDA's message would differ from the simulated device's, draw it as well."""
     if (cuda := in_cuda_words(raised)) != raised:
         said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
         st.markdown(words("simulated.in_cuda_words", said=said))

@@ -15,7 +15,7 @@ import streamlit as st
 from core.halves import read
 from core.ui import playground
 
-# What `show` draws: a text, the code at an address, or what a function draws itself
+# What `show` draws: a text, the code at an address, or whatever a function draws
 Part = str | Callable[[], object]
 ADDRESS = re.compile(r"core(\.\w+)+:[\w.]+")
 
@@ -55,7 +55,7 @@ def changes(before: str, after: str) -> str:
 
 
 def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
-    """The code with a sign at these lines, counted from 1."""
+    """The code with `sign` before the lines whose numbers (from 1) are in `at`."""
     return "\n".join(
         f"{sign if number in at else ' '} {line}".rstrip()
         for number, line in enumerate(code.splitlines(), 1)

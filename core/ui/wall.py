@@ -47,7 +47,7 @@ def montage(
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> np.ndarray:
-    """A picture of images in rows: uint8 (height, width, 3) of uint8 (n, 28, 28).
+    """Put images, uint8 (n, 28, 28), into rows of a picture, uint8 (height, width, 3).
 
     The picture has the theme's `colors`. The zoom is smaller if rows would be wider
     than WIDEST.
@@ -161,7 +161,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
 def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     """A sentence on how many images the model gets wrong.
 
-    If there are more than an epoch before, the sentence says that this may be chance.
+    If more are wrong than an epoch before, the sentence says that this may be chance.
     """
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
@@ -198,8 +198,8 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
             "words": words.table("wall.answer"),
             "beside": beside,
             "sketch": sketch,
-            # The time makes each message different. Of a message that was sent before,
-            # Streamlit sends only a reference, and the browser may have forgotten it.
+            # The time makes each message new. If a message is the same as an earlier
+            # one, Streamlit sends only a reference, which the browser may not know.
             "now": time.time(),
         },
         on_drawing_change=lambda: None,
