@@ -81,7 +81,7 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """A function that multiplies large matrices, for as many operations as an epoch."""
+    """A function of large matrix products, with as many operations as an epoch."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)

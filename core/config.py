@@ -164,7 +164,7 @@ class RunConfig:
         config = cls.with_recipe(**leading)
         for name, text in given.items():
             try:
-                if name == "fast":  # in `leading`, unless wrong: then this raises
+                if name == "fast":  # applied above, if right; this finds it wrong
                     fast = parse(name, text)
                     cls.with_recipe(task=config.task, model=config.model, fast=fast)
                 elif name in names:

@@ -132,7 +132,7 @@ class Rules:
                     raise ExplainedError(why)
 
 
-NONE = Rules()  # shared, since pages need it often, and Rules() is slow
+NONE = Rules()  # shared, since pages need it often, and Rules() checks itself
 
 
 def _parts(arguments: Any) -> Iterator[Any]:

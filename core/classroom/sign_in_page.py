@@ -46,7 +46,7 @@ FIELDS = f"""<label>Password
   <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
          autocomplete="name"></label>"""
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
-_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token; a float: when it expires
+_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token; the float: when it expires
 failures = Failures()
 _one_at_a_time = threading.Lock()  # each digest takes 16 MiB, and a core for 0.05 s
 
