@@ -38,7 +38,7 @@ def measure(
     steps: int = STEPS,
     repeats: int = REPEATS,
 ) -> CopiesLab:
-    """Measure copies in pieces and ways to fetch numbers, in about a second."""
+    """Time copies in pieces and three ways to fetch a number, in about 1 s."""
     device = devices.resolve_timed(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
@@ -60,7 +60,7 @@ def measure(
 
 
 def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
-    """Count how often the host waits for the simulated accelerator, by method."""
+    """For each method, count the host's waits for the simulated accelerator."""
     device, waited = torch.device(SIMULATED), []
     pageable = torch.rand(BATCHES, BATCH_SIZE, WIDTH)
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
@@ -78,7 +78,7 @@ def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
-    """Copy each batch; the host waits unless it is pinned and non_blocking."""
+    """Copy batches; the host waits unless they are pinned and non_blocking."""
     for batch in batches:
         batch.to(device, non_blocking=non_blocking)
 
@@ -90,7 +90,7 @@ def copy_pieces(sources: Sequence[Tensor], targets: Sequence[Tensor]) -> None:
 
 
 def make_step(device: torch.device) -> Callable[[], Tensor]:
-    """Return a small step of work on the device; its result is one number."""
+    """Return a function that does a little work and returns one number."""
     torch.manual_seed(0)
     inputs = torch.rand(BATCH_SIZE, WIDTH, device=device)
     weights = torch.rand(WIDTH, WIDTH, device=device)
@@ -98,7 +98,7 @@ def make_step(device: torch.device) -> Callable[[], Tensor]:
 
 
 def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """The host waits for the device in every step."""
+    """Fetch each loss with .item(), for which the host waits in every step."""
     losses = []
     for _ in range(steps):
         losses.append(step().item())
@@ -106,7 +106,7 @@ def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
 
 
 def fetch_with_cpu(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """The host waits here too: .cpu() returns when the data has arrived."""
+    """Fetch each loss with .cpu(), which returns when the data has arrived."""
     losses = []
     for _ in range(steps):
         losses.append(step().cpu())
@@ -114,7 +114,7 @@ def fetch_with_cpu(step: Callable[[], Tensor], steps: int) -> list[float]:
 
 
 def fetch_once(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """The losses stay on the device until the end: one copy, one wait."""
+    """Keep the losses on the device until the end: one copy, one wait."""
     losses = []
     for _ in range(steps):
         losses.append(step())

@@ -76,7 +76,7 @@ def draw(machine: Machine) -> None:
 
 
 def settings(machine: Machine) -> Climb:
-    """Draw the settings; raises ValueError if they are impossible."""
+    """Draw the settings and return them; raises ValueError if they are impossible."""
     devices = [device.device for device in machine.devices]
     task = controls.task("ladder_task", dataset.is_here(machine), width=148)
     model = controls.model("ladder_model", width=96)
@@ -128,7 +128,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
     waits = job is not None and job.status == "queued"
 
     def draw(now: Job) -> None:
-        if waits:  # the climb has begun: remove what draw_unclimbed drew
+        if waits:  # the queued climb has begun: remove what draw_unclimbed drew
             st.rerun()
         draw_climb(now, backend)
 
@@ -172,7 +172,7 @@ def draw_climb(job: Job, backend: str) -> None:
         draw_table(shown, results)
         if job.value is not None:
             draw_caption(job.value)
-            if len(shown) == len(results):  # the file gives away all results
+            if len(shown) == len(results):  # the file would give away hidden results
                 controls.download_rows("ladder", job.value.rows())
 
 
@@ -214,7 +214,7 @@ def progress(job: Job) -> str:
 def draw_waterfall(
     shown: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
-    """Draw the seconds that each rung saves per epoch, up to the first not guessed."""
+    """Chart the seconds per epoch that each kept rung saves, up to the first hidden."""
     if any(climb_result.drifted(result, results) for result in shown):
         st.warning(words("ladder.drifted"), icon=":material/speed:")
         return
@@ -282,7 +282,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 
 
 def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
-    """Draw the figures of the rungs `shown`; `results` also has rungs not shown yet."""
+    """Draw a table of the rungs `shown`; their speedups need all `results` so far."""
     rows = [
         {
             "Rung": BY_NAME[result.rung].title,

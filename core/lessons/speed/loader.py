@@ -30,7 +30,7 @@ from core.words import Words
 
 READINGS = 3
 READINGS_IN_TURN = 5
-READING_SAMPLES = 1024  # per reading, at least
+READING_SAMPLES = 1024  # the fewest samples in a reading
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples in an epoch, more than any measurement takes
 HANGS_SECONDS = 60  # how long a batch may take, since new workers first import torch
@@ -49,7 +49,7 @@ def measure(
     budget_seconds: float,
     watch: Watch = UNWATCHED,
 ) -> LoaderLab:
-    """Measure the plan's settings until the budget is spent; reports each LoaderCell.
+    """Measure the plan's settings until the budget is spent. Report each LoaderCell.
 
     For a setting whose workers fail, `failures` gets a sentence. The fastest cells with
     the textbook's batch size are measured again in turn, so that they can be compared.
@@ -119,7 +119,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting, after its workers have started; `check` may raise."""
+    """Time one setting once its workers have started; `check` may end it by raising."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
@@ -151,8 +151,8 @@ def in_turn(
 ) -> tuple[LoaderCell, ...]:
     """Measure the cells again, in turn (A B A B), with all their workers running."""
     seconds: list[list[float]] = [[] for _ in cells]
-    # Batches to skip before a reading: at least those made ahead, and enough for the
-    # previous cell's workers to make their own batches ahead and pause.
+    # Before a reading, skip the batches that were made ahead. Meanwhile, the previous
+    # cell's workers finish their own batches ahead and pause.
     ahead = AHEAD * max((cell.workers for cell in cells), default=0) + 1
     with ExitStack() as stack:
         feeds = []

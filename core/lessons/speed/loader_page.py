@@ -1,4 +1,4 @@
-"""The speed of a DataLoader by batch size, workers and pinned memory, on Speed."""
+"""The Speed page's lab on DataLoaders: batch size, workers and pinned memory."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -172,7 +172,7 @@ def row_name(batch_size: int, pinned: bool) -> str:
 
 
 def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """The cell's speed in words, compared with the best of `in_turn` if it is there."""
+    """The cell's speed in words; cells in `in_turn` are compared with the best one."""
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
     if cell not in in_turn.values():
         return f"{text}."

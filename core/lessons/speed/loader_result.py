@@ -61,7 +61,7 @@ class LoaderCell:
         return self.samples / max(self.seconds), self.samples / min(self.seconds)
 
     def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
-        """Speedup over another cell; `in_turn` says that their readings alternated."""
+        """Speedup over another cell; `in_turn`: whether their readings alternated."""
         cells = other, self
         each = ([second / cell.samples for second in cell.seconds] for cell in cells)
         return (paired if in_turn else apart)(*each)
@@ -104,7 +104,7 @@ def at_textbook_batch(cells: Iterable[LoaderCell]) -> dict[int, LoaderCell]:
 
 
 def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
-    """The fastest cells of the textbook's batch size, up to MOST_WORKERS together."""
+    """The fastest textbook-batch cells, with at most MOST_WORKERS workers in all."""
     row, chosen = at_textbook_batch(cells).values(), list[LoaderCell]()
     for cell in sorted(row, key=lambda cell: -cell.samples_per_second):
         if sum(other.workers for other in chosen) + cell.workers <= MOST_WORKERS:

@@ -38,7 +38,7 @@ SEGMENTS, LAYERS_A_SEGMENT = 4, 4
 PARTS = 4  # small batches per batch, for gradient accumulation
 REPEATS = 5
 INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
-# Width and batch size. On one CPU core, a step takes a fifth of a second.
+# Width and batch size. With CPU_SIZE, a step takes 0.2 s on one CPU core.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
 CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes of simulated memory
 SMALLEST_BATCH = 256  # fits on every card
@@ -50,7 +50,7 @@ def measure(
     size: tuple[int, int] | None = None,
     repeats: int = REPEATS,
 ) -> MemoryLab:
-    """Measure and report each way's peak memory, then time the ways alternately."""
+    """Measure and report each method's peak memory, then time all of them in turn."""
     device = devices.resolve_timed(device_name)
     if size is None:
         size = CPU_SIZE if device.type == "cpu" else ACCELERATOR_SIZE
@@ -68,7 +68,7 @@ def measure(
         ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
         for mode in MODES
     }
-    firsts: dict[str, list[Tensor]] = {}  # by kind, the result of its first way
+    firsts: dict[str, list[Tensor]] = {}  # the first method's result, for each kind
     costs = []
     for (kind, name), work in works.items():
         output = work()  # the first call sets things up and is not measured
@@ -136,7 +136,7 @@ def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
     for some, theirs in parts:
         loss = F.cross_entropy(model(some), theirs)
-        (loss / PARTS).backward()  # the mean over the whole batch
+        (loss / PARTS).backward()  # in sum, the mean over the whole batch
 
 
 def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
@@ -165,7 +165,7 @@ def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
 
 
 class CardStep(NamedTuple):
-    """Bytes of the simulated card that a training step has taken."""
+    """The bytes that a training step took on the simulated card."""
 
     peak: int  # the step's peak, with model and optimizer
     activations: int  # the step's own share of the peak: activations and gradients
@@ -185,7 +185,7 @@ def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
 
 
 def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
-    """The largest batch of each way on a card, and the error of a larger one."""
+    """The largest batch of each method on a card, and the error of a larger batch."""
     fits = {
         way: max(size for size, step in made.items() if step.peak <= card)
         for way, made in steps.items()
@@ -198,7 +198,7 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """Run a model's second training step, when Adam already has its state."""
+    """Measure a model's second training step: the first creates Adam's state."""
     gc.collect()  # the traceback of a failed step may still hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated

@@ -20,7 +20,7 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 
 WAYS = 6
-PLAIN = {"training": STEP, "inference": "gradients"}  # to compare the others with
+PLAIN = {"training": STEP, "inference": "gradients"}  # compared with other methods
 BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 
@@ -42,7 +42,7 @@ class Memory(Lab):
         return text, peaks / WAYS
 
     def gather(self, job: Job) -> MemoryLab | list[MemoryCost]:
-        """The peaks, until the times are measured too."""
+        """The peaks so far; once the times are measured too, the whole result."""
         return job.value or reported(job, MemoryCost)
 
     def chart(self, result: MemoryLab | list[MemoryCost]) -> None:

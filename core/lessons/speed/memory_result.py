@@ -14,7 +14,7 @@ class MemoryCost:
     name: str
     seconds: tuple[float, ...]  # one for each repeat; empty until times are measured
     peak_bytes: int | None  # None where the device does not count it
-    difference: float  # the most that a gradient or output differs from the first way
+    difference: float  # the most that a gradient or output differs from the plain one
     greatest: float  # the largest gradient or output, to judge the difference by
 
 
@@ -23,12 +23,12 @@ class Card:
     """The batches that fit on a simulated accelerator with little memory."""
 
     bytes: int  # the card's memory
-    fits: dict[str, int]  # by way: the largest power of two that fits as batch size
-    # The out-of-memory error of a plain step, with the largest batch that fits if the
-    # step uses checkpointing.
+    fits: dict[str, int]  # each method's largest batch that fits, a power of two
+    # The out-of-memory error of a plain step with a batch that fits only with
+    # checkpointing.
     message: str
-    # By way: a step's own bytes at its peak, with the plain way's largest batch. These
-    # are activations and some gradients.
+    # Each method's bytes of activations and gradients at the step's peak, all with the
+    # largest batch of a plain step.
     activations: dict[str, int]
 
 

@@ -82,7 +82,7 @@ def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
 
 
 def train(recipe: Recipe, model: nn.Module, data: Data) -> Iterator[Tensor]:
-    """Run all steps of a training run; yields each loss."""
+    """Train the model for recipe.epochs epochs; yields the loss of each step."""
     device, size = next(model.parameters()).device, recipe.batch_size
     images, labels = (part.to(device) for part in data)
     criterion = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)

@@ -46,7 +46,7 @@ def measure(
 
 
 def flops_per_image(model: str) -> float:
-    """Operations of a forward and a backward pass, as torch counts them."""
+    """Operations of a forward and a backward pass of one image, as torch counts."""
     batch = 8
     built: nn.Module = models.build(model).to("meta")  # the count needs only shapes
     images = torch.empty(batch, 1, 28, 28, device="meta")
@@ -58,7 +58,7 @@ def flops_per_image(model: str) -> float:
 def matmul_rate(
     dtype: torch.dtype, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of operations per second in a product of large matrices."""
+    """Measure the operations per second in a product of large matrices."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     a = torch.rand(size, size, device=device).to(dtype)
     b = torch.rand(size, size, device=device).to(dtype)
@@ -69,7 +69,7 @@ def matmul_rate(
 def bandwidth(
     block: int, device: torch.device, repeats: int = REPEATS
 ) -> tuple[float, ...]:
-    """Readings of bytes per second, reads plus writes, in copies of `block` bytes.
+    """Measure the bytes read and written per second when copying `block` bytes.
 
     A small block is copied many times in each reading.
     """

@@ -148,7 +148,7 @@ def speed(result: Result) -> str:
 def best_speed(
     result: Result, results: Sequence[Result], limits: Sequence[Roofline]
 ) -> float | None:
-    """Samples/s at the fastest limit for the rung's dtype; None if not measured."""
+    """The most samples/s that the limits allow in the rung's dtype; None if unknown."""
     dtype = climb_result.precision(result.rung, results)
     seconds = [
         limit.seconds(result.samples, result.steps, dtype)
@@ -163,7 +163,7 @@ def picture(
 ) -> str:
     """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
 
-    A dashed line marks the `limit`, if there is one. The axis ends at `most`.
+    A dashed line marks the `limit`, if there is one. The axis ends at `most` samples/s.
     """
     hue, middle = colors.of(backend), HEIGHT / 2
 
@@ -220,12 +220,12 @@ def draw_chosen(
 
 
 def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -> None:
-    """Draw the rung's change to the loop of the last kept rung, and the whole loop."""
+    """Draw what the rung changes in the last kept rung's loop, and its own loop."""
     code = body(f"core.lessons.speed.rungs:{rung.name}")
     if rung.name == TEXTBOOK:
         st.code(code, wrap_lines=True)
         return
-    # Before a climb, assume that every rung will be kept that can be measured here.
+    # Without a result, assume that a rung is kept if it can be measured here.
     kept = {result.rung: result.kept for result in results}
     earlier = [
         other.name

@@ -21,8 +21,8 @@ from core.watch import UNWATCHED, Watch
 SEED = 0
 WHOLE = recipe.CNN
 PLAIN = replace(WHOLE, half=False, label_smoothing=0.0, whiten=False, mirror=False)
-# The trainings, each with the ways to test it. Two ways that differ only in the test
-# share one training.
+# Each dict is one training, with the recipes by which its model is tested. Recipes that
+# differ only in the test share a training.
 TRAININGS: tuple[dict[str, Recipe], ...] = (
     {"textbook": PLAIN},
     {"schedule": PLAIN},
@@ -35,7 +35,7 @@ TRAININGS: tuple[dict[str, Recipe], ...] = (
 def measure(
     task: str, device_name: str, epochs: int, watch: Watch = UNWATCHED
 ) -> TimeToAccuracy:
-    """Run all TRAININGS for `epochs` epochs; reports each Tested."""
+    """Run each of TRAININGS for `epochs` epochs, and report each Tested."""
     device, data = devices.resolve_timed(device_name), datasets.load(task)
     tests = []
     few = data.train.first(WHOLE.batch_size)
@@ -59,9 +59,9 @@ def tested(
     seed: int,
     watch: Watch,
 ) -> Iterator[Tested]:
-    """Train once; after each epoch, test the model in each of the given ways.
+    """Train once; after each epoch, test the model with each recipe in `ways`.
 
-    `seconds` in a Tested is the training so far plus that one test.
+    The `seconds` of a Tested are those of the training so far plus that one test.
     """
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)

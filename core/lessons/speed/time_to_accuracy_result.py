@@ -10,7 +10,7 @@ TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
 
 @dataclass(frozen=True)
 class Tested:
-    way: str  # the name that the way has in words.toml
+    way: str  # the change that was added, by its name in words.toml
     epoch: int
     seconds: float  # training so far plus this test, without earlier tests
     accuracy: float  # share of the test images that the model gets right

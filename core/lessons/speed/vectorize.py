@@ -1,6 +1,6 @@
-"""Time the same distances, computed by a Python loop, with NumPy, and with torch.
+"""Time computing the same distances with a Python loop, with NumPy, and with torch.
 
-Each way gets its points as lists, arrays or tensors on its device, and leaves the
+Each method gets its points as lists, arrays or tensors on its device, and leaves the
 distances there, so converting and copying are not timed.
 """
 
@@ -27,7 +27,7 @@ from core.measure.environment import Environment, now
 from core.watch import UNWATCHED, Watch
 
 MEANS = 10  # points to measure distances to, as if each were the mean of a class
-REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # by number of points
+REPEATS = {1: 200, 1_000: 30, 100_000: 5}  # readings for each number of points
 CPU = torch.device("cpu")
 
 Ways = dict[str, tuple[Callable[[], Any], torch.device]]
@@ -59,7 +59,7 @@ def with_torch(points, means):
 def measure(
     device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
 ) -> VectorizeLab:
-    """Time every way at every number of points, in turn; reports each Vectorized."""
+    """Time the methods in turn, at each number of points. Report each Vectorized."""
     device = devices.resolve_timed(device_name)
     torch.manual_seed(0)
     means = torch.rand(MEANS, 2)
@@ -87,7 +87,7 @@ def measure(
 
 
 def ways(points: Tensor, means: Tensor, device: torch.device) -> Ways:
-    """For each way, a function that computes the distances, and the way's device."""
+    """For each method, a function that computes the distances, and its device."""
     lists = points.tolist(), means.tolist()
     arrays = points.numpy(), means.numpy()
     there = points.to(device), means.to(device)

@@ -15,7 +15,7 @@ class Vectorized:
     way: str
     points: int
     seconds: tuple[float, ...]  # one for each repeat
-    difference: float  # the greatest of a distance from the Python loop's
+    difference: float  # the most that a distance differs from the Python loop's
     device: str
 
 
@@ -28,7 +28,7 @@ class NumpyEnvironment(Environment):
 class VectorizeLab:
     found: tuple[Vectorized, ...]
     means: int
-    environments: dict[str, Environment | NumpyEnvironment]  # one for each way
+    environments: dict[str, Environment | NumpyEnvironment]  # one for each method
     date: str
 
     @property
@@ -38,7 +38,7 @@ class VectorizeLab:
         return environment.numpy
 
     def at(self, points: int) -> dict[str, float]:
-        """Median seconds of each way, for this number of points."""
+        """Median seconds of each method, for this number of points."""
         return {t.way: median(t.seconds) for t in self.found if t.points == points}
 
     def speedup(self, points: int, way: str, other: str) -> Speedup:

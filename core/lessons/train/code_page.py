@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, source
 from core.words import Words
 
-FORGOTTEN = {  # what was not moved, and the mistake's name
+FORGOTTEN = {  # what was not moved to the device, and the mistake's name
     "The model": "model_not_moved",
     "The inputs": "data_not_moved",
     "The labels": "labels_not_moved",
@@ -26,7 +26,7 @@ words = Words(__file__)
 
 
 def _answer(address: str) -> KeptAnswer[Any]:
-    """An answer that all visitors share for ten minutes, so that a class asks once."""
+    """A result that all visitors share for ten minutes: a class computes it once."""
     return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
 
 

@@ -1,4 +1,4 @@
-"""The controls of a training run, from the values in an address to starting the run."""
+"""The controls of a training run, which an address may set, and the start of a run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -105,8 +105,8 @@ def startable() -> bool:
 
 def start(config: RunConfig | None = None) -> None:
     """Queue a run, by default the one that the controls describe."""
-    # This callback isn't in the page's own file, where it would keep all that the page
-    # has drawn in memory until the garbage collector runs.
+    # This callback isn't in the page's own file: there, everything that the page has
+    # drawn would stay in memory until the garbage collector runs.
     state = st.session_state
     try:
         if going_on := runs.going_on(visitor()):
@@ -209,8 +209,8 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
 
 
 def _number(label: str, key: str, step: float = 1.0) -> None:
-    # Floats without limits: a widget of whole numbers silently takes 2.5 as 2, and a
-    # widget with limits keeps its last value. RunConfig says instead what is wrong.
+    # Take any float: a widget of whole numbers would silently take 2.5 as 2, and one
+    # with limits would keep its last value. RunConfig says what is wrong.
     if not class_rules.hides(key):
         label = class_rules.limited(label, key)
         st.number_input(label, step=step, format="%g", **_common(key))
@@ -293,7 +293,7 @@ def _task_was_chosen() -> None:
     """Choose another model and criterion if the chosen ones don't fit the new task."""
     state = st.session_state
     state.task_is_default = False
-    # The page goes on showing the old task's run only until that run has ended.
+    # Put the old task's run aside if it has ended. Otherwise, the page still shows it.
     run = runs.run(state.get("run_id"))
     state.aside = run.id if run and run.job.ended else ""
     if state.model not in MODELS_FOR[state.task]:

@@ -32,9 +32,9 @@ def draw(fit: Fit | None, backend: str) -> None:
 
 
 def table(fit: Fit | None) -> pa.Table:
-    """The model's curve: columns line, x, y, and low and high, the ends of its band.
+    """The points of the model's curve, with the columns line, x, y, low and high.
 
-    The band reaches two learned standard deviations of the noise from y, up and down.
+    low and high are y minus and plus two learned standard deviations of the noise.
     """
     x = pa.array(curve.POSITIONS if fit else (), pa.float64())
     y = pa.array(fit.outputs if fit else (), pa.float64())
