@@ -40,10 +40,10 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(visitor: Callable[[], str] = str) -> None:
-    """Let all loggers of this process write JSON; `visitor` returns the current one.
+    """Make all loggers write JSON; `visitor` returns the id of the current visitor.
 
-    Streamlit's, Dask's, and uvicorn's handlers have other formats and are removed. A
-    logger with only a NullHandler stays silent.
+    Without LOG_FORMAT=json, nothing changes. Other handlers, such as Streamlit's, are
+    removed. A logger with only a NullHandler stays silent.
     """
     if os.environ.get("LOG_FORMAT") != "json":
         return

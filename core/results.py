@@ -9,7 +9,7 @@ from core.config import RunConfig
 from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses that a run keeps for its chart; a screen shows no more
-FIRST_STEPS = 100  # the losses of these steps are all kept, since the loss falls here
+FIRST_STEPS = 100  # of these steps, all losses are kept, since the loss falls fast here
 FORETOLD_SHARE = 0.05  # the time left is shown once this share of a run is done
 PAUSE_SECONDS = 60.0  # how long a run may pause in all, since others wait
 WALL = 50  # images in the picture wall; each epoch reports the predictions for them
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Pause:
-    """A pause by the run's owner, or its end."""
+    """The run's owner has begun or ended a pause."""
 
     is_on: bool
     left: float  # seconds for which the run may still pause
@@ -60,7 +60,7 @@ TIMES = ("seconds", "samples_per_second")
 
 @dataclass(frozen=True)
 class Crossing:
-    """What one line of code copied between host and device, or waited for."""
+    """What one line of code copied between host and device, and how often it waited."""
 
     file: str  # from the project's folder: "core/loops.py"
     line: int
@@ -85,7 +85,7 @@ class Traffic:
 @dataclass(frozen=True)
 class StepProgress:
     step: int  # steps made so far in the whole run
-    losses: tuple[LossPoint, ...]  # only those that the chart shows
+    losses: tuple[LossPoint, ...]  # since the last report, those that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
     traffic: Traffic | None = None  # only on the simulated accelerator
@@ -139,7 +139,7 @@ class Progress:
         return self.latest.seconds * (1 - self.share) / self.share
 
     def after(self, event: object) -> Self:
-        """Add an event; returns the same object for an event that runs don't report."""
+        """A Progress with this event, or `self` for an event that runs don't report."""
         match event:
             case StepProgress():
                 return replace(self, losses=self.losses + event.losses, latest=event)

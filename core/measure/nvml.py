@@ -20,14 +20,14 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # how much of the last moment a kernel ran
+    busy_percent: int | None  # the share of the last moment in which a kernel ran
     celsius: int | None
 
 
 @dataclass(frozen=True)
 class Driver:
     version: str  # "580.95.05"; "" if no driver answers
-    cuda: str  # the newest CUDA version that it runs, "13.0"
+    cuda: str  # the newest CUDA version that the driver runs, "13.0"
     gpus: tuple[NvidiaGpu, ...]
 
 
@@ -87,7 +87,7 @@ def _load() -> Any:
 
 def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
     handle = _ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
-    if handle is None:  # it fell off the bus, or belongs to another user
+    if handle is None:  # the GPU fell off the bus, or belongs to another user
         return None
     rates = _ask(pynvml, pynvml.nvmlDeviceGetUtilizationRates, handle)
     sensor = pynvml.NVML_TEMPERATURE_GPU
@@ -100,7 +100,7 @@ def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
 
 
 def _ask(pynvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
-    """The answer; None if this GPU or this driver has none."""
+    """Call an NVML function; None if this GPU or this driver has no answer."""
     try:
         return question(*arguments)
     except pynvml.NVMLError:

@@ -88,7 +88,7 @@ class Speedup:
         return self.note or f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
-        """Which of three guesses fit: the first is faster, neither, or the second."""
+        """The guesses that fit: `first` is faster, `second` is, or both are `same`."""
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
         named = () if self.winner is None else ((first, second)[self.winner],)
         return tuple(dict.fromkeys((*named, *fitting)))
@@ -128,7 +128,7 @@ def agree(values: Sequence[float], factor: float = STEADY) -> bool:
 def spanned(
     options: Sequence[Any], bounds: Sequence[float], low: float, high: float
 ) -> tuple:
-    """The options that a range touches; each bound belongs to the upper option."""
+    """The options that the range touches. A bound is part of the option above it."""
     first, last = (sum(end >= bound for bound in bounds) for end in (low, high))
     return tuple(options[first : last + 1])
 
@@ -155,7 +155,7 @@ def apart(
 ) -> Speedup:
     """The speedup from readings at different moments.
 
-    `ratio` is that of the whole runs; if None, the ratio of the medians counts.
+    `ratio` is the ratio of the whole runs' seconds; by default, that of the medians.
     """
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)
@@ -191,10 +191,10 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times: 0.95, 1.04, 2.3, 11, 130.
+    """How many times as fast, in two digits: 2.3, 11, 130; near 1 in three: 0.95, 1.04.
 
-    There are only two digits, since further digits would seldom come out the same
-    again. There is a second decimal if the first doesn't show who is faster.
+    Further digits would seldom be the same in the next measurement. Near 1, the first
+    decimal alone may not show which is faster.
     """
     if 0.095 <= ratio < 1.995:
         return f"{ratio:.2f}"

@@ -33,7 +33,7 @@ def measure_side_by_side(
     warmup: int = 1,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[tuple[float, ...]]:
-    """Time the functions in turn, A B A B: the machine's drift affects all."""
+    """Time the functions in turn, so that the machine's drift affects all."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
         for work, taken in zip(works, seconds, strict=True):

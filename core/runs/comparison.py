@@ -83,7 +83,7 @@ def same_work(run: Run, other: Run) -> bool:
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """The guesses at the fastest run that the result allows.
+    """The guesses at which run is fastest that the results don't rule out.
 
     `answers` has the guess that names each run, in the same order. `same` is the guess
     that there is no difference.
@@ -214,7 +214,7 @@ def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
 
 
 def differences(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """Rows of a table: a name, then each run's setting or figure."""
+    """Rows of a table: a setting's or a figure's name, then its value in each run."""
     summaries = [summary(run) for run in runs]
     rows = [
         (LABELS[field], *(_value(run, field) for run in summaries))

@@ -1,4 +1,4 @@
-"""A run to take home: a standalone script, the same as a notebook, a command line.
+"""A run to take home: as a standalone script, a notebook, or a command line.
 
 The script is made from a template: core.runs.export_textbook for a run with a
 DataLoader, and core.runs.export_template for any other run. Branches that the run
@@ -51,7 +51,7 @@ def command(config: RunConfig) -> str:
 
 
 def script(result: RunResult) -> str:
-    """A program that needs only torch (and torchvision, to download the data)."""
+    """The run as a program, which needs only torch (and torchvision, for the data)."""
     paragraphs = _introduction(result).split("\n\n")
     about = "\n\n".join(textwrap.fill(text, WIDTH - 3) for text in paragraphs)
     steps = [f"# %% {title}\n{text}{code}" for title, text, code in sections(result)]
@@ -70,7 +70,7 @@ def notebook(result: RunResult) -> str:
     """
     parts = [("markdown", f"# {_introduction(result)}")]
     steps = sections(result)
-    if result.config.task == "sprites":  # a notebook is one file
+    if result.config.task == "sprites":  # put sprites.py into the notebook's one file
         steps = [step._replace(code=_without_sprites(step.code)) for step in steps]
         text = SPRITES.read_text("utf-8")
         steps.insert(1, Section("The drawing", "This code draws the sprites.", text))
@@ -128,7 +128,7 @@ def _is_textbook(config: RunConfig) -> bool:
 
 
 def sections(result: RunResult) -> list[Section]:
-    """The program in the order in which it is read and runs."""
+    """The script's sections, in the order in which they run."""
     changes = tuple((each.step, each.learning_rate) for each in result.changes)
     text = inlined(result.config, result.environment.threads, changes)
     section = re.compile(r"^# %% (.+)\n((?:#.*\n)*)((?:(?!# %%).*\n)*)", re.MULTILINE)
@@ -180,7 +180,7 @@ def inlined(
         text = re.sub(rf"^{name} = .*?(?=  #|$)", line, text, flags=re.MULTILINE)
     constant = re.compile(r"^([A-Z_]+) = .*\n", re.MULTILINE)
     text = constant.sub(lambda line: line[0] if line[1] in used else "", text)
-    # Only the first line of each docstring.
+    # Keep only the first line of each docstring.
     text = re.sub(r'("""[^"\n]+)\n[^"]*"""', r'\1"""', text)
     text = re.sub(r"\n(\s*\n)+", "\n\n", text)
     _, settings, rest = text.partition("# %% Settings")
@@ -217,7 +217,7 @@ def definitions(source: str, wanted: set[str]) -> str:
 
 
 def _defined(node: ast.stmt) -> set[str]:
-    """The name of a function or a class, or the names of constants."""
+    """The names that a statement defines: a function, a class, or constants."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     return names_in(node, ast.Store)
@@ -229,7 +229,7 @@ def names_in(tree: ast.AST, context: type[ast.expr_context] = ast.Load) -> set[s
 
 
 def _imports(sources: list[str], used: set[str]) -> str:
-    """The imports of these modules that are used; torch comes last."""
+    """The import lines of these modules for the `used` names; torch comes last."""
     imported: dict[str, set[str]] = {}  # names by module; whole modules under ""
     for node in (node for source in sources for node in ast.parse(source).body):
         if isinstance(node, ast.Import | ast.ImportFrom):

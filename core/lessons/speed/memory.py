@@ -198,7 +198,7 @@ def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """Measure a model's second training step: the first creates Adam's state."""
+    """Measure a model's second training step, for which Adam has its state."""
     gc.collect()  # the traceback of a failed step may still hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated

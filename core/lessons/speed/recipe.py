@@ -82,7 +82,7 @@ def outputs(recipe: Recipe, model: nn.Module, pixels: Tensor) -> Tensor:
 
 
 def train(recipe: Recipe, model: nn.Module, data: Data) -> Iterator[Tensor]:
-    """Train the model for recipe.epochs epochs; yields the loss of each step."""
+    """Train for recipe.epochs epochs; yields the loss of each step."""
     device, size = next(model.parameters()).device, recipe.batch_size
     images, labels = (part.to(device) for part in data)
     criterion = nn.CrossEntropyLoss(label_smoothing=recipe.label_smoothing)

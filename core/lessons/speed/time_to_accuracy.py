@@ -61,7 +61,7 @@ def tested(
 ) -> Iterator[Tested]:
     """Train once; after each epoch, test the model with each recipe in `ways`.
 
-    The `seconds` of a Tested are those of the training so far plus that one test.
+    The `seconds` of a Tested are the training so far plus that one test.
     """
     began, testing = time.perf_counter(), 0.0
     torch.manual_seed(seed)

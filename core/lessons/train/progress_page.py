@@ -1,4 +1,4 @@
-"""A training run beside earlier runs, as Train shows it while it goes on and after."""
+"""The Train page's view of a run beside earlier runs, during the run and after it."""
 
 import time
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from core.words import Words
 FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
-ROW = 48  # pixels: height of the line that names the run, also without its button
+ROW = 48  # pixels: height of the line that names the run, with or without a button
 FEW = 2  # up to so many settings fit beside a run's name
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
@@ -45,8 +45,8 @@ words = Words(__file__)
 def chosen(asks_settings: bool) -> Run | None:
     """The run to show: the session's, else the visitor's newest, else the server's.
 
-    A run that was not shown before sets the controls, unless `asks_settings`: then, the
-    page's address sets them.
+    When a run is shown for the first time, the controls take on its settings. With
+    `asks_settings`, they keep those from the page's address.
     """
     state = st.session_state
     current = run(state.get("run_id"))
@@ -109,7 +109,7 @@ def follow_run(run_id: str) -> None:
 
 def first_look(run_id: str) -> Run | None:
     """The run, after a short wait for its first step; None if the run isn't known."""
-    # A free worker makes the first step within milliseconds, before the next poll.
+    # A free worker makes the first step within milliseconds. Don't wait for a poll.
     first = run(run_id)
     deadline = time.monotonic() + FIRST_STEP_SECONDS
     while first and not first.job.ended and not first.latest:
@@ -319,7 +319,7 @@ def _figures(current: Run) -> None:
 
 
 def _finding(before: Run, now: Run) -> None:
-    """Ask the owner which run will be faster; after the run, show which one was."""
+    """Ask the owner which of two runs will be faster; once `now` has ended, tell."""
     is_asked = not (now.job.ended or comparison.same_work(before, now))
     if not is_asked or now.job.owner != visitor():
         st.markdown(finding(before, now))
@@ -530,7 +530,7 @@ def _traffic(run: Run) -> None:
 
 
 def _crossing(crossing: Crossing, steps: int) -> str:
-    """A line of a list: "`code` (core/loops.py): 50 kB to the device, 1 wait"."""
+    """A list item for a step: "`code` (core/loops.py): 50 kB to the device, 1 wait"."""
     there, back = crossing.to_device / steps, crossing.to_host / steps
     parts = [f"{format.size(there)} to the device"] if there else []
     parts += [f"{format.size(back)} back"] if back else []

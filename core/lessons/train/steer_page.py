@@ -13,7 +13,7 @@ from core.words import Words
 
 STEPS = range(-4, 5)  # slider positions around the run's rate, a factor of √10 apart
 NAMED = 6  # so many of the newest changes are listed
-RACE = "home_race"  # the key of a kept answer: the runs of Home's race, by their ids
+RACE = "home_race"  # key of the kept answer that names the runs of Home's race
 words = Words(__file__)
 
 
@@ -77,7 +77,7 @@ def draw(current: Run) -> None:
 
 
 def rates(rate: float) -> list[float]:
-    """Learning rates around `rate`, rounded to one digit."""
+    """`rate` itself, and learning rates around it, rounded to one significant digit."""
     around = (rate * 10 ** (step / 2) for step in STEPS if step)
     rounded = {float(f"{each:.0e}") for each in around if math.isfinite(each)}
     return sorted({*rounded, rate} - {0.0})
@@ -90,7 +90,7 @@ def _set_rate(run_id: str, key: str) -> None:
 
 
 def _steer(run_id: str, **wish: Any) -> None:
-    with noticed():  # since the page was drawn, the class's rules may have changed
+    with noticed():  # the class's rules may be newer than the page
         engine().steer(run_id, visitor(), **wish)
 
 

@@ -1,4 +1,4 @@
-"""Run the script of a training run as most people write it, which Train shows."""
+"""Run the script that Train shows, a training run as most people write it."""
 
 from contextlib import chdir, redirect_stdout
 from io import StringIO
@@ -9,7 +9,7 @@ from core.data import fashion_mnist, sprites
 
 
 def run(script: str, draws: bool) -> str:
-    """What a script of core.runs.export prints.
+    """Run a script that core.runs.export has made, and return what it prints.
 
     If the script `draws` its images, its `import sprites` is replaced by our module.
     Otherwise, Fashion-MNIST's files are put in place, so that nothing is downloaded.
