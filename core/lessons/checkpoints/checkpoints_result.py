@@ -50,24 +50,24 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class PartLosses:
-    """Losses of one of the three trainings that are compared."""
+    """New losses of one of the three trainings that the lab compares."""
 
-    lasts: ClassVar[bool] = True  # kept after the job's end: Resumed has no losses
+    lasts: ClassVar[bool] = True  # a finished job keeps these reports, the only losses
     part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """Training that was interrupted and resumed, beside training without a break."""
+    """How a training that was resumed differs from one without a break."""
 
     bytes: int  # size of the checkpoint that was saved halfway
     contents: tuple[str, ...]  # the checkpoint's keys
     steps: int  # number of steps of the whole training
     epochs: int
     at_step: int  # the step at which the run was interrupted
-    greatest_loss_difference: float  # "resumed" from "through", over all steps
-    differing_weights: int  # numbers that differ between their final state_dicts
+    greatest_loss_difference: float  # between "resumed" and "through", in any step
+    differing_weights: int  # numbers that differ between the final state_dicts
     weights: int  # numbers in a state_dict
-    weights_only_difference: float  # the greatest of "weights" from "through"
+    weights_only_difference: float  # greatest loss difference to "through"
     environment: Environment

@@ -1,4 +1,4 @@
-"""The tensors in a run's checkpoint, and the files to download, on Checkpoints."""
+"""The Checkpoints page: the tensors in a run's checkpoint, and files to download."""
 
 from collections.abc import Sequence
 from math import prod
@@ -20,8 +20,8 @@ from core.words import Words
 words = Words(__file__)
 
 BAR_HEIGHT = 100  # pixels: high enough for a name that reads upward
-LABELED = 0.16  # a tensor with a larger share of the file has room for name and shape
-TURNED = 0.04  # a tensor with a larger share has room for its name, reading upward
+LABELED = 0.16  # from this share of the file on, a tensor has room for name and shape
+TURNED = 0.04  # from this share on, a tensor has room for a name that reads upward
 
 
 def draw(run: Run | None) -> None:
@@ -67,7 +67,7 @@ def _download(run: Run) -> None:
 
 
 def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
-    """Draw the file as a bar of its bytes, in the order of the tensors."""
+    """Draw the file as a bar, in which each tensor is as long as its bytes."""
     largest = max(tensors, key=lambda tensor: tensor.bytes)
     numbers = sum(prod(tensor.shape) for tensor in tensors)
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)
@@ -83,7 +83,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
 
 
 def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    """A row per tensor with its ends in the bar, and a last row for all other bytes."""
+    """A row per tensor, from byte `start` to `end`. The last row is all other bytes."""
     rows: list[tuple] = [
         (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
         for each in tensors
@@ -99,7 +99,7 @@ def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
 def stacked(frame: pd.DataFrame) -> Chart:
     """A bar with a segment for each row of `stack`.
 
-    Neighboring layers have different colors. Layer -1 is the bytes that are no tensor.
+    Neighboring layers differ in color. Layer -1 is the last row: bytes of no tensor.
     """
     colors = charts.palette()
     whole = frame["end"].max()

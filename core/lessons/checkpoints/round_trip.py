@@ -18,8 +18,8 @@ from core.watch import UNWATCHED, Watch
 def read(data: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     """Return what is in a file from torch.save, without running any of it.
 
-    Also return the device that each storage was saved from, by the storage's
-    address in memory. All storages stay on the host, whatever the file says.
+    Also return a dict from each storage's address in memory to the device that
+    it was saved from. All storages stay on the host, whatever the file says.
     """
     saved_from: dict[int, str] = {}
 
@@ -90,7 +90,7 @@ def load_for_the_device(file: bytes) -> torch.device:
 def load_elsewhere(device_name: str) -> dict[str, str]:
     """Save a file on the device, and load it in a process without the device.
 
-    Returns the tensors' new device or the error, by the name of the loading function.
+    The result maps each loading function's name to the tensors' device or the error.
     """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"

@@ -1,9 +1,9 @@
 """Open a checkpoint from a stranger without running any of it.
 
-The lab worker calls `open_safely`. It has the file's structure checked and the file
-opened in a child process with little memory and time, no device and no right to write.
-torch.load always gets weights_only=True. Only finite float32 numbers, with which the
-model's outputs are finite, reach a process that has a device.
+The lab worker calls `open_safely`. A child process then checks the file's structure and
+opens it. The child has little memory and time, no device and no right to write.
+torch.load always gets weights_only=True. A process with a device gets only float32
+numbers, after a check that they and the model's outputs are finite.
 """
 
 import io
@@ -31,7 +31,7 @@ MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in a file; our models have 6 and 26
 MAX_TENSOR_BYTES = 100_000_000  # the sum over a file's tensors, by their shapes
 MAX_NAME = 200  # characters of a tensor's name
-MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and many make torch slow
+MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and torch is slow with many
 MAX_INDEX_BYTES = 500_000  # names and shapes in a file; our models' take 2,000
 MEMORY_BYTES = 400_000_000  # memory limit of the process that opens a file
 SECONDS = 5.0  # time limit of that process
@@ -45,8 +45,8 @@ PREFIXES = {  # prefixes that all names in a file may have, and what adds them
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
-# By these names, a pickle calls functions that make a tensor on a device, in spite of
-# map_location.
+# Names of functions that a pickle can call. They make a tensor on a device, even if
+# map_location says CPU.
 ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
 # The first bytes of files from torch before 1.6.
 LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."
@@ -65,7 +65,7 @@ ADVICE = (
 
 
 def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
-    """The checkpoint in `data`, compared with `model` or else the most similar model.
+    """Open the checkpoint in `data`; compare it with `model` or the most similar model.
 
     `name` is the file's name. Raises ExplainedError if the file is no checkpoint, or
     if the app refuses to open it.
@@ -132,13 +132,13 @@ def _damaged(why: str) -> ExplainedError:
 
 
 def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
-    """The file's format, its content, and the device of each storage by its address."""
+    """The file's format, then what `round_trip.read` returns: content and devices."""
     if not data:
         raise ExplainedError("The file is empty. Copy or download the file again.")
     if data.startswith(b"PK"):
         return "a zip file from torch.save", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
-        _check_index(io.BytesIO(data), pickles=5)  # the tensors' values follow these 5
+        _check_index(io.BytesIO(data), pickles=5)  # the tensors' values come after them
         return "a torch.save file in torch's pre-1.6 format", *_read_torch(data)
     if data[8:9] == b"{":
         if struct.unpack("<Q", data[:8])[0] > MAX_INDEX_BYTES:
@@ -184,7 +184,7 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse pickles that are long or would use a device, without running any."""
+    """Refuse a long pickle, or one that would use a device. No pickle is run."""
     for _ in range(pickles):
         for operation, argument, _ in pickletools.genops(file):
             if file.tell() > MAX_INDEX_BYTES:
@@ -192,7 +192,7 @@ def _check_index(file: IO[bytes], pickles: int) -> None:
             if operation.name != "GLOBAL":
                 continue
             name = str(argument).replace(" ", ".")
-            # With a name of 100,000 letters, torch needs minutes for its error message.
+            # torch takes minutes to write an error about a name of 100,000 letters.
             if len(name) > MAX_NAME or ON_A_DEVICE.fullmatch(name):
                 raise _refusal(
                     f"The file asks for {quoted(name)}, which no state_dict contains"
@@ -222,7 +222,7 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
 
 
 def _device(name: object) -> str:
-    """The device's name as it is in the file; "not recorded" if it can't be a name."""
+    """The name that the file gives; "not recorded" if no device could be called so."""
     text = str(name)
     return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
 
@@ -231,7 +231,7 @@ def _device(name: object) -> str:
 
 
 def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
-    """The state_dict in the content, without the usual dictionaries around it."""
+    """Find the state_dict in the content, which may be a dictionary around it."""
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
@@ -353,7 +353,7 @@ def match(
         casts = sorted(dtypes - {"float32"})
         notes += [f"The {cast} values were converted to float32." for cast in casts]
         fitting = {
-            # Copied into a new plain tensor, which takes over nothing but the numbers.
+            # A new plain tensor gets the numbers, and nothing else of the stranger's.
             name: torch.empty(t.shape, dtype=t.dtype).copy_(named[name].detach())
             for name, t in expected.items()
         }
@@ -386,11 +386,11 @@ def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
 def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
     """Map the file's names to the model's; {} if names and shapes don't match up.
 
-    They match if all shapes agree in order, or if each form, (last part of the name,
-    shape), occurs equally often in both: safetensors sorts by name and so loses the
-    order of the layers. Names of the same form are matched in sorted order,
-    "conv2.weight" before "conv10.weight". In our models, such names are the counters of
-    batch norm, which do nothing after training.
+    If all shapes agree in order, so do the names. But safetensors sorts by name, and
+    the order of the layers is lost. Then each form, (last part of the name, shape),
+    must occur equally often in both. Names of one form are matched in sorted order,
+    "conv2.weight" before "conv10.weight". In our models, only the counters of batch
+    norm share a form, and they do nothing after training.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))

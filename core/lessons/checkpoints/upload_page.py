@@ -63,7 +63,7 @@ def draw(machine: Machine | None, task: str | None) -> None:
 def _open(file: Any, model: str | None) -> Opened | str:
     """The file's contents, or the error as text.
 
-    A worker opens the file, but not again each time the page is drawn.
+    A worker opens the file once; when the page is drawn again, the result is reused.
     """
     opened = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
@@ -112,7 +112,7 @@ def _contents(opened: Opened) -> None:
         ],
     }
     for title, rows in tables.items():
-        if rows:  # no Markdown: a stranger's names could be Markdown code
+        if rows:  # not as Markdown: a stranger's names could contain links
             table([(row,) for row in rows], [title], title)
     with st.expander("What is in the file"):
         tensor_table(opened.tensors)

@@ -38,15 +38,15 @@ def candidates(machine: Machine) -> list[Candidate]:
 
 
 def spare(cores: int) -> int:
-    """The number of cores without the one that the server and the browser need."""
+    """The number of cores, less one that is left to the server and the browser."""
     return max(1, cores - 1)
 
 
 def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
-    """The CPU and the accelerator; without one, one CPU thread and all threads.
+    """The CPU and the accelerator. With only a CPU: one thread of it, and all threads.
 
-    Against an accelerator, the CPU gets as many threads as the app trains with, since
-    beating a CPU with fewer threads would say nothing.
+    Against an accelerator, the CPU gets as many threads as the app trains with. A win
+    over fewer threads would say nothing.
     """
     best = next((each for each in found if each.backend != "CPU"), found[0])
     cpus = [each for each in found if each.backend == "CPU"]

@@ -25,7 +25,7 @@ from core.watch import UNWATCHED, Watch
 
 INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 REPEATS = 5
-READING_SECONDS = 0.004  # about the length of a reading, long enough for the clock
+READING_SECONDS = 0.004  # a reading repeats the step for about this long
 
 Step = Callable[[], None]  # runs a training step
 
@@ -39,8 +39,8 @@ def measure(
 ) -> Crossover:
     """Measure cells until the budget is spent; reports each Cell.
 
-    If a cell does not fit into memory, all cells are left out that have at least its
-    width and its batch size. A cell that isn't finished in time is left out, too.
+    If memory runs out in a cell, all cells with at least its width and batch size are
+    left out. A cell that isn't finished in time is left out, too.
     """
     deadline = time.perf_counter() + budget_seconds
     environments: list[Environment] = []
@@ -83,9 +83,10 @@ def measure(
 def coarse_to_fine(
     widths: tuple[int, ...], batch_sizes: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """All (width, batch size): every fourth of each, then every second, then all.
+    """All pairs (width, batch size), in three passes from coarse to fine.
 
-    In each of these three passes, the cells with the least work come first.
+    The passes take every fourth width and batch size, then every second, then all. Each
+    pass begins with the cells that have the least work.
     """
     plan: dict[tuple[int, int], None] = {}
     for stride in (4, 2, 1):

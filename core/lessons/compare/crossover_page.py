@@ -185,9 +185,9 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
 def map_chart(colors: Palette, pair: Pair) -> Chart:
     """Speedup of the second contender over batch size and width, as a heat map.
 
-    Draws `rows`, whose positions and sides are exponents of two. A "cell" is measured.
-    A "blank" is not, and has the pale shade of the nearest cell. A "tie" is a line of
-    the hatching of a tied cell. "equal" is a point where both are equally fast.
+    Draws `rows`, in which positions and sides are exponents of two. The kinds of rows:
+    "cell" is measured. "blank" is not; its shade is that of the nearest cell, but pale.
+    "tie" is a hatching line in a tied cell. "equal" is where both are equally fast.
     """
     first, second = (
         charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)
@@ -220,7 +220,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         "label:N",
         colors,
         size=FONT_PIXELS,
-        dy=7,  # below the cell's middle, where the dashed line may pass
+        dy=7,  # below the middle of the cell, since the dashed line may pass there
         aria=False,
         **edges,
         stroke=alt.value(colors.page),

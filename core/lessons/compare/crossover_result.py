@@ -56,7 +56,7 @@ class Crossover:
 
 
 def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
-    """Points where both are equally fast, as exponents of 2: (batch size, width).
+    """Where both candidates are equally fast: (batch size, width) as exponents of 2.
 
     A point lies between two neighboring cells of a row or a column. Between them, the
     logarithm of the ratio is interpolated linearly in the exponent.

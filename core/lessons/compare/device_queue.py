@@ -24,7 +24,7 @@ SIZE = 768  # rows of the square matrices on the simulated accelerator
 
 
 def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
-    """Multiply with and without `.item()` after each call.
+    """Time matrix products, with `.item()` after each product and without.
 
     Raises ExplainedError for a device that this machine doesn't have.
     """
@@ -42,7 +42,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
 
 
 def multiply(matrix: Tensor, fetch: Fetch | None) -> Timeline:
-    """Multiply CALLS times; `fetch`, if given, reads one number of each."""
+    """Time CALLS products; after each, `fetch`, if given, reads one of its numbers."""
     device = matrix.device
     began = torch.Event(device, enable_timing=True)
     done = [torch.Event(device, enable_timing=True) for _ in range(CALLS)]

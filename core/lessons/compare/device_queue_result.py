@@ -29,21 +29,21 @@ class Call(NamedTuple):
 @dataclass(frozen=True)
 class Timeline:
     calls: tuple[Call, ...]
-    waited: float  # seconds until the host has waited for all products
+    waited: float  # seconds until the device has computed all products
 
     @property
     def stopped(self) -> float:
-        """Seconds on a clock that doesn't wait for the device."""
+        """Seconds until the last call returned, as a clock that doesn't wait shows."""
         return self.calls[-1].returned
 
     @property
     def done_by_then(self) -> int:
-        """How many products are done when a clock stops that doesn't wait."""
+        """How many products the device has computed at the time `stopped`."""
         return sum(call.done <= self.stopped for call in self.calls)
 
     @property
     def share(self) -> float:
-        """The share of the true time, 0 to 1, on a clock that doesn't wait."""
+        """The share of the true time that `stopped` is: 0 to 1."""
         return self.stopped / self.waited
 
     @property

@@ -31,7 +31,7 @@ from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
-WARM_UP_SECONDS = 2.0  # limit for a warm-up's training, except for FEWEST_STEPS
+WARM_UP_SECONDS = 2.0  # a warm-up trains no longer, but makes at least FEWEST_STEPS
 RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 
@@ -45,8 +45,8 @@ def race(
     """Run a warm-up and `repeats` trials of each candidate, with at most `steps` steps.
 
     If a candidate fails, the race keeps the reason, and the other one goes on alone.
-    Reports TrialProgress, Trial and CandidateFailure. A race that takes longer than
-    RACE_SECONDS ends after FEWEST_REPEATS, which a verdict needs.
+    Reports TrialProgress, Trial and CandidateFailure. After RACE_SECONDS, the race ends
+    early, but not before FEWEST_REPEATS: a verdict needs this many.
     """
     deadline = time.perf_counter() + RACE_SECONDS
     datasets.load(config.task)  # loaded first, so that no candidate is blamed for it
@@ -131,7 +131,7 @@ def trial(
 def first(
     source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The first `steps` batches, epoch after epoch, or fewer after `limit_seconds`."""
+    """The first `steps` batches; after `limit_seconds`, none after FEWEST_STEPS."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:

@@ -1,4 +1,4 @@
-"""The race of two devices, as the Compare page shows it. It calls a trial a heat."""
+"""The race of two devices on the Compare page. The page calls a trial a heat."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -252,7 +252,7 @@ def chosen_pair() -> Pair:
 
 
 def heats(race: Race, loop: str) -> list[Heat]:
-    """The data of `heat_chart`; training seconds are scaled to the race's steps."""
+    """The data of `heat_chart`. Training times are scaled to the race's `steps`."""
     rows: list[Heat] = []
     for index, candidate in enumerate(race.candidates):
         name = candidate.name
@@ -298,11 +298,11 @@ def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
 def heat_chart(
     colors: Palette, pair: Pair, title: str, most: float | None = None
 ) -> Chart:
-    """The seconds of each heat as dots, hollow for the warm-up; a bar is the median.
+    """A dot for each heat's seconds, and a bar for their median. Warm-ups are hollow.
 
-    Draws the columns contender, kind ("median", "heat", "warm-up" or "end"), seconds,
-    and text, which stands right of all dots. The axis ends at `most`, or if that is
-    None, with the data.
+    Draws the columns contender, kind ("median", "heat", "warm-up" or "end"), seconds
+    and text. The text of an "end" stands at the right edge. The axis ends at `most`, or
+    where the data end if `most` is None.
     """
     names = [candidate.name for candidate in pair]
     axis = alt.Axis(labelLimit=200, labelColor=colors.text)

@@ -20,7 +20,7 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # the next report replaces it if it has no losses
+    passes: ClassVar[bool] = True  # an unfinished job drops old ones without losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # steps made so far in this trial
@@ -57,10 +57,10 @@ LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 @dataclass(frozen=True)
 class Race:
-    """The trials of two candidates with the same number of steps, so far or all."""
+    """The trials of two candidates. While the race goes on, it has those that ended."""
 
     candidates: tuple[Candidate, Candidate]
-    # None for a candidate of which no trial has ended.
+    # None for a candidate that has not finished a trial.
     environments: tuple[Environment | None, Environment | None]
     config: RunConfig  # the race ignores its device and its epochs
     steps: int  # training steps in each counted trial
@@ -125,7 +125,7 @@ def verdict(race: Race) -> str:
 
 
 PAIRS = "pairs of heats, each with training and evaluation"
-SMALL_STEP_MS = 5.0  # in a step this short, an operation takes some 100 microseconds
+SMALL_STEP_MS = 5.0  # shorter steps have operations of about 0.1 ms: too small to share
 
 
 def why(race: Race, winner: int | None) -> str:
