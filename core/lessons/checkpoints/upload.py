@@ -231,7 +231,7 @@ def _device(name: object) -> str:
 
 
 def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
-    """Find the state_dict in the content, which may be a dictionary around it."""
+    """Find the state_dict in the content, which may be a dictionary with it inside."""
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(

@@ -131,7 +131,7 @@ def trial(
 def first(
     source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The first `steps` batches; after `limit_seconds`, none after FEWEST_STEPS."""
+    """Yield `steps` batches; after `limit_seconds`, stop if there were FEWEST_STEPS."""
     deadline = time.perf_counter() + limit_seconds
     made = 0
     while True:

@@ -20,7 +20,7 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # an unfinished job drops old ones without losses
+    passes: ClassVar[bool] = True  # a job that fails drops old reports without losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # steps made so far in this trial

@@ -146,7 +146,7 @@ def step(
             inputs = inputs.to(device)
             targets = targets.to(device)
             wait(device)
-        with record_function("forward"):  # with zero_grad, which takes almost no time
+        with record_function("forward"):  # with zero_grad, which is fast
             optimizer.zero_grad()
             loss = criterion(model(inputs), targets)
             wait(device)

@@ -54,7 +54,7 @@ class StepProfileLab(Lab):
         return f"Profiling: {done} of {setups} done", done / setups
 
     def gather(self, job: Job) -> Profiles:
-        """The profiles so far, without their large traces until the job has ended."""
+        """The profiles so far. Their large traces are missing until the job ends."""
         profiles = job.value or tuple(reported(job, StepProfile))
         if not job.ended:
             return tuple(replace(profile, trace=None) for profile in profiles)
@@ -169,11 +169,11 @@ def lane_chart(
     hues: Mapping[str, str],
     title: str = "Milliseconds since the step began",
 ) -> Chart:
-    """When each part ran, in its hue, with lanes for the host and the device.
+    """A bar from start to end of each part, in its hue and in its lane: host or device.
 
-    `frame` has the columns lane, part, start and end, in the unit that the `title` of
-    the axis names. `clocks` has lane, at, text and early: where a stopwatch stops, and
-    whether that is too early.
+    `frame` has the columns lane, part, start and end. The axis' `title` names the unit
+    of the times. `clocks` has a row for each stopwatch: lane, at (when the stopwatch
+    stops), text, and early (whether that is too early).
     """
     colors = charts.palette()
     names = list(dict.fromkeys(frame["lane"]))

@@ -25,7 +25,7 @@ class Span:
 @dataclass(frozen=True)
 class StepProfile:
     feed: str
-    parts: dict[str, tuple[float, ...]]  # by part, the seconds in each step
+    parts: dict[str, tuple[float, ...]]  # for each part, its seconds in each step
     step: tuple[float, ...]  # seconds of each of these steps, with the profiler
     unprofiled: tuple[float, ...]  # seconds of each step in a run without the profiler
     config: RunConfig
@@ -78,7 +78,7 @@ class StepProfile:
         )
 
     def stopwatch(self, lane: str) -> float:
-        """Seconds until a stopwatch stops that waits for the host and for this lane."""
+        """The seconds on a stopwatch that waits for the host and for this lane."""
         ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
         return max(ends)
 

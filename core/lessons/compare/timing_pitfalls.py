@@ -26,7 +26,7 @@ from core.watch import UNWATCHED, Watch
 SIZES = {"cpu": 512}  # rows of the square matrices; accelerators have DEVICE_SIZE
 DEVICE_SIZE = 4096
 CALLS = 20
-PAIRS = 5  # how often two ways are compared, with CALLS calls each
+PAIRS = 5  # how often two ways of timing are compared, with CALLS calls each
 WARM_UP = 5
 THREAD_SIZES = (32, 1024)
 THREAD_REPEATS = 20
@@ -62,7 +62,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
 def in_a_new_process(
     way: str, device_name: str, size: int, threads: int
 ) -> list[float]:
-    """Seconds of each call timed in this way; if `way` is "", ratios of `queueing`."""
+    """Call `time_it` with a way, or `queueing` if `way` is "", on a matrix product."""
     torch.set_num_threads(threads)
     device = devices.resolve_timed(device_name)
     matrix = torch.rand(size, size).to(device)
@@ -78,9 +78,9 @@ def queueing(
     device: torch.device,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[float]:
-    """Ratios of a median synchronized call to a median naive call, for PAIRS pairs.
+    """PAIRS ratios: the median time of a synchronized call, divided by a naive one's.
 
-    The two take turns in one process, so that the readings can be compared.
+    Both are timed in turn in one process, so that the times can be compared.
     """
     ratios = []
     for _ in range(PAIRS):

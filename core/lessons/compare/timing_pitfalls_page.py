@@ -136,8 +136,8 @@ class TimingPitfalls(Lab):
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
     """Milliseconds of each call, logarithmic, with a line for each way of timing.
 
-    `frame` has the columns way, call, milliseconds; `misleads` has the names of the
-    ways in order, the truth last.
+    `frame` has the columns way, call and milliseconds. The keys of `misleads` are the
+    ways in order. The last way shows the truth.
     """
     colors = charts.palette()
     low, high = frame["milliseconds"].min() / 1.3, frame["milliseconds"].max() * 1.3

@@ -29,18 +29,18 @@ class TimingLab:
     device: str
     size: int
     readings: tuple[Reading, ...]
-    queueing: tuple[float, ...]  # times of synchronized calls over those of naive ones
-    threads: tuple[ThreadReading, ...]  # on the CPU, with readings in turn
+    queueing: tuple[float, ...]  # ratios: time of synchronized to naive calls
+    threads: tuple[ThreadReading, ...]  # for the CPU, on one thread and on all
     environment: Environment
     cpu_environment: Environment
     date: str
 
     @property
     def first_call(self) -> Speedup:
-        """How many times as long the first call took as a later one, both synchronized.
+        """The first synchronized call's time as a multiple of the later calls' median.
 
-        The ratio is to the later calls' median. The ends of the interval are the ratios
-        to the slowest later call and to the later calls' lower quartile.
+        The interval reaches from the multiple of the slowest later call to that of the
+        later calls' lower quartile.
         """
         (first, *later) = next(
             r.seconds for r in self.readings if r.way == "synchronize"
@@ -54,9 +54,9 @@ class TimingLab:
         return self.first_call.interval[0] > CLOSE
 
     def rows(self) -> list[Row]:
-        """Two rows per way, and a row per size and number of threads.
+        """Rows for the ways of timing, and for the CPU's sizes and numbers of threads.
 
-        One of the two rows of a way is for its first call.
+        A way has two rows: for its first call, and for its later calls.
         """
         about = pick(self, "environment date size")
         calls = [
@@ -77,7 +77,7 @@ class TimingLab:
 
 
 def misleading(lab: TimingLab) -> dict[str, bool]:
-    """By way: whether the mean of all its calls is off by a quarter or more.
+    """Whether the mean of all calls is off by a quarter or more, for each way.
 
     The truth is the median of the calls that were synchronized and warmed up. On the
     CPU, only a first call that stands out can mislead.

@@ -1,7 +1,7 @@
-"""The work that a browser's GPU does, done by torch for its answers and times.
+"""Torch does the work of the browser's GPU, to check its answers and compare its times.
 
-The browser draws the same matrices from the same formula, so only images, parameters
-and answers are sent to it.
+The browser draws the same matrices by the same formula. So the server sends only
+images, parameters and answers.
 """
 
 import base64
@@ -22,13 +22,13 @@ from core.measure import timing
 from core.measure.environment import Environment
 
 CPU = torch.device("cpu")
-BATCHES, LEARNING_RATE = 20, 1e-3  # the training repeats BATCHES batches
+BATCHES, LEARNING_RATE = 20, 1e-3  # the training repeats these 20 batches
 FACTORS = (0x9E3779B1, 0x85EBCA77)  # for `random`: one for each matrix of a product
 READING_SECONDS = 0.04  # as long as a reading in your_gpu.js
 
 
 def random(n: int, factor: int) -> Tensor:
-    """float32 (n, n) from -0.5 to 0.5, as your_gpu.js draws them."""
+    """A float32 (n, n) with values from -0.5 to 0.5, the same as your_gpu.js draws."""
     i = torch.arange(n * n)
     bits = (i * i * factor) & 0xFFFFFFFF
     return (bits.double() / 2**32 - 0.5).float().view(n, n)
@@ -36,7 +36,7 @@ def random(n: int, factor: int) -> Tensor:
 
 @cache
 def products() -> list[dict[str, Any]]:
-    """Three rows of each size's product, and sums of all rows with random weights."""
+    """For each size: three rows of a @ b, and the product of all its rows with b[0]."""
     answers = []
     for n in SIZES:
         a, b = (random(n, factor) for factor in FACTORS)
@@ -47,7 +47,7 @@ def products() -> list[dict[str, Any]]:
 
 
 def packed(tensor: Tensor) -> str:
-    """The tensor's bytes, compressed in zlib's format, which browsers can unpack."""
+    """The tensor's bytes as text: zlib, then base64. Browsers can unpack this."""
     return base64.b64encode(zlib.compress(tensor.numpy().tobytes())).decode()
 
 
@@ -58,7 +58,7 @@ def parameters(model: nn.Module) -> str:
 
 
 def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:
-    """Makes the steps that the browser's GPU makes too, and yields their losses."""
+    """A function that trains as the browser's GPU does, and yields each step's loss."""
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     return lambda batches: train_epoch(model, batches, criterion, optimizer, CPU)

@@ -92,7 +92,7 @@ class YourGpu(Lab):
         )
         server.tell_notice()
         go, _ = state.get(RUN, (None, None))
-        # The time makes each message new: the browser may have forgotten an old one.
+        # `now` makes this message new, so a browser that forgot the last gets it again.
         data = {"words": self.words["status"], "go": go, "now": time.time()}
         # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
@@ -126,7 +126,7 @@ class YourGpu(Lab):
         go, known = state.get(RUN, ({}, {}))
         if not go or said.get("id") != go["id"]:
             return
-        go.pop("work", None)  # the browser has it
+        go.pop("work", None)  # the browser has received it
         if "problem" in said:
             del state[RUN]
         elif "result" in said:
@@ -210,7 +210,7 @@ def versus(gpu: BrowserGpu, work: Work) -> str:
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
-    """Times over sizes, both logarithmic, with the middle half of the rounds."""
+    """Draw times over sizes, both logarithmic, with a band for half of the rounds."""
     found = [reading for reading in gpu.readings if reading.work == kind]
     frame = figures.readings(found, "size", "who", microseconds=1e6)
     x = alt.X("size:Q").title(title).scale(type="log", nice=False, padding=12)
@@ -249,10 +249,10 @@ def draw_training(gpu: BrowserGpu) -> None:
 
 
 def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
-    """The figures in the words of the lessons."""
+    """The figures that the lessons' texts quote, keyed by placeholder."""
     forward = gpu.of("forward")
     rates = [work.size / median(work.gpu) for work in forward]
-    # A coarse clock may show 0 for each call, but not for all of them.
+    # A mean: a coarse clock shows 0 for most calls, so their median would be 0.
     seconds = {"unwaited": fmean(gpu.unwaited), "computing": median(forward[-1].gpu)}
     seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
     return {name: format.precise(each) for name, each in seconds.items()} | {
@@ -266,7 +266,7 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
 
 
 def share(words: Any, gpu: BrowserGpu | None) -> None:
-    """A button that adds the figures to those of the class."""
+    """Draw a button that adds the figures to those of the class."""
     opened = server.room().open
     if opened is None or not server.room().may_see(server.visitor()):
         return

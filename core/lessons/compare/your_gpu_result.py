@@ -54,9 +54,9 @@ class BrowserGpu:
     works: tuple[Work, ...]
     left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong" or "slow"
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
-    clocked: int  # size of the product that was timed in two ways:
+    clocked: int  # size of the product that `unwaited` and `waited` time
     unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
-    waited: tuple[float, ...]  # seconds on a clock that waits for it
+    waited: tuple[float, ...]  # seconds on a clock that waits for the GPU
     there: tuple[float, ...]  # seconds of moving the largest batch to the GPU
     back: tuple[float, ...]  # seconds of moving its logits back
     paces: tuple[float, ...]  # products a second, in each second of steady work
@@ -64,7 +64,7 @@ class BrowserGpu:
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
     own_weights: bool  # the weights come from the learner's run
     date: str
-    environment: Environment | None = None  # None: the opponent is the browser's thread
+    environment: Environment | None = None  # of the CPU; None for a browser's thread
 
     @property
     def is_possible(self) -> bool:
@@ -95,7 +95,7 @@ class BrowserGpu:
 
     @property
     def crossover(self) -> int | None:
-        """The smallest product from which on the GPU wins every comparison."""
+        """The size from which on the GPU wins all products; None if there is none."""
         first = None
         for work in reversed(self.compared("product")):
             if work.speedup.winner != 1:
@@ -111,7 +111,7 @@ class BrowserGpu:
 
     @property
     def readings(self) -> list[Reading]:
-        """The times of both sides, but none where the CPU would have taken too long."""
+        """The times of both sides, without the CPU's where it would take too long."""
         sides = YOURS, NAMES[self.against]
         return [
             Reading(who, work.kind, work.size, seconds)

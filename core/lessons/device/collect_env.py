@@ -8,9 +8,9 @@ from core.lessons.device.device_result import VARIABLES, Diagnosis, Facts, Visib
 from core.lessons.device.diagnosis import diagnose, words
 
 MOST_CHARACTERS = 100_000
-MOST_OF_A_LINE = 400  # characters; the time to search a line grows with their square
-# The first NVIDIA driver for each major version of CUDA, by the CUDA Toolkit's release
-# notes, "CUDA Minor Version Compatibility".
+MOST_OF_A_LINE = 400  # characters; a search takes time that grows with their square
+# The first NVIDIA driver for each major version of CUDA. Source: the CUDA Toolkit's
+# release notes, "CUDA Minor Version Compatibility".
 DRIVERS = ((580, "13"), (525, "12"), (450, "11"), (1, "10"))
 NOTHING = ("N/A", "None", "Could not collect")
 BUS = re.compile(r"(?im)^.*\b(?:vga|3d|display)\b.*controller.*$")

@@ -102,13 +102,13 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class DeviceDetails:
-    """What doesn't change about a device while the app runs."""
+    """Facts about a device that stay the same while the app runs."""
 
     device: str  # "cuda:0"
     device_name: str
     backend: str
     total_bytes: int | None
-    known: dict[str, Any]  # all else, by its name in words.toml, [cards.labels]
+    known: dict[str, Any]  # all else, with the keys of [cards.labels] in words.toml
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-# Whether a cause applies: False, True, or the words for the placeholders in its texts.
+# Whether a cause applies. A dict means yes; it fills the placeholders in the texts.
 Answer = dict[str, str] | bool
 Cause = Callable[[Facts], Answer]
 BUILDS = {vendor: build for build, vendor in VENDORS.items()}
@@ -143,7 +143,7 @@ def _right_build(facts: Facts) -> dict[str, str]:
     return {**right, "install": install, "command": command}
 
 
-# Causes between a fitting build and GPU: drivers, permissions, and settings.
+# Causes if the build fits the GPU: drivers, permissions, and settings.
 
 
 def wsl_without_driver(facts: Facts) -> Answer:
@@ -240,7 +240,7 @@ def no_gpu(facts: Facts) -> Answer:
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 
 
-# The causes by the page's questions. A cause may assume that no earlier one applies.
+# The page's questions and their causes. A cause may assume that no earlier one holds.
 BRANCHES: dict[str, tuple[Cause, ...]] = {
     "accelerator": (works, architecture_missing, computation_failed),
     "mac": (rosetta, intel_mac, mps_not_built, macos_too_old, mps_unavailable),
@@ -256,7 +256,7 @@ LINKS: dict[str, str] = words.table("links")
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """The diagnosis of the first cause that applies; the last always does."""
+    """Diagnose the first cause that applies; the last one always does."""
     for cause in CAUSES:
         if answer := cause(facts):
             further = {} if answer is True else answer
@@ -296,12 +296,12 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
 
 
 def runs_on(built: tuple[str, ...], architecture: str) -> bool:
-    """Whether code built for some architectures runs on one: "sm_86" on "sm_89".
+    """Whether one architecture runs code `built` for others: "sm_89" runs "sm_86".
 
     Machine code runs on devices of the same major version and at least the same minor
     version. Code for a virtual architecture ("compute_90") runs on all later devices.
-    This is from NVIDIA's CUDA programming guide, "Application compatibility". For AMD,
-    both names must be the same.
+    Source: NVIDIA's CUDA programming guide, "Application compatibility". AMD's GPUs run
+    only code for their own architecture.
     """
     kind, number = _split(architecture)
     if kind != "sm":
@@ -314,14 +314,14 @@ def runs_on(built: tuple[str, ...], architecture: str) -> bool:
 
 
 def _split(architecture: str) -> tuple[str, int]:
-    """("sm", 90) for "sm_90a"; for a name without such a number, ("gfx1100", 0)."""
+    """("sm", 90) for "sm_90a"; ("gfx1100", 0) for a name without "_" and a number."""
     kind, _, number = architecture.partition("_")
     digits = number.rstrip("af")
     return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
 
 
 def version(text: str) -> tuple[int, ...]:
-    """(2, 15, 0) for "2.15.0+cu132"; only the parts before one that is no number."""
+    """(2, 15, 0) for "2.15.0+cu132". Ends before the first part that is no number."""
     parts = text.partition("+")[0].split(".")
     return tuple(map(int, takewhile(str.isdecimal, parts)))
 
@@ -329,7 +329,7 @@ def version(text: str) -> tuple[int, ...]:
 def _newest_wheel(
     facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
 ) -> str:
-    """The newest CUDA version of PyTorch's wheels that fits; "" if none does.
+    """The newest CUDA version for which PyTorch has a fitting wheel; "" without one.
 
     `fits` gets the version and the architectures that the wheel has code for.
     """

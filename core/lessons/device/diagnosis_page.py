@@ -114,7 +114,7 @@ def branches(diagnosis: Diagnosis) -> list[Branch]:
 
 
 def _in_words(cause: str) -> str:
-    """ "no GPU" for "no_gpu"."""
+    """A cause's name as words, such as "no GPU" for "no_gpu"."""
     return cause.replace("_", " ").replace("gpu", "GPU")
 
 

@@ -24,7 +24,7 @@ from core.lessons.device.device_result import VARIABLES, Facts, VisibleDevice
 from core.measure import nvml
 
 TOOL_SECONDS = 5.0
-LINE = 300  # a message is cut after so many characters
+LINE = 300  # characters that are kept of a message
 VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # by PCI vendor number
 # PCI base classes of GPUs ("PCI Code and ID Assignment"): display controllers, and
 # processing accelerators, which include some GPUs without a display output.
@@ -72,10 +72,10 @@ def probe() -> Facts:
 
 
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
-    """The accelerator's type and its devices, after a computation on each.
+    """The accelerator's type, its devices (each has tried to compute), and a complaint.
 
-    Without a usable accelerator, both are empty. The third value is torch's complaint
-    then, or "" if torch has none.
+    The complaint is "" if the accelerator is usable. Otherwise, the others are empty,
+    and the complaint is torch's error or warning, or "" if torch has none.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -59,8 +59,8 @@ def cuda_formats(major: int, minor: int) -> list[str]:
     """Number formats that tensor cores multiply, on a GPU of this compute capability.
 
     float16 since 7.0 (Volta), bfloat16 and TF32 since 8.0 (Ampere), float8 since 8.9
-    (Ada): NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities", and Transformer
-    Engine's support matrix.
+    (Ada). Sources: NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities", and
+    Transformer Engine's support matrix.
     """
     since = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
     return [name for name, least in since.items() if (major, minor) >= least]
@@ -85,7 +85,7 @@ def mps(_: torch.device) -> dict[str, Any]:
 
 
 def cpu(_: torch.device) -> dict[str, Any]:
-    told: dict[str, object]  # empty if torch has no get_capabilities, such as 2.10
+    told: dict[str, object]  # empty if torch has no get_capabilities, as in 2.10
     told = getattr(torch.cpu, "get_capabilities", dict)()
     has = {name for name, value in told.items() if value is True}
     return {
@@ -99,7 +99,7 @@ def cpu(_: torch.device) -> dict[str, Any]:
     }
 
 
-# The usual names of vector instructions, by the names in torch.cpu.get_capabilities.
+# Names in torch.cpu.get_capabilities, and the usual names of these instructions.
 VECTORS = {
     "avx2": "AVX2",
     "avx512_f": "AVX-512",
@@ -119,8 +119,8 @@ VECTORS = {
 def cpu_formats(has: set[str]) -> list[str]:
     """Number formats that the CPU multiplies faster than float32, with oneDNN.
 
-    oneDNN's developer guide, "Data Types": bf16 with AVX-512 BF16 or AMX, fp16 with
-    AVX-512 FP16 or AMX FP16. Other CPUs convert both to float32 and back.
+    bf16 needs AVX-512 BF16 or AMX; fp16 needs AVX-512 FP16 or AMX FP16. Other CPUs
+    convert both to float32 and back. Source: oneDNN's developer guide, "Data Types".
     """
     formats = {
         "bf16": {"avx512_bf16", "amx_bf16", "bf16", "sve_bf16"},
@@ -132,7 +132,7 @@ def cpu_formats(has: set[str]) -> list[str]:
 def physical_cores() -> int | None:
     """The number of physical cores; None without psutil."""
     try:
-        import psutil  # installed with dask, which a machine with only torch lacks
+        import psutil  # comes with dask, which not every machine has
     except ImportError:
         return None
     return psutil.cpu_count(logical=False)

@@ -47,7 +47,7 @@ def announced() -> str:
 
 
 def answers() -> dict[str, str]:
-    """Each idiom's answer by the idiom's name, and the output under "printed"."""
+    """Each idiom's answer, keyed by its name. "printed" has what the idioms printed."""
     idioms = (classic, with_mps, any_accelerator, unchecked, checked, announced)
     with redirect_stdout(StringIO()) as printed:
         found = {idiom.__name__: idiom() for idiom in idioms}
@@ -55,7 +55,7 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """Like `answers`, with the simulated accelerator, which stays in this process.
+    """Like `answers`, after installing the simulated accelerator: the process keeps it.
 
     Raises ExplainedError if there is no simulated accelerator.
     """

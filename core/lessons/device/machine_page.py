@@ -24,7 +24,7 @@ from core.words import Words
 words = Words(__file__)
 
 LIVE_SECONDS = 2.0
-YOUR_GPU = {"tab": "Your GPU"}  # the query of a link to this tab of Compare
+YOUR_GPU = {"tab": "Your GPU"}  # in a link, opens this tab of the Compare page
 LABELS: dict[str, str] = words.table("cards.labels")
 
 # Answers about the machine, which all visitors share. They are renewed after a while,
@@ -58,7 +58,7 @@ def watch(shown: Facts) -> None:
 
 @st.fragment(run_every=LIVE_SECONDS)
 def cards() -> None:
-    """Draw a list of all machines, and a card per device of the worker that answers."""
+    """Draw a list of all machines, then a card for each device of a worker."""
     hosts.table()
     with explained("The worker could not report its devices"):
         loads = live()

@@ -78,14 +78,14 @@ def with_short_vectors(side: int) -> list[float]:
 def measure(
     device_name: str, watch: Watch = UNWATCHED, size: int | None = None
 ) -> Multiplications:
-    """Time one multiplication in each way; reports each Multiplied."""
+    """Time a multiplication in each of the `ways`. Reports each Multiplied."""
     device = devices.resolve(device_name)
     cores = devices.usable_cores()
     found = []
     for work, way, threads, where, count, call in ways(device, cores, size):
         watch.check()
         if way == SHORT_VECTORS:
-            seconds = call()  # timed in the process that runs it
+            seconds = call()  # the call times itself, in its own process
         else:
             with devices.cpu_threads(threads) if threads else nullcontext():
                 call = watch.checked(call)
@@ -97,9 +97,9 @@ def measure(
 
 
 def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
-    """For each way to multiply: work, name, threads, device, multiplications, call.
+    """Each way to multiply: work, name, threads, device, multiplications, call.
 
-    The number of threads is 0 for a device that isn't the CPU.
+    `threads` is 0 for a device that isn't the CPU.
     """
     small, count = torch.rand(LOOP_SIZE, LOOP_SIZE).tolist(), LOOP_SIZE**3
     yield AT_ONCE, "Python loop", 1, CPU, count, lambda: python_loop(small, small)

@@ -5,7 +5,7 @@ from statistics import median
 
 from core.measure.environment import Environment
 
-# Multiplications that are independent, and a chain in which each needs the one before.
+# The two works. In a chain, each multiplication needs the result of the one before.
 AT_ONCE, IN_TURN = "At once", "In a chain"
 SHORT_VECTORS = "One core, short vectors"  # vectors of four numbers
 
@@ -26,9 +26,9 @@ class Multiplications:
     date: str
 
     def readings(self, work: str) -> dict[str, tuple[float, ...]]:
-        """Seconds of one multiplication, by the name of the way."""
+        """Seconds of one multiplication in each repeat, keyed by the way's name."""
         return {e.way: e.seconds for e in self.found if e.work == work}
 
     def at(self, work: str) -> dict[str, float]:
-        """Median seconds of one multiplication, by the name of the way."""
+        """Median seconds of one multiplication, keyed by the way's name."""
         return {way: median(seconds) for way, seconds in self.readings(work).items()}

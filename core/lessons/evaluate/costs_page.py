@@ -1,4 +1,4 @@
-"""Time and memory of inference by autograd mode and by precision, on Evaluate."""
+"""The Evaluate page: what inference costs in each autograd mode and precision."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -169,7 +169,7 @@ def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) 
 def cost_chart(
     readings: Mapping[str, Sequence[float]], figure: str, backend: str
 ) -> Chart:
-    """A bar per mode for the median and, with repeats, a line from least to most."""
+    """A bar per mode: its median. A mode with repeats has a line from least to most."""
     frame = pd.DataFrame(
         {"mode": mode, figure: median(values), "low": min(values), "high": max(values)}
         for mode, values in readings.items()

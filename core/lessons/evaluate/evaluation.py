@@ -1,4 +1,4 @@
-"""Evaluate a trained model on the test set, and measure inference by autograd mode."""
+"""Evaluate a model on the test set, and measure inference in each autograd mode."""
 
 from functools import partial
 from math import isqrt, sqrt
@@ -54,7 +54,7 @@ def evaluate(
 
 
 def confusion_matrix(predictions: Tensor, targets: Tensor, classes: int) -> Tensor:
-    """Counts int64 (classes, classes): rows are true classes, columns predicted."""
+    """Counts of images, int64 (classes, classes): [true class, predicted class]."""
     pairs = (targets * classes + predictions).cpu()
     return pairs.bincount(minlength=classes**2).view(classes, classes)
 
@@ -70,9 +70,10 @@ def per_class(confusion: Tensor) -> Tensor:
 
 
 def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """95% interval for a share of `total`: Wilson (1927), JASA 22, 209-212.
+    """The 95% confidence interval of the share `correct / total`.
 
-    Unlike the textbook's p ± 1.96 √(p(1-p)/n) it stays within 0 and 1.
+    Unlike the textbook's p ± 1.96 √(p(1-p)/n), it stays within 0 and 1. Source: Wilson
+    (1927), JASA 22, 209-212.
     """
     z = NormalDist().inv_cdf(0.975)
     share = correct / total
@@ -106,7 +107,7 @@ def probabilities(
 def drawing(
     checkpoint: bytes, config: RunConfig, ink: bytes
 ) -> tuple[bytes, tuple[float, ...]]:
-    """The pixels uint8 (28, 28) of a drawing, as bytes, and each class's probability.
+    """A drawing's pixels, the bytes of a uint8 (28, 28), and each class's probability.
 
     `ink` is a square of uint8, 255 where the stroke is darkest.
     """
@@ -127,7 +128,7 @@ def _check_answers(outputs: Tensor) -> None:
 
 
 def forward_memory(device_name: str) -> dict[str, int]:
-    """Bytes that a forward pass of the CNN keeps in the device's memory, by mode."""
+    """For each mode, the bytes that a forward pass of the CNN keeps on the device."""
     device, kept = devices.resolve(device_name), {}
     inputs = torch.rand(64, 1, 28, 28).to(device)
     model = models.build("cnn").to(device).eval()
@@ -145,7 +146,7 @@ def compare_modes(
 ) -> tuple[ModeCost, ...]:
     """Seconds and peak memory of the same forward passes in each mode.
 
-    Measures the model of `checkpoint`, and an untrained one of the other kind,
+    Measures an ANN and a CNN: one from `checkpoint`, and the other untrained,
     since the cost doesn't depend on the weights.
     """
     device = devices.resolve("auto")

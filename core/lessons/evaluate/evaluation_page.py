@@ -168,7 +168,7 @@ def _most_common_mistake(found: Evaluation) -> Pair:
 
 
 def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
-    """Show the images of a cell of the matrix in which the model was most confident."""
+    """Show images of a cell of the matrix: those that the model was surest of."""
     true, predicted = (found.classes[each].name for each in pair)
     answers = zip(found.targets, found.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]

@@ -21,12 +21,12 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# Without this list, Pillow would have Ghostscript run PostScript files of any name.
+# Pillow reads no other format. It would have Ghostscript run a PostScript file.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
-SECONDS = 10.0  # limit of its time: a PNG of MOST_PIXELS takes up to 6 on a busy core
+SECONDS = 10.0  # its time limit: on a busy core, a PNG of MOST_PIXELS takes up to 6
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
 # If a gray value (0 to 1) differs by less than this from the background's, the pixel is
 # background.
@@ -39,7 +39,7 @@ LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise
 class Picture:
     """A prepared picture, and the steps that led to it."""
 
-    steps: dict[str, Any]  # uint8 (height, width) after each step, by the step's name
+    steps: dict[str, Any]  # step's name, and uint8 (height, width) after it
     pixels: Any  # uint8 (28, 28), as the model sees it
     negated: bool
 
@@ -138,7 +138,7 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _is_thin(pixels: np.ndarray) -> bool:
-    """Whether the short edge shrinks to under a pixel if the long one gets SIZE."""
+    """Whether the short edge would shrink to under a pixel if the long one got SIZE."""
     return max(pixels.shape) > SIZE * min(pixels.shape)
 
 
