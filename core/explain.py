@@ -29,10 +29,10 @@ LEAST_LIKELY, LEAST_SURE = 0.38, 0.5
 # A sentence counts as at least this heavy (see Knowledge.weight). Otherwise, a very
 # short one, such as "my gpu", would seem similar to a cause.
 LEAST_SAID = 12
-MOST_SAID = 80  # a text with more weight has several sentences
+MOST_SAID = 80  # a text with more weight counts as several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # an answer is sure only if the next cause is this much less similar
-LEAST_OF_A_PIECE = 16  # letters that a text needs if it is only a piece of a wording
+LEAST_OF_A_PIECE = 16  # a piece of a wording counts only with this many letters
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
@@ -93,7 +93,7 @@ class Cause:
     said: str = ""  # how people describe the error, one sentence per line
     name: str = ""  # regular expression that finds {name} in the line or the message
     names: str = "tensor"  # what replaces {name} if `name` finds nothing
-    at: str = ""  # regular expression that the learner's or the innermost line matches
+    at: str = ""  # regular expression for the learner's line or the innermost line
 
     @cached_property
     def folded(self) -> list[list[str]]:

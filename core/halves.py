@@ -19,7 +19,7 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 
 
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
-    """The lines of one half, each with True if only this half has it."""
+    """Return each line of one half, and whether only this half has the line."""
     lines: list[tuple[str, bool]] = []
     # If a left-out line opens a block, the lines of the block move out. This is the
     # indentation of such a line, or 1000 outside of such a block.

@@ -26,7 +26,7 @@ OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
 LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
-# The values of such expressions are reported even if no variable gets them.
+# Kinds of expressions whose values are reported even if no variable gets them.
 TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 

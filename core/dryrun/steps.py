@@ -59,9 +59,9 @@ class Use(NamedTuple):
     what: str
 
 
-# The uses in one step. A use's list has one entry for each time that its line ran. The
-# entry of a copy is the number of bytes and a digest of the content. If the content is
-# unknown, the digest is an object that equals no other.
+# The uses in one step. A use's list has one entry for each wait or copy. The entry of a
+# copy is the number of bytes and a digest of the content. If the content is unknown,
+# the digest is an object that equals no other.
 Step = defaultdict[Use, list[tuple[int, Any]]]
 
 
@@ -84,7 +84,7 @@ class Peak:
     pieces: list[Piece] = field(default_factory=list)
 
     def parts(self) -> Counter[str]:
-        """Bytes of each kind."""
+        """How many bytes the pieces of each kind take."""
         parts: Counter[str] = Counter()
         for piece in self.pieces:
             of_step = piece.step == self.step
@@ -115,7 +115,7 @@ class Steps:
         self._was_called = False  # whether this step called the model
 
     def install(self) -> None:
-        """Watch each optimizer, the device's memory, and its ledger."""
+        """Watch optimizers, and the device's memory, waits, and copies."""
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
         nn.modules.module.register_module_forward_pre_hook(self._called)

@@ -50,7 +50,7 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The limits. Raises ExplainedError if one is no whole number above 0."""
+        """Raises ExplainedError if a variable isn't a whole number above 0."""
         limits = {}
         for name in (field.name for field in fields(cls)):
             if text := os.environ.get(name.upper()):
@@ -65,7 +65,7 @@ class Limits:
 class Gate:
     """A class's rules, besides the server's limits; this base class allows everything.
 
-    The engine calls a gate while it holds its own lock, so a gate must not wait.
+    The engine holds its lock while it calls a gate, so a gate must not wait.
     """
 
     @property

@@ -38,7 +38,7 @@ from core.words import Words
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 PORT = 8786  # Dask's default
-AGAIN_SECONDS = 1.0  # how often a worker looks for a scheduler that it has lost
+AGAIN_SECONDS = 1.0  # between two tries of a worker to reach its scheduler
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 words = Words(__file__)
 
@@ -86,7 +86,7 @@ def gpus() -> list[str]:
 
 
 def workers() -> dict[str, dict]:
-    """Each worker's options by its name: one "train" for each GPU, and one "lab"."""
+    """The workers' options, keyed by name: "train-0" and so on for GPUs, and "lab"."""
 
     def options(resource: str, threads: int, env: dict[str, str]) -> dict:
         return {

@@ -63,7 +63,7 @@ def raised(failure: Mapping[str, Any]) -> str:
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
-    """Say which line of the file `name` failed, and which to change; "" if none did."""
+    """Say which line of the file `name` failed, and which to change, or return ""."""
     line, culprit = failure["line"], failure["culprit"]
     if line is None or line["file"] != name:
         return ""

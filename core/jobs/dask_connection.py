@@ -34,7 +34,7 @@ logging.getLogger("distributed").setLevel(logging.ERROR)
 CONNECT_SECONDS = 8.0
 LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
-RETRY_SECONDS = 5.0  # how often the app tries to start or reach a missing cluster
+RETRY_SECONDS = 5.0  # between two tries to start or reach a missing cluster
 DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
 NO_WORKER_SECONDS = 90.0  # a job fails if there is no worker for it for this long
 
@@ -175,7 +175,7 @@ class Connection:
     def _look(self, client: Client) -> None:
         """Learn which workers there are; kill those that keep jobs from going on."""
         try:
-            # Not `scheduler_info`, which the client sometimes overwrites with less.
+            # `client.scheduler_info` isn't enough: the client sometimes shortens it.
             known = self._answer(client, "identity", n_workers=-1)
             self.hosts.hear(known["workers"])
             now = time.monotonic()

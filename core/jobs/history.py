@@ -41,7 +41,7 @@ class _Late(NamedTuple):
 
 
 class History:
-    """The rows of jobs, for any thread; calls about one job must come in order."""
+    """Keeps the rows of jobs. Any thread may call it, but about one job in order."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

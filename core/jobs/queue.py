@@ -104,9 +104,9 @@ class Queue:
         """The job whose turn it is, if a worker is free for it.
 
         `capacity` is how many jobs each lane's workers take at once. A lane without
-        workers takes one job, because its worker is starting. `hosts` has the machines
-        of taken jobs, if known, for the jobs' ids. A job that waits for a certain
-        machine lets other jobs pass.
+        workers takes one job, because its worker is starting. `hosts` maps the ids of
+        taken jobs to their machines, if known. A job that waits for a certain machine
+        lets other jobs pass.
         """
         for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
             taken = self.taken(lane)

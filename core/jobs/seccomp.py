@@ -50,7 +50,7 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on an argument of a call; EQUAL compares it with `a` alone."""
+    """A condition on an argument of a call; EQUAL compares the argument with `a`."""
 
     _fields_ = [
         ("argument", ctypes.c_uint),

@@ -43,8 +43,8 @@ def dask_setup(worker: Any) -> None:
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)
     if hasattr(os, "nice"):  # not on Windows
         os.nice(NICE)
-    # This process was spawned. With "spawn" for its children too, each worker of a
-    # DataLoader would import torch for seconds; now they start as in any script.
+    # Dask spawned this process. If it spawned its children, too, each DataLoader worker
+    # would import torch for seconds. Now they start as in any script.
     multiprocessing.set_start_method(None, force=True)
     simulation.offer()
     if "train" in worker.state.total_resources:
@@ -126,7 +126,7 @@ def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
 
 
 def keep_threads() -> None:
-    """Hold this thread to the process's number of CPU threads.
+    """Let torch use only the process's number of CPU threads in this thread.
 
     torch keeps this number for each thread. In a thread that hasn't set it, matrix
     products take all cores, and Dask runs jobs in threads of its own.
