@@ -69,5 +69,5 @@ class Resumed:
     greatest_loss_difference: float  # between "resumed" and "through", in any step
     differing_weights: int  # numbers that differ between the final state_dicts
     weights: int  # numbers in a state_dict
-    weights_only_difference: float  # greatest loss difference to "through"
+    weights_only_difference: float  # the same, between "weights" and "through"
     environment: Environment

@@ -210,7 +210,7 @@ def versus(gpu: BrowserGpu, work: Work) -> str:
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
-    """Draw times over sizes, both logarithmic, with a band for half of the rounds."""
+    """Draw times over sizes, both logarithmic. A band shows the rounds' middle half."""
     found = [reading for reading in gpu.readings if reading.work == kind]
     frame = figures.readings(found, "size", "who", microseconds=1e6)
     x = alt.X("size:Q").title(title).scale(type="log", nice=False, padding=12)
@@ -252,7 +252,7 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     """The figures that the lessons' texts quote, keyed by placeholder."""
     forward = gpu.of("forward")
     rates = [work.size / median(work.gpu) for work in forward]
-    # A mean: a coarse clock shows 0 for most calls, so their median would be 0.
+    # A mean, since a coarse clock may show 0 for most calls, and so as their median.
     seconds = {"unwaited": fmean(gpu.unwaited), "computing": median(forward[-1].gpu)}
     seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
     return {name: format.precise(each) for name, each in seconds.items()} | {

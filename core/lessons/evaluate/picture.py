@@ -21,7 +21,7 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# Pillow reads no other format. It would have Ghostscript run a PostScript file.
+# Pillow reads only these. Otherwise, it would have Ghostscript run PostScript files.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # a phone's camera has fewer
@@ -39,7 +39,7 @@ LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise
 class Picture:
     """A prepared picture, and the steps that led to it."""
 
-    steps: dict[str, Any]  # step's name, and uint8 (height, width) after it
+    steps: dict[str, Any]  # each step's name, and its uint8 (height, width)
     pixels: Any  # uint8 (28, 28), as the model sees it
     negated: bool
 
