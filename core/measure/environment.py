@@ -39,7 +39,7 @@ class Machine:
     identity: str = ""  # unique to a machine, see core.devices; "": unknown
     fashion_mnist: DatasetStatus = field(default_factory=DatasetStatus)
     simulates: bool = False  # has a simulated accelerator, which isn't in `devices`
-    why_not: str = ""  # a sentence: why there is no simulated accelerator; "": there is
+    why_not: str = ""  # why the simulated accelerator doesn't work; "" if it does
 
 
 def now() -> str:

@@ -12,8 +12,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from core.config import SIMULATED
 
-# Ways to run inference: with autograd, without it, and without it for good (training
-# can never use these tensors).
+# How to run inference: with autograd, without it, and without it for good, so that
+# training can never use the resulting tensors.
 MODES: dict[str, Callable[[], AbstractContextManager]] = {
     "gradients": torch.enable_grad,
     "no_grad": torch.no_grad,
@@ -24,8 +24,8 @@ MODES: dict[str, Callable[[], AbstractContextManager]] = {
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     """The most bytes of tensors alive at once, beyond those alive at the start.
 
-    CUDA and the simulated accelerator count for themselves. On the CPU, torch.profiler
-    records each allocation and each release. None on other devices.
+    CUDA and the simulated accelerator count these bytes themselves. On the CPU,
+    torch.profiler records allocations and releases. On other devices, this is None.
     """
     if device.type in ("cuda", SIMULATED):
         count = torch.get_device_module(device)

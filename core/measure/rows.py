@@ -19,7 +19,7 @@ def row(
     date: str,
     **more: Any,
 ) -> Row:
-    """One measurement with the median and the range of n repeats."""
+    """A row for one measurement: the median and the range of its n repeats."""
     return {
         "what": what,
         "n": len(seconds),

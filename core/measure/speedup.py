@@ -191,10 +191,10 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def times(ratio: float) -> str:
-    """How many times as fast, in two digits: 2.3, 11, 130; near 1 in three: 0.95, 1.04.
+    """How many times as fast, in two digits: 0.95, 2.3, 11, 130.
 
-    Further digits would seldom be the same in the next measurement. Near 1, the first
-    decimal alone may not show which is faster.
+    Further digits would seldom be the same in the next measurement. Ratios from 1 to 2
+    have a third digit, since 1.04 rounded to 1.0 wouldn't show which is faster.
     """
     if 0.095 <= ratio < 1.995:
         return f"{ratio:.2f}"

@@ -35,7 +35,7 @@ def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
     @st.fragment(run_every=POLL_SECONDS if before else None)
     def compare() -> None:
         if before - going_on():
-            server.store().writer.flush(POLL_SECONDS)  # so the table reads the end, too
+            server.store().writer.flush(POLL_SECONDS)  # so the table shows the end
             st.rerun()
         _compare(chosen, listed)
 

@@ -145,7 +145,7 @@ def inlined(
     changes: tuple[tuple[int, float], ...] = (),
     shuffle: bool = False,
 ) -> str:
-    """The template with these settings and with the source from core that it uses.
+    """The template, filled in with these settings and with the source used from core.
 
     `changes` has the learning rates that were set by hand, each after the number of
     steps before the change. With `shuffle`, a DataLoader draws an order of its own

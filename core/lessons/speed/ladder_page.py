@@ -142,7 +142,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
 
 @st.fragment
 def draw_unclimbed(backend: str, model: str) -> None:
-    """Draw the rungs before any climb; the learner can guess their gains already."""
+    """Draw the rungs before any climb, so that the learner can guess their gains."""
     left, right = st.columns(SIDES)
     with right:  # drawn first, since the code is ready sooner than the rows
         rungs_page.draw_chosen(False, (), backend, model)

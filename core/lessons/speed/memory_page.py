@@ -20,7 +20,7 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 
 WAYS = 6
-PLAIN = {"training": STEP, "inference": "gradients"}  # compared with other methods
+PLAIN = {"training": STEP, "inference": "gradients"}  # others are compared with these
 BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 

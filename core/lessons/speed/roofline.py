@@ -46,7 +46,7 @@ def measure(
 
 
 def flops_per_image(model: str) -> float:
-    """Operations of a forward and a backward pass of one image, as torch counts."""
+    """Operations of an image's forward and backward pass, as torch counts them."""
     batch = 8
     built: nn.Module = models.build(model).to("meta")  # the count needs only shapes
     images = torch.empty(batch, 1, 28, 28, device="meta")

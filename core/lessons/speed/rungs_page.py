@@ -41,7 +41,7 @@ LEFT_OVER = (
     (r", enabled=(?:True|False)\b(?! and)", ""),
     (r"True and ", ""),
 )
-WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so their limits form a line
+WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so the limit's dashes join up
 ROOM = 128  # pixels at the right end of a row, kept free for its figures
 
 words = Words(__file__)

@@ -81,7 +81,7 @@ def differ(config: RunConfig) -> bool:
 
 
 def chosen() -> RunConfig:
-    """The configuration on the controls; raises ValueError if it is invalid."""
+    """The configuration that the controls show; raises ValueError if it is invalid."""
     state = st.session_state
     settings = {name: state[name] for name in SETTINGS}
     for name in configs.RANGES:
@@ -110,7 +110,7 @@ def start(config: RunConfig | None = None) -> None:
     state = st.session_state
     try:
         if going_on := runs.going_on(visitor()):
-            # On a second press, the address doesn't name the first press's run yet.
+            # The button was pressed twice: the address doesn't name the first run yet.
             state.run_id = going_on[-1].id
             state.notices = [words("twice")]
         else:
