@@ -25,7 +25,7 @@ class Words:
         self._texts = tomllib.loads(path.read_text("utf-8"))
 
     def __call__(self, key: str, **fields: object) -> str:
-        """The text at `key`, with `fields` filled in. KeyError if there is none."""
+        """The text at `key`, with `fields` filled in. Raises KeyError if missing."""
         text = self.table(key)
         return text.format(**fields) if fields else text
 

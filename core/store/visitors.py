@@ -1,4 +1,4 @@
-"""Visitors and their answers. A visitor's id is in a cookie; a code replaces it."""
+"""Visitors and their answers. A cookie has a visitor's id; a code brings it back."""
 
 import secrets
 import threading
@@ -44,7 +44,7 @@ def know(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: dict[str, float] = field(default_factory=dict)  # visitor: last write
+    _seen: dict[str, float] = field(default_factory=dict)  # visitor: last visit
 
     def touch(self, visitor: str) -> None:
         """Record a visit, without waiting. Adds the visitor's row if it is missing."""

@@ -99,7 +99,7 @@ class Writer:
     def wait(self, write: Write) -> bool:
         """Wait up to PATIENCE_SECONDS for a commit; returns whether it has happened.
 
-        If it hasn't, the write stays queued, and `problem` says why. Raises the
+        If it hasn't, `problem` says why, and a queued write is made later. Raises the
         write's error if the database refuses the write.
         """
         with self._changed:
@@ -113,7 +113,7 @@ class Writer:
     def now(self, work: Work, erases: bool = False) -> Any:
         """Make a write and return what `work` returns.
 
-        Raises StoreError if the database can't be reached; the write stays queued.
+        Raises StoreError if the database is unreachable; a queued write is made later.
         """
         write = self.write(work, erases=erases)
         if not write.ended:
@@ -136,7 +136,7 @@ class Writer:
             return question.ended and not self._cause
 
     def flush(self, seconds: float = PATIENCE_SECONDS) -> bool:
-        """Wait up to `seconds` until the queued writes are made; returns whether."""
+        """Wait up to `seconds` for the queued writes; returns whether all are made."""
         with self._changed:
             last = self._waiting[-1] if self._waiting else None
             return self._changed.wait_for(lambda: not last or last.ended, seconds)

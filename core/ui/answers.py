@@ -32,7 +32,7 @@ def _keep(key: str) -> None:
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
-    """Draw a choice that keeps its answer; returns the answer, or None before it.
+    """Draw a choice that keeps its answer; returns the answer, or else None.
 
     `more` is for st.radio.
     """

@@ -127,7 +127,7 @@ def download(label: str, data: Any, name: str, key: str, **more: Any) -> None:
 
 
 def download_rows(name: str, rows: list[Row]) -> None:
-    """Draw two buttons that download `rows` as CSV and as JSON. Without rows, nothing.
+    """Draw buttons that download `rows` as CSV and as JSON, or nothing without rows.
 
     Every row says where, when, and how its figures were measured.
     """

@@ -24,7 +24,7 @@ class Lesson:
     minutes: int = 0
     further: bool = False  # not needed to finish the course
     questions: tuple[Question, ...] = ()  # at the lesson's end
-    # PyTorch's own pages to read: from a title to an address
+    # PyTorch's own pages to read: their addresses, keyed by their titles
     read: Mapping[str, str] = field(default_factory=dict)
 
     def solved(self, given: Mapping[str, Any]) -> int:
@@ -85,5 +85,5 @@ def link(to: Lesson, label: str = "", **more: Any) -> None:
 
 @cache
 def _streamlit_page(file: str) -> Any:
-    """Streamlit's page for a file. Cached, since each page links to some twenty."""
+    """Streamlit's page for a file. Cached, since each page has some 20 links."""
     return st.Page(file, default=file == HOME.file)

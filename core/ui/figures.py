@@ -15,7 +15,7 @@ from core.ui import format
 from core.ui.charts import faded
 from core.ui.server import engine
 
-# In a metric: a label's character, a value's character, and the space around both.
+# Widths in a metric: of a character in the label and in the value, and of the rest.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 Ends = Callable[[Sequence[float]], tuple[float, float]]
 

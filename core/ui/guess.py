@@ -21,7 +21,7 @@ def ask(
     say: Callable[[Any], str] = str,
     ran: bool = True,
 ) -> Any | None:
-    """Ask for a guess. Returns the guess, SHOWN after "Just show me", or None before.
+    """Ask for a guess. Returns the guess, SHOWN after "Just show me", or else None.
 
     `ran` says whether there is a result, which "Just show me" can show.
     """

@@ -40,7 +40,7 @@ class JobPanel:
     lane: str = "train"
     # Whether people may start a job while another one goes on that isn't shown here
     several: bool = False
-    subject: str | None = None  # a run's id: measurements of its model; None: all
+    subject: str | None = None  # a run's id: only measurements of its model; None: all
     measures: bool = False  # results are stored, and shown to visitors without a job
 
     def __post_init__(self) -> None:

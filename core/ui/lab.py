@@ -106,7 +106,7 @@ class Lab:
         self.job = JobPanel(self.address, key=self.key, **fields)
 
     def settings(self, machine: Machine) -> tuple:
-        """Draw the settings; returns the job's arguments. ValueError: one is wrong."""
+        """Draw settings; return the job's arguments. Raises ValueError if invalid."""
         return self.model or self.defaults(machine)
 
     def defaults(self, machine: Machine) -> tuple:

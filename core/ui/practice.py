@@ -19,7 +19,7 @@ from core.ui.server import engine, explained, run_code, visitor
 JUDGE = "core.script.exercises:judge"
 RUN = "core.jobs.code:run"
 BROKEN = ""  # a sentence on why the exercises can't be read
-EXERCISES: Mapping[str, Exercise] = {}  # from a lesson's title or a repair's name
+EXERCISES: Mapping[str, Exercise] = {}  # keyed by a lesson's title or a repair's name
 try:
     EXERCISES = load()
 except ValueError as error:

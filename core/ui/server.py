@@ -25,8 +25,8 @@ from core.store.store import Store
 from core.ui.format import counted
 
 Answer = TypeVar("Answer")
-# The most time from a visitor's request to run code until its end. It includes the wait
-# in the queue, which is long while a whole class runs code.
+# How long a visitor's code may take, from the request to its end. This includes the
+# wait in the queue, which is long while a whole class runs code.
 CODE_SECONDS = 180.0
 
 logger = logging.getLogger(__name__)
@@ -116,9 +116,9 @@ def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
 class KeptAnswer(Generic[Answer]):
     """Keeps the newest answer to a question. The question is a function.
 
-    Any thread may call this object to get the answer, and waits only for the very first
-    one. If the answer is older than `seconds`, the caller still gets it at once, and
-    the question is asked again in the background.
+    Any thread may call this object to get the answer. The call waits only while there
+    is no answer. If the answer is older than `seconds`, the call still returns it at
+    once, and the question is asked again in the background.
     """
 
     def __init__(self, question: Callable[[], Answer], seconds: float) -> None:
@@ -133,7 +133,7 @@ class KeptAnswer(Generic[Answer]):
         self._asking: Future[Answer] | None = None
 
     def __call__(self) -> Answer:
-        """Return the newest answer, or wait for the first; raises that one's error."""
+        """The newest answer; waits if there is none. Raises the question's errors."""
         with self._lock:
             newest, asking = self.newest, self._asking
             stale = time.monotonic() > self._came + self._seconds

@@ -14,7 +14,7 @@ from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
-MOST_QUOTED = 600  # a longer message from CUDA is cut, in characters
+MOST_QUOTED = 600  # characters; a longer message from CUDA is cut
 words = Words(__file__)
 
 
