@@ -10,13 +10,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from core.dryrun.origins import Origin, Origins
+from core.dryrun.origins import MOVES, Call, Origin, Origins
 from core.dryrun.script import Line
 from core.words import Words
 
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # code such as "model.head = ..."
+ASSIGNED = re.compile(r"load_state_dict\(.*assign *= *True")
 
 
 def line_to_change(
@@ -37,8 +38,9 @@ def line_to_change(
         return line, words("why.fetched_earlier", line=root.line.number)
     if root.is_fetched:
         return root.line, words("why.fetched")
-    if is_moved(origin.source):
-        return origin.line, words("why.moved_later")
+    if is_moved(origin.source) or "deepcopy" in origin.line.code:
+        early = next(filter(comes_before_a_move, origin.calls), origin.calls[0])
+        return early.line, words("why.moved_later")
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, words("why.lost_copy")
@@ -49,6 +51,9 @@ def line_to_change(
         for at, frame in frames
     ):
         return mover, words("why.several", line=origin.line.number)
+    is_made_here = root.function and root.function is origin.function
+    if is_made_here and not (is_single or root.is_of_loop):
+        origin = root
     return left_out(tensor, frames, origins) or place(origin, frames)
 
 
@@ -94,6 +99,14 @@ def is_moved(origin: Origin | None) -> bool:
     """Whether this tensor is a parameter that has been moved to the device."""
     tensor = origin and origin.tensor()
     return isinstance(tensor, nn.Parameter) and not tensor.is_cpu
+
+
+def comes_before_a_move(call: Call) -> bool:
+    """Whether the function moves something to a device after this line."""
+    lines, first = linecache.getlines(call.line.file), 1
+    if call.code.co_name != "<module>":
+        lines, first = inspect.getsourcelines(call.code)
+    return any(map(MOVES.search, lines[call.line.number + 1 - first :]))
 
 
 def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
@@ -162,6 +175,8 @@ def is_dropped(line: Line) -> bool:
 
 def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
     made, line = origin.tensor(), origin.line
+    if ASSIGNED.search(line.code):
+        return line, words("why.assigned")
     is_parameter = isinstance(made, nn.Parameter)
     for at, maker in origin.makers:
         module = maker()

@@ -7,8 +7,9 @@ import traceback
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -41,21 +42,28 @@ BATCHES = (dict, list, tuple)
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
+class Call(NamedTuple):
+    """A function that was running, and the line that it had reached."""
+
+    line: Line
+    frame: int  # its frame's id
+    code: CodeType
+
+
 @dataclass(eq=False)
 class Origin:
     """Where a tensor comes from.
 
-    If a module's `__init__` made the tensor, `line` is the line that made the module.
+    If a module's `__init__` made the tensor, the first call is the one that made the
+    module.
     """
 
     tensor: Any  # a weak reference
-    line: Line
+    # The functions that were running, the innermost first, but no model's `__init__`.
+    calls: list[Call]
     # The lines in the `__init__` of modules that were running when the tensor was made,
     # each with a weak reference to the module.
     makers: list[tuple[Line, Any]]
-    # If functions returned the tensor: for each function, the line that called it, and
-    # the id of the function's frame.
-    callers: list[tuple[Line, int]]
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
     # Whether the tensor has the same numbers as its source, or one method of a model
     # made both.
@@ -67,6 +75,27 @@ class Origin:
     copies: list[tuple[Line, Any]] = field(default_factory=list)
     # The functions that moved other tensors of the same batch, each with the line.
     passed: dict[CodeType, Line] = field(default_factory=dict)
+
+    @property
+    def line(self) -> Line:
+        return self.calls[0].line
+
+    @property
+    def function(self) -> CodeType | None:
+        """The function, not a comprehension in it, that made the tensor, if any."""
+        codes = (call.code for call in self.calls if call.code.co_name[0] != "<")
+        return next(codes, None)
+
+    @property
+    def callers(self) -> Iterator[tuple[Line, int]]:
+        """For each function that returned the tensor, its caller's line and its frame.
+
+        A method may keep the tensor in its object, so its caller doesn't count.
+        """
+        for inner, outer in pairwise(self.calls):
+            if "self" in inner.code.co_varnames + inner.code.co_freevars:
+                return
+            yield outer.line, inner.frame
 
     @property
     def is_of_loop(self) -> bool:
@@ -213,37 +242,26 @@ class Origins:
             self._pass(source.tensor(), line)
         self._of[id(tensor)] = origin
 
-    def _place(self) -> tuple[Line, list, list] | None:
-        """An origin's line, makers, and callers; None if no line of the script ran."""
-        start = 0  # index in `frames` of the line that counts as making the tensor
-        frames: list[tuple[Line, FrameType]] = []
+    def _place(self) -> tuple[list[Call], list] | None:
+        """An origin's calls and makers; None if no line of the script ran."""
+        start = 0  # index in `calls` of the line that counts as making the tensor
+        calls: list[Call] = []
         makers: list[tuple[Line, Any]] = []
         in_loader = False
         for frame, number in traceback.walk_stack(sys._getframe(1)):
             file = frame.f_code.co_filename
             if self.script.owns(file):
-                start = len(frames) if in_loader else start
+                start = len(calls) if in_loader else start
                 in_loader = False
-                frames.append((Line(file, number), frame))
+                calls.append(Call(Line(file, number), id(frame), frame.f_code))
                 if frame.f_code.co_name == "__init__":
                     this = frame.f_locals.get("self")
                     if isinstance(this, nn.Module):
-                        start = len(frames)
+                        start = len(calls)
                         makers.append((Line(file, number), weakref.ref(this)))
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
-        if not frames:
-            return None
-        (line, inner), *others = frames[min(start, len(frames) - 1) :]
-        callers = []
-        for caller, outer in others:
-            code = inner.f_code
-            # A method may keep the tensor in its object, so its caller doesn't count.
-            if "self" in code.co_varnames + code.co_freevars:
-                break
-            callers.append((caller, id(inner)))
-            inner = outer
-        return line, makers, callers
+        return (calls[min(start, len(calls) - 1) :], makers) if calls else None
 
 
 def is_bare(code: str) -> bool:

@@ -45,7 +45,7 @@ class Remarks:
     def __init__(self, origins: Origins) -> None:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
-        self._uses: dict[Line, Use] = {}
+        self._uses: dict[tuple[Line, bool], Use] = {}  # with the model's mode
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         # By the line that made an optimizer: how many of the latest steps found no
@@ -113,9 +113,9 @@ class Remarks:
             return
         if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
             return  # update_bn needs the training mode
-        use = self._uses.setdefault(line, Use())
+        use = self._uses.setdefault((line, module.training), Use())
         has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
-        trained = use.trains
+        trained = (line, True) in self._uses
         use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
         use.calls, use.records = use.calls + 1, False
 
@@ -154,7 +154,7 @@ class Remarks:
                 self._note(line, "idle_optimizer")
         if self._twins.total() > 2:  # two optimizers take turns
             self._note(max(filter(None, self._twins), default=None), "same_parameters")
-        for line, use in self._uses.items():
+        for (line, _), use in self._uses.items():
             # A step of the optimizer follows a call for training, but not the last
             # evaluation.
             if self._steps and use.after == self._steps and not use.returns:

@@ -255,9 +255,10 @@ class Run:
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
-        if origin and origin.callers and origin.line.code.startswith("return"):
-            return origin.callers[0][0]  # the caller of the function that makes it
-        return origin.line if origin else None
+        if origin is None or not origin.line.code.startswith("return"):
+            return origin.line if origin else None
+        # The line that calls the function that makes the model, if there is one.
+        return next((line for line, _ in origin.callers), origin.line)
 
 
 def run(request: Request) -> Report:

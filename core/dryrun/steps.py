@@ -43,6 +43,7 @@ WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
 MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
+REACH, MOST_PARTS = 3, 100  # how far to search for objects, and in how long a list
 MOST_NODES = 20_000  # counting the nodes of a graph stops here
 # Growth by this many bytes per step is no mistake: scripts collect losses and other
 # numbers.
@@ -300,9 +301,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
     sizes: Counter[Line] = Counter()
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
-        values = list(variables.values())
-        values += [v for d in values if isinstance(d, dict) for v in d.values()]
-        objects = [v for v in values if type(v).__module__ == "__main__"]
+        objects = objects_of_script(variables.values())
         scopes = [variables, *({"self": each} for each in objects)]
         for (number, target), scope in product(additions(line.file), scopes):
             try:
@@ -313,6 +312,25 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
             at = Line(line.file, number)
             sizes[at] = max(sizes[at], len(nodes_of([t.grad_fn for t in ends])))
     return sizes
+
+
+def objects_of_script(values: Iterable[Any]) -> list[Any]:
+    """The objects of the script's own classes that are a few steps from the values."""
+    objects: dict[int, Any] = {}
+    for _ in range(REACH):
+        values = [part for value in values for part in (value, *parts(value))]
+        own = [each for each in values if type(each).__module__ == "__main__"]
+        objects |= {id(each): each for each in own}
+    return list(objects.values())
+
+
+def parts(value: Any) -> list[Any]:
+    """What a dictionary, a list, or an object of the script's own classes holds."""
+    if isinstance(value, list | tuple):
+        return list(value[:MOST_PARTS])
+    if type(value).__module__ == "__main__":
+        value = getattr(value, "__dict__", {})
+    return list(value.values()) if isinstance(value, dict) else []
 
 
 def nodes_of(ends: list[Any]) -> set[Any]:
@@ -345,6 +363,8 @@ def additions(file: str) -> list[tuple[int, CodeType]]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             adds = node.func.attr in ("append", "extend", "add")
             target = node.func.value if adds else None
+        while isinstance(target, ast.Subscript):
+            target = target.value  # its index may belong to another function
         if target is not None:
             code = compile(ast.unparse(target), file, "eval")
             found.append((node.lineno, code))  # type: ignore[attr-defined]
