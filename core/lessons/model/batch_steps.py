@@ -41,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """Make the move and the five steps; after each, yield its new tensors."""
+    """Move the batch, make the five steps; yield each one's new tensors."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}
@@ -65,7 +65,7 @@ def walk(
 def inspect_batch(
     task: str, model_name: str, device_name: str, seed: int, number: int
 ) -> SteppedBatch:
-    """Batch `number` (from 1) of a run, which is trained again from its seed."""
+    """Train from the seed to batch `number` (from 1), and inspect each of its steps."""
     dataset = datasets.load(task)
     config = RunConfig(
         task=task,
@@ -78,7 +78,7 @@ def inspect_batch(
         allocated = memory.allocated
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
         model, device = training.model, training.device
-        optimizer = torch.optim.AdamW(model.parameters())  # default settings
+        optimizer = torch.optim.AdamW(model.parameters())
         training.optimizer = optimizer
         feed = list(training.feed)
         deque(training.train_epoch(feed[: number - 1]), maxlen=0)
@@ -119,7 +119,7 @@ def inspect_batch(
 def counted(
     steps: Iterator[dict[str, Tensor]],
 ) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
-    """Each step's new tensors, and what the simulated accelerator counted in it."""
+    """Yield each step's new tensors, and what the simulated accelerator counted."""
     while True:
         with ledger.counting() as counts:
             made = next(steps, None)
@@ -137,8 +137,8 @@ def held(
     """The bytes of each kind of tensor on each device.
 
     `allocated` is how many bytes the simulated accelerator held before the model was
-    built. What it holds now beyond these bytes and the named tensors is activations,
-    which autograd saves for the backward pass. AdamW's step counts are on the host.
+    built. Whatever it holds now besides these bytes and the named tensors is
+    activations: autograd saves them for the backward pass.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

@@ -156,7 +156,7 @@ def _logits(stepped: SteppedBatch, place: int) -> None:
 def logits(
     values: np.ndarray, labels: tuple[int, ...], classes: tuple[str, ...]
 ) -> Chart:
-    """A heat map of logits (n, classes), a row per image, its true class framed."""
+    """A heat map of logits (n, classes), a row per image. True classes are framed."""
     images = [f"{row} · {classes[label]}" for row, label in enumerate(labels, 1)]
     table = pd.DataFrame(values, images, classes).rename_axis("image").reset_index()
     frame = table.melt("image", var_name="class", value_name="logit")
@@ -164,7 +164,8 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = charts.palette()
     most = float(np.abs(values).max()) or 1.0
-    # On a light page, dark text is legible on all but the strongest violet.
+    # Where the cell gets the inverse text color. On a light page, dark text is legible
+    # on all but the strongest violet.
     strong = frame["logit"].abs() > most * (0.6 if colors == charts.DARK else 0.9)
     frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
     # Not the colors of right and wrong, since a logit is neither.
@@ -236,7 +237,7 @@ def parameter_bars(values: dict[str, float], title: str, backend: str) -> Chart:
     )
 
 
-# For each step, by name: the function that draws it, and a part of its line of code.
+# For each step: the function that draws its result, and text that finds its code.
 STEPS = {
     "Move the batch": (_images, ".to(device)"),
     "zero_grad": (_zeroed, "optimizer.zero_grad()"),

@@ -5,7 +5,7 @@ from typing import Any
 
 from core.measure.environment import Environment
 
-MOST_BATCHES = 100  # the batches that can be inspected
+MOST_BATCHES = 100  # how many batches of a run can be inspected
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class OptimizerFinding:
 
     target: str  # the device or the dtype that the model was moved to
     when: str  # optimizer built "after" or "before" the move, or "used" before
-    holds_the_parameters: bool  # whether it holds the model's parameters after the move
+    holds_the_parameters: bool  # whether the optimizer holds the moved parameters
     weights_changed: bool  # whether a step after the move changed the weights
-    error: str  # the error of that step; "" if there was none
+    error: str  # the error of the step after the move; "" if there was none
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from core.models import ANN
 from core.sim import ledger
 
 REPEATS = 20
-Values = dict[str, object]  # values by the text of the expression
+Values = dict[str, object]  # an expression's text, and its value
 
 
 def move(model_name: str, device_name: str) -> Move:
@@ -115,7 +115,7 @@ def tried(device_name: str) -> dict[str, dict[str, str]]:
 
 
 def optimizer_findings(device_name: str) -> tuple[OptimizerFinding, ...]:
-    """Try AdamW with a model that is moved: built or used before the move, built after.
+    """Try AdamW on a moved model: built after the move, built before, or used before.
 
     On the CPU, where nothing would move, the model is converted to float64 instead,
     since `.to(dtype)` changes a module's tensors in the same way.

@@ -1,7 +1,7 @@
 """What a default device changes, and what it doesn't, tried on real tensors.
 
-Run `compare` in a separate process (`core.jobs.sandbox`): the default device belongs to
-the thread, and in a worker, other work would later run in the same thread.
+Run `compare` in a separate process (`core.jobs.sandbox`). A default device belongs to
+a thread, and a worker's thread also runs later jobs, which must not inherit it.
 """
 
 import io
@@ -70,9 +70,9 @@ def shuffle(generator: torch.Generator | None = None) -> str:
 
 
 def seconds_a_call() -> list[float]:
-    """The shortest time of a small addition, without a default device and with one.
+    """Seconds of a small addition without a default device, and with one (minima).
 
-    The default device is the CPU, since every default device costs the same.
+    Here, the default device is the CPU: all default devices cost the same time.
     """
 
     def add() -> None:
@@ -92,9 +92,9 @@ def compare() -> dict[str, Any]:
     """Try a default device in a `with` block, and set by torch.set_default_device.
 
     The default device is the accelerator, or else the simulated accelerator. Raises
-    ExplainedError if there is neither. "block" and "setting" have what `tried` returns,
-    "shuffle" and "generator" the errors of `shuffle`. "cost" has the seconds per call
-    without a default device and with one.
+    ExplainedError if there is neither. In the result, "block" and "setting" are what
+    `tried` returns, "shuffle" and "generator" are errors of `shuffle` without and with
+    a generator on that device, and "cost" is what `seconds_a_call` returns.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
     found: dict[str, Any] = {"device": device, "block": tried(torch.device(device))}

@@ -23,7 +23,7 @@ words = Words(__file__)
 
 GUESS = "transfers_guess"
 GUESSES = ("Less than 5 GB/s", "5 to 20 GB/s", "More than 20 GB/s")
-HUMP = 1.2  # a curve levels out if its peak is at most this many times its end
+HUMP = 1.2  # a curve levels out unless its peak exceeds its end by this factor
 SIZES = (  # a Vega expression that writes a number of bytes as "4 KB" or "16 MB"
     "datum.value < 1048576 ? datum.value / 1024 + ' KB' : datum.value / 1048576 + ' MB'"
 )
@@ -140,7 +140,7 @@ class TransfersLab(Lab):
     def lines(self, result: Transfers) -> Sequence[str]:
         """A sentence for each kind of copy, and one if new memory is slower.
 
-        Within the host, copies of sizes that fit into the CPU's cache are faster.
+        If copies within the host are faster at some size, the CPU's cache is the cause.
         """
         lines = []
         rates = frame(result.measured)
@@ -187,7 +187,7 @@ def is_steady(copy: pd.Series) -> bool:
 
 
 def frame(measured: Sequence[Transfer]) -> pd.DataFrame:
-    """A row per kind and size: GB/s, and the middle half of the repeats."""
+    """A row per kind and size, with the median rate and its quartiles in GB/s."""
     rows = []
     for copy in measured:
         fast, typical, slow = quantiles(copy.seconds)

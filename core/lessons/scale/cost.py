@@ -29,12 +29,12 @@ MOST_STEPS = 50  # the limit for one repeat
 
 
 class Way:
-    """One way to run a step: some of the ranks, each on its share of one batch."""
+    """One way to run a step: `size` ranks, each of which takes a share of one batch."""
 
     def __init__(
         self, size: int, threads: int, model_name: str, batch: datasets.Split
     ) -> None:
-        """Every rank has to call this, even a rank that takes no part."""
+        """Every rank has to call this, since torch's new_group needs all ranks."""
         self.threads, self.device = threads, ranks.device()
         self.group: Any = dist.new_group(list(range(size)))
         self.joins = dist.get_rank() < size
@@ -54,7 +54,7 @@ class Way:
         )
 
     def seconds(self, steps: int, silent: bool = False) -> float:
-        """Seconds of a step on this rank; if `silent`, without the exchange."""
+        """Mean seconds of a step here; if `silent`, without the exchange."""
         exchange: AbstractContextManager = nullcontext()
         if silent:
             exchange = self.model.no_sync()
@@ -82,9 +82,10 @@ def take_turns(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """Time the ways in turn, on each rank; return the rank's seconds per step.
+    """Run on each rank: time the ways in turn; return its seconds per step.
 
-    The result has a list per entry of `timed`, with a value for each repeat.
+    The result has a list for each entry of `timed`, with a value per repeat.
+    A list is empty if this rank takes no part.
     """
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*way, model_name, batch) for way in chosen]
@@ -92,8 +93,8 @@ def take_turns(
     in_turn = timed(chosen)
     taken: list[list[float]] = [[] for _ in in_turn]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks. So a way whose
-        # threads still spin doesn't slow down the same way in each repeat.
+        # Each repeat has a new order, the same on all ranks. Threads of a way
+        # may spin on into the next way, which should not always be the same.
         for place in Random(number).sample(range(len(taken)), len(taken)):
             which, silent = in_turn[place]
             dist.barrier()  # wait until no rank is busy with the previous way
@@ -120,9 +121,9 @@ def ways(cores: int) -> list[tuple[int, int]]:
 
 
 def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """What to time: pairs of a way's index, and whether it is silent.
+    """What to time: pairs of an index into `chosen`, and whether to be silent.
 
-    A silent way leaves out the exchange, which only several ranks have.
+    Silent ranks don't exchange their gradients. One rank has none to exchange.
     """
     return [
         (place, silent)
@@ -132,7 +133,7 @@ def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
 
 
 def _steps_of_a_repeat(alone: Way) -> int:
-    """The steps that one rank makes in REPEAT_SECONDS, broadcast to all ranks."""
+    """How many steps one rank makes in REPEAT_SECONDS: the same number on all ranks."""
     steps = torch.zeros(1, dtype=torch.int64, device=alone.device)
     if alone.joins:
         alone.seconds(2)

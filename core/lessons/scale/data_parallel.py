@@ -38,7 +38,7 @@ class ShareOrder(batches.EpochOrder):
         self.sampler = sampler
 
     def draw(self) -> tuple[Tensor, None]:
-        """Image indices int64 (size,), and None, since no image is flipped."""
+        """Indices of images, int64 (size,), and None, since no image is flipped."""
         return torch.tensor(list(self.sampler)), None
 
 
@@ -50,9 +50,10 @@ def train(
     dies: tuple[int, int] | None = None,
     watch: Watch = UNWATCHED,
 ) -> RankEnd:
-    """Run on each rank: train on its share of batches of `batch_size` images.
+    """Run on each rank: train on its share of each batch.
 
-    `dies` is a rank and the step after which the rank is killed.
+    `batch_size` counts the images of all ranks together. `dies` is a rank, and
+    the step after which this rank kills itself.
     """
     rank, count = dist.get_rank(), dist.get_world_size()
     device, data = ranks.device(), datasets.load(task)
@@ -109,7 +110,7 @@ class Meter:
         test: datasets.Split,
         device: torch.device,
     ) -> RankEnd:
-        """This rank's result after `images` training images. Only rank 0 is tested."""
+        """This rank's result after `images` training images. Only rank 0 tests."""
         seconds, correct = time.perf_counter() - self._began, None
         if self.rank == 0:
             feed = batches.in_order(test, device)

@@ -145,7 +145,7 @@ class DataParallelLab(Lab):
 
 
 def why_on_cpu(machine: Machine) -> str:
-    """Why the ranks run on the CPU although there is an accelerator; "" if none.
+    """Why the ranks run on the CPU although there is an accelerator; "" without one.
 
     A worker sees only one NVIDIA GPU (see core.jobs.cluster), but all AMD GPUs.
     """

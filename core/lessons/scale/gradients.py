@@ -18,7 +18,7 @@ from core.watch import UNWATCHED, Watch
 
 
 def average(model: nn.Module) -> None:
-    """Do by hand, tensor by tensor, what DistributedDataParallel does."""
+    """Average the gradients of all ranks, as DistributedDataParallel does."""
     for parameter in model.parameters():
         assert parameter.grad is not None  # the backward pass is done
         dist.all_reduce(parameter.grad)  # now every rank has the sum
@@ -26,7 +26,7 @@ def average(model: nn.Module) -> None:
 
 
 def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
-    """Leave the gradients of the mean loss in `grad`.
+    """Compute the gradients of the mean loss; leave them in the parameters' `grad`.
 
     Dropout is off, since it would differ between the models that are compared.
     """
@@ -38,7 +38,7 @@ def compute(model: nn.Module, images: Tensor, labels: Tensor) -> None:
 
 
 def share(task: str, model_name: str, images: int) -> Share:
-    """Compare this rank's gradients, the average, and the whole batch's."""
+    """Compare a rank's gradients, the ranks' average, and a whole batch's."""
     rank, count = dist.get_rank(), dist.get_world_size()
     device = ranks.device()
     batch = datasets.load(task).train.first(images * count)
@@ -85,7 +85,7 @@ def last_bias(model: nn.Module) -> tuple[float, ...]:
 def measure(
     count: int, task: str, model_name: str, images: int, watch: Watch = UNWATCHED
 ) -> Gradients:
-    """Split a batch of the training images over `count` ranks, `images` for each."""
+    """Compare the gradients of `count` ranks, each of which has `images` images."""
     what, backend = (task, model_name, images), ranks.backend_for(count)
     shares = ranks.run(
         "core.lessons.scale.gradients:share", count, *what, backend=backend, watch=watch

@@ -12,7 +12,7 @@ from core.ui import charts, controls, dataset
 from core.ui.lab import Lab
 
 RANKS, IMAGES = 2, 32
-ROUNDING = 1e-4  # share of the greatest gradient; smaller differences are rounding
+ROUNDING = 1e-4  # times the greatest gradient: smaller differences are rounding
 AVERAGE, AT_ONCE = "their average", "all images at once"
 
 

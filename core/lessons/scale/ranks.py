@@ -42,7 +42,7 @@ def run(
     backend: str,
     watch: Watch = UNWATCHED,
 ) -> tuple[Any, ...]:
-    """Call the function at `address` on each rank; return their values, by rank.
+    """Call the function at `address` on `count` ranks; return the value of each rank.
 
     The ranks' reports are passed on to `watch`. Raises ExplainedError if a rank fails
     or dies, and CancelledError if the job is canceled. In any case, all ranks have
@@ -92,7 +92,7 @@ def join(
 def meet(backend: str = "") -> None:
     """Join the process group and wait for the other ranks.
 
-    By default, the backend is `backend_for` the ranks of this machine.
+    By default, `backend_for` chooses the backend for this machine's ranks.
     """
     rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     backend = backend or backend_for(int(os.environ["LOCAL_WORLD_SIZE"]))
@@ -150,7 +150,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
 
 
 def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
-    """Why there is no result: which rank died, or else which rank failed first."""
+    """Sentences on why there is no result: which rank died, or else failed first."""
     failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
     rank, outcome = next(failed, (0, Outcome("failed")))
     if not dead:

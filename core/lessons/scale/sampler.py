@@ -13,7 +13,7 @@ RANKS, EPOCHS = 2, 3
 def orders(
     images: int, calls_set_epoch: bool
 ) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """Image numbers by epoch and rank; some come twice, for equal shares."""
+    """For each epoch, each rank's images. Repeats make all shares equal."""
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
         DistributedSampler(dataset, num_replicas=RANKS, rank=rank)

@@ -50,7 +50,7 @@ def panels(orders: Orders) -> charts.Chart:
     rows = []
     for way, epochs in (("With set_epoch", orders.told), ("Without", orders.forgotten)):
         for number, shares in enumerate(epochs, 1):
-            dealt = zip(*shares, strict=True)  # the ranks' images in turn, like cards
+            dealt = zip(*shares, strict=True)  # all first images, all second ones, ...
             places = [image for turn in dealt for image in enumerate(turn)]
             rows += [
                 (way, f"Epoch {number}", place, str(image), f"rank {rank}")

@@ -52,12 +52,12 @@ class Share:
     the whole batch.
     """
 
-    own: tuple[float, ...]  # the last layer's bias (classes,), from the rank's share
+    own: tuple[float, ...]  # of the last layer's bias (classes,), from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
     alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model
-    difference: float  # the greatest between `averaged` and `alone`, over all gradients
-    by_ddp: float  # the greatest between the averages by hand and by DDP
+    difference: float  # largest difference of averaged and alone in the model
+    by_ddp: float  # largest difference between averages by hand and by DDP
     all: str  # a hash of the whole model's averaged gradients
 
 
@@ -93,7 +93,7 @@ class Step:
 
     @property
     def exchange(self) -> float:
-        """Median seconds of the exchange, with waits for the slowest rank.
+        """Median seconds of exchanging gradients, with waiting for the slowest rank.
 
         This is 0 for a single rank, or if a step with the exchange isn't slower.
         """
@@ -135,5 +135,5 @@ class Cost:
 @dataclass(frozen=True)
 class Orders:
     images: int  # size of the dataset
-    told: tuple[tuple[tuple[int, ...], ...], ...]  # with set_epoch: by epoch, by rank
+    told: tuple[tuple[tuple[int, ...], ...], ...]  # told[epoch][rank], with set_epoch
     forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # the same without set_epoch

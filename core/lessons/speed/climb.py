@@ -67,7 +67,7 @@ def climb(
             if not obstacle:
                 watch.report(Progress(rung.name))
                 try:
-                    if last and base is None:  # a resumed climb, without its base yet
+                    if last and base is None:  # a resumed climb has no base yet
                         base = get_ready(last, wanted, device, results)
                     ready = get_ready(rung.name, wanted, device, results)
                     result = measure(ready, base, wanted, results, watch)
@@ -90,8 +90,8 @@ def climb(
 def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
     """Count each rung's waits, copies and operations on the simulated accelerator.
 
-    Reports and yields the Counts. No rung has the changes of earlier rungs here, except
-    those in its own code. A rung that fails is left out.
+    Reports and yields the Counts of every rung that does not fail. The settings that
+    earlier rungs found to help (`Kept`) are not used here.
     """
     device = torch.device(SIMULATED)
     split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
@@ -140,7 +140,7 @@ def get_ready(
 ) -> PreparedRung:
     """Set up a rung and run its first steps, so that no timed epoch includes them."""
     torch.manual_seed(SEED)
-    # PyTorch's default format, in which a channel's pixels lie together in memory.
+    # Start with PyTorch's default format: a channel's pixels lie together in memory.
     model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
     model = model.to(device)
     before = devices.allocated(device) or 0
@@ -171,9 +171,9 @@ def measure(
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
-    """Time a rung's epochs, each followed by an epoch of its base; then test.
+    """Time a rung's epochs, then test its model; return its Result.
 
-    They alternate, so that other load on the machine slows both equally.
+    Epochs of the base come in between, so that other load slows both equally.
     """
     seconds, base_seconds = [], []
     for number in range(1, wanted.epochs + 1):
@@ -237,7 +237,7 @@ def take_turns(
     wanted: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time an epoch of the textbook, one of the best, the limit; repeat."""
+    """Time the textbook loop, the best rung and the limit in turn; repeat."""
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, climb_result.pairs(wanted) + 1):
         progress = Progress("", pair)

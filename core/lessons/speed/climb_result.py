@@ -39,11 +39,11 @@ class Rung:
     name: str  # also the name of its function in core.lessons.speed.rungs
     title: str
     change: str  # a text: the change, and why it may help
-    # Why the rung can't be measured, by names of backends or models: "CPU XPU", "ann".
+    # Why the rung can't be measured, for each group of backends or models: "CPU XPU".
     obstacles: dict[str, str] = field(default_factory=dict)
 
     def obstacle(self, backend: str, model: str) -> str:
-        """Why this backend or model can't be measured, in a sentence; "" if it can."""
+        """Why the rung can't be measured with this backend or model; "" if it can."""
         reasons = (
             reason
             for names, reason in self.obstacles.items()
@@ -85,7 +85,7 @@ class Climb:
 @dataclass(frozen=True)
 class Progress:
     passes: ClassVar[bool] = True  # the next Progress replaces this one
-    rung: str  # "" in the direct comparison: a learner may still be guessing the best
+    rung: str  # "" in the direct comparison, so as not to give away the best rung
     epoch: int = 0  # from 1; 0 while the rung is being set up
     step: int = 0  # steps made in this epoch
 
@@ -119,9 +119,9 @@ class Result:
     """The readings of one rung, or why there are none."""
 
     rung: str
-    base: str  # the rung that this one changes, the last one kept; "" if there is none
+    base: str  # the last rung kept before, which this one changes; "" if none
     seconds: tuple[float, ...] = ()  # one per timed epoch; empty if it wasn't measured
-    base_seconds: tuple[float, ...] = ()  # one per epoch of the base, in between
+    base_seconds: tuple[float, ...] = ()  # one per epoch of the base, after each epoch
     samples: int = 0  # per epoch
     steps: int = 0  # per epoch
     start_seconds: float = 0.0  # set-up and first step: starts workers, compiles
@@ -192,9 +192,9 @@ def measured(results: Sequence[Result]) -> dict[str, Result]:
 
 
 def gain_of(result: Result, results: Sequence[Result]) -> Speedup | None:
-    """The speedup over the base, by alternating epochs; None if there are none.
+    """The speedup over the base, from epochs that alternated; None without such epochs.
 
-    It compares samples/s, since a rung may leave out the last, smaller batch.
+    Seconds per sample are compared: a rung may leave out the last, smaller batch.
     """
     if not result.base_seconds:
         return None
@@ -217,13 +217,13 @@ def kept(results: Sequence[Result]) -> Kept:
 
 
 def precision(rung: str, results: Sequence[Result]) -> str:
-    """ "bfloat16" if the rung or a kept rung before it switches to it, or "float32"."""
+    """ "bfloat16" if this rung or an earlier kept one switches to it, or "float32"."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
     return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
 
 
 def base(results: Sequence[Result]) -> str:
-    """The last rung that was kept, on which the next one builds; "" if none was."""
+    """The last kept rung, which is the base of the next one; "" if none was kept."""
     return next((r.rung for r in reversed(results) if r.kept), "")
 
 
@@ -241,7 +241,7 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
-    """The product of all gains up to a rung: for ranking rungs, not to be shown."""
+    """The product of all gains up to a rung. It ranks rungs, but it isn't measured."""
     if (gain := gain_of(result, results)) is None:
         return 1.0
     return gain.ratio * multiplied(measured(results)[result.base], results)
@@ -263,7 +263,7 @@ class Roofline:
     flops_per_image: float  # forward and backward pass
     bytes_per_image: float  # pixels and label, read once
     bytes_per_step: float  # weights, gradients and Adam's moments, read and written
-    flops_per_second: dict[str, tuple[float, ...]]  # by dtype, the readings
+    flops_per_second: dict[str, tuple[float, ...]]  # readings for each dtype
     bytes_per_second: tuple[float, ...]  # readings of a large copy, reads plus writes
     # The same for a copy as large as weights, gradients and moments together.
     state_bytes_per_second: tuple[float, ...]
@@ -295,8 +295,8 @@ class Direct:
 
     rung: str  # the best rung
     seconds: tuple[float, ...] = ()  # one per epoch of the rung; empty if it failed
-    # One per epoch of the textbook loop, before each of the best rung's; empty if the
-    # textbook loop is the best rung or was not measured.
+    # One per epoch of the textbook loop; each precedes an epoch of the best rung. Empty
+    # if the textbook loop is the best rung or was not measured.
     textbook_seconds: tuple[float, ...] = ()
     limits: tuple[Roofline, ...] = ()  # one after each of the best rung's epochs
     message: str = ""  # why the comparison failed
@@ -377,12 +377,12 @@ class Climbed:
 
 
 def pairs(wanted: Climb) -> int:
-    """The number of pairs of epochs in the direct comparison: enough for a winner."""
+    """How many pairs of epochs to compare directly: enough to see which is faster."""
     return max(wanted.epochs, FEWEST_REPEATS)
 
 
 def verdict(climbed: Climbed) -> str:
-    """Which rung is best, how much faster than the textbook, how far from the limit."""
+    """Sentences on the best rung, its speedup over the textbook, and the limit."""
     direct, rung = climbed.direct, climbed.best
     if direct is None:
         return words("verdict.nothing")
@@ -411,7 +411,7 @@ def doubt(climbed: Climbed) -> str:
 
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
-    """How many times the machine's limit an epoch takes, and which limit that is."""
+    """A sentence: what the limit is, and how many times as long an epoch takes."""
     dtype = precision(direct.rung, climbed.results)
     if dtype not in climbed.limit.flops_per_second:
         dtype = "float32"
