@@ -67,6 +67,8 @@ def keeping_parameters(apply: Any) -> Any:
 # answer while an error is pending. So the guard puts the error into this list, and
 # `raising_errors` raises it for the caller of the backward pass.
 _failed: list[BaseException] = []
+# Raises the pending error. It is looked up here, since a look-up could lose the error.
+raise_pending = ctypes.pythonapi.PyErr_Occurred
 
 
 def raising_errors(run: Any) -> Any:
@@ -93,7 +95,7 @@ class Guard(torch._C._acc.DeviceGuard):
 
     def type_(self) -> Any:
         try:
-            ctypes.pythonapi.PyErr_Occurred()  # raises a pending error
+            raise_pending()
         except BaseException as error:
             _failed.append(error)
         return torch._C._autograd.DeviceType.PrivateUse1
