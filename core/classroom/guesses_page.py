@@ -196,7 +196,7 @@ def finding(answers: Counter[Any], right: Measured) -> str:
     else:
         text += f", {count} {'was' if count == 1 else 'were'} “{most}”"
     if right is None:
-        return f"**{text}.** The result hasn't been measured yet."
+        return f"**{text}.** There is no result yet."
     fitting, figure = right
     if not fitting:
         return f"**{text}. The machine couldn't tell: {figure.rstrip('.')}.**"

@@ -105,7 +105,9 @@ class Speedup:
         between = f"{other} ran {low} to {high} times as fast as {one}"
         if self.winner is None:
             close = all(agree((end, 1), CLOSE) for end in self.interval)
-            text = "Too close to call" if close else "We can't tell which is faster"
+            text = "Too close to call"
+            if not close:
+                text = f"We can't tell which is faster: {first} or {second}"
             return f"**{text}.** {self.note or f'{capitalized(between)}, {among}.'}"
         if self.note:
             text = f"{other} ran faster than {one}, but we can't tell how much faster"

@@ -169,6 +169,8 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     which = f"{whose} model".capitalize()
     if not run.job.ended:
         which = f"After epoch {len(run.history)} of {run.config.epochs}, {whose} model"
+    elif run.result is None:
+        which = f"When the run stopped, {whose} model"
     text = f"{which} gets **{len(now)} of these {WALL} images** wrong."
     if before is not None and len(now) > len(before) and not run.job.ended:
         return f"{text} {words('wall.more', before=len(before))}"

@@ -52,7 +52,7 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
         "**Of 12 guesses, 9 were “Up to twice as fast”. Measured: 0.9×.** 3 guessed "
         "right: “Slower”."
     )
-    assert "hasn't been measured yet" in finding(answers, None)
+    assert "There is no result yet" in finding(answers, None)
     assert "The machine couldn't tell: 0.51 to 1.57×" in finding(
         answers, ((), "0.51 to 1.57×")
     )
