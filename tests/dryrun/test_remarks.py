@@ -104,3 +104,12 @@ optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
 """
     made = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
     assert dry_run(SCRIPT.replace(made, wrapper)).remarks == []
+
+
+def test_a_function_that_trains_and_evaluates_is_told_apart_by_mode() -> None:
+    text = SCRIPT.replace("model = Net()", "def ask(x): return model(x)\nmodel = Net()")
+    text = text.replace("outputs = model(inputs)", "outputs = ask(inputs)")
+    text = text.replace("with torch.no_grad():", "if True:")
+    text = text.replace("print(model(inputs)", "print(ask(inputs)")
+    said = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert said == [(14, SAID["recorded"])]

@@ -197,6 +197,25 @@ def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
         assert growth.line.number == 17
 
 
+def test_a_callback_that_keeps_each_steps_graph() -> None:
+    made = """class History:
+    def __init__(self): self.values = {"loss": []}
+    def end(self, state):
+        for key in self.values: self.values[key].append(state[key])
+class Learner:
+    def __init__(self): self.callbacks = [History()]
+    def end(self, **state):
+        for callback in self.callbacks: callback.end(state)
+learner = Learner()
+"""
+    text = TRAINING.format(line="learner.end(loss=loss)", after="")
+    growth = dry_run(text.replace("total = 0.0\n", made)).growth
+    assert growth
+    assert growth.line
+    assert text.splitlines()[8] == "total = 0.0"
+    assert growth.line.number == 12  # the last line of History
+
+
 @pytest.mark.parametrize(
     ("made", "used"),
     [
@@ -273,6 +292,40 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "w = net.layer.weight.detach().clone()\nnet.cuda()\nnet.layer.weight - w",
         14,
         "this line used a parameter before the model was moved",
+    ),
+    (
+        LAYER,  # copied in an object's constructor before the move
+        "class Average:\n    def __init__(self, net):\n"
+        "        self.kept = [p.detach().clone() for p in net.parameters()]\n"
+        "average = Average(net)\nnet.cuda()\naverage.kept[0] - net.layer.weight",
+        17,
+        "this line used a parameter before the model was moved",
+    ),
+    (
+        LAYER,  # the function that makes the tensor also computes with it
+        "def noise():\n    z = torch.rand(2, 4)\n    y = z.exp()\n    return y + 1\n"
+        "net.cuda()(noise())",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,
+        "state = net.state_dict()\nnet.cuda()\n"
+        "net.load_state_dict(state, assign=True)\nnet(x.cuda())",
+        16,
+        "with assign=True",
+    ),
+    (
+        LAYER,
+        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz - y",
+        15,
+        "this line copies a tensor to the CPU",
+    ),
+    (
+        LAYER,
+        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz = z.exp()\nz - y",
+        17,
+        "line 15 copied a tensor to the CPU",
     ),
     (
         LAYER,

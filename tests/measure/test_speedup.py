@@ -32,9 +32,9 @@ def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
         ([1, 1, 1], [2, 2, 2], 0, "**The CPU ran 2.0 times as fast as GPU**", "CPU"),
         ([2, 2, 2], [1, 1, 1], 1, "**GPU ran 2.0 times as fast as the CPU**", "GPU"),
         # One pair of three says otherwise.
-        ([1, 1, 1], [0.9, 1.1, 0.9], None, "**We can't tell which is faster.**", None),
+        ([1, 1, 1], [0.9, 1.1, 0.9], None, "which is faster: the CPU or GPU.**", None),
         ([1, 1, 1], [0.5, 1.4, 0.9], None, "GPU ran 0.71 to 2.0 times", OPTIONS),
-        ([1, 1, 1], [0.3, 2, 0.5], None, "which is faster.** The repeats", OPTIONS),
+        ([1, 1, 1], [0.3, 2, 0.5], None, "the CPU or GPU.** The repeats", OPTIONS),
         ([1, 1], [2, 2], None, "over only 2 pairs", "CPU"),
         ([1, 1, 1], [1, 1, 1], None, "**Too close to call.**", "about equal"),
         ([1, 1, 1], [1, 1.02, 0.98], None, "**Too close to call.**", "about equal"),
@@ -45,7 +45,7 @@ def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
         ([4, 9, 30], [1, 1, 1], 1, "we can't tell how much faster.** The rep", "GPU"),
         # Of many pairs the outermost count for nothing.
         ([2] * 8 + [0.5], [1] * 9, 1, "(2.0 to 2.0 over 9 pairs", "GPU"),
-        ([2] * 6 + [0.5] * 3, [1] * 9, None, "faster.** The rep", OPTIONS),
+        ([2] * 6 + [0.5] * 3, [1] * 9, None, "GPU.** The rep", OPTIONS),
     ],
 )
 def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, said, right):
