@@ -22,7 +22,7 @@ words = Words(__file__)
 
 @dataclass(frozen=True)
 class Standings:
-    """The class on the board as it stood a moment ago."""
+    """What the class's board shows; it may be a few seconds old."""
 
     opened: Class  # the class; it may be closed by now
     names: Mapping[Any, str]  # names of the members, by visitor

@@ -285,7 +285,7 @@ class Engine:
         """The newest description of this machine; None while the workers start."""
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
-                self._machine_due = math.inf  # not before this question is answered
+                self._machine_due = math.inf  # ask again only after `_look` ends
                 in_background(self._look)
         return self._machine
 

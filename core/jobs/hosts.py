@@ -55,7 +55,7 @@ def host_of(worker: str) -> str:
 
 
 def first_gpu(worker: str) -> int:
-    """Which of its machine's GPUs a training worker has, from 0; 0 without a GPU."""
+    """The first GPU of a training worker, by the number in its name; 0 for others."""
     own = re.search(r"train-(\d+)$", worker)
     return int(own[1]) if own else 0
 

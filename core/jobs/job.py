@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
-# How many ended jobs of one function stay in memory, for one person and for all. Older
-# ones come from the database.
+# So many ended jobs of each function stay in memory: at most MOST_OF_ONE per person,
+# and MOST_OF_ALL in all. Older jobs are read from the database.
 MOST_OF_ONE = 10
 MOST_OF_ALL = 100
 

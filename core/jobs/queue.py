@@ -56,7 +56,7 @@ class Queue:
     def restore(self, jobs: Iterable[tuple[Job, int]]) -> None:
         """Fill a new queue with jobs in their order, each with its round.
 
-        The lowest of these rounds becomes the lane's current round.
+        In each lane, the lowest round of the lane's jobs becomes the current round.
         """
         for job, turn in jobs:
             self._wait(job, turn)

@@ -180,9 +180,10 @@ def _left_out(n: int) -> int:
 
 
 def confidence(n: int, left_out: int) -> float:
-    """How often n ratios, without `left_out` at each end, span the true median.
+    """The probability that the true median is between the measured ratios.
 
-    This is the sign test.
+    Of the n ratios, the `left_out` smallest and largest don't count. This is the sign
+    test.
     """
     return 1 - 2 * sum(comb(n, k) for k in range(left_out + 1)) / 2**n
 

@@ -24,7 +24,7 @@ SIZE = 28
 # Pillow reads only these. Otherwise, it would have Ghostscript run PostScript files.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
-MOST_PIXELS = 50_000_000  # a phone's camera has fewer
+MOST_PIXELS = 50_000_000  # most phones save pictures of 12 million
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
 SECONDS = 10.0  # its time limit: on a busy core, a PNG of MOST_PIXELS takes up to 6
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
