@@ -133,7 +133,7 @@ class Knowledge:
     """The content of errors.toml."""
 
     causes: dict[str, Cause]  # by slug
-    none: dict[str, str]  # what to say in a case without a cause, such as "empty"
+    none: dict[str, str]  # what to say if there is no cause, by case ("empty", ...)
     unrelated: list[list[str]]  # wordings that are not about devices, folded
     words: dict[str, str]  # a word, and the word that it is a synonym of
     # For the slug of each cause, the words of each sentence with which people describe

@@ -122,7 +122,7 @@ class Room(Gate):
         return self.on_board if is_in else None
 
     def join(self, code: str, visitor: str) -> Member:
-        """Join the class with this code, under a friendly name.
+        """Join the class with this code; the member gets a made-up, friendly name.
 
         Raises ExplainedError if the code is wrong, or the class is closed or full.
         """

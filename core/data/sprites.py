@@ -52,7 +52,7 @@ class Canvas:
         return low + (high - low) * share
 
     def maybe(self, chance: float) -> tuple:
-        """A chain that holds in a random share of the images."""
+        """A chain of comparisons that is true in about this share of the images."""
         return 99.0 * (self.roll(0, 1) > chance), 50
 
     def paint(self, *shape: tuple, shade: Number = 1) -> None:

@@ -1,8 +1,8 @@
 """The machines that have workers, as the scheduler and the workers report them.
 
-When a machine loses power or its network, the scheduler takes half a minute to be sure.
-The app knows sooner, because each worker tells the scheduler twice a second that it is
-there.
+When a machine loses power or its network, the scheduler drops its workers after half a
+minute. The app doesn't wait for that. It asks the scheduler when each worker last gave
+a sign of life, which workers do twice a second.
 """
 
 import asyncio

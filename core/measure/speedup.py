@@ -174,7 +174,10 @@ def unevenness(seconds: Sequence[float]) -> float:
 
 @cache
 def _left_out(n: int) -> int:
-    """How many of n sorted ratios can be left out at each end at CERTAIN confidence."""
+    """How many of n sorted ratios can be left out at each end.
+
+    The rest still span the true median, with the confidence CERTAIN.
+    """
     places = range(1, (n + 1) // 2)
     return max((k for k in places if confidence(n, k) >= CERTAIN), default=0)
 

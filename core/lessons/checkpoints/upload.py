@@ -128,7 +128,7 @@ def _damaged(why: str) -> ExplainedError:
     )
 
 
-# Checks before the file is opened
+# Reading the file; each kind of file is checked before torch.load opens it
 
 
 def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:

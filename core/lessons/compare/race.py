@@ -31,7 +31,7 @@ from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
-WARM_UP_SECONDS = 2.0  # a warm-up trains no longer, but makes at least FEWEST_STEPS
+WARM_UP_SECONDS = 2.0  # a warm-up ends then, but not before FEWEST_STEPS
 RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 

@@ -52,7 +52,8 @@ class BrowserGpu:
     name: str
     kind: str  # one of KINDS
     works: tuple[Work, ...]
-    left_out: tuple[tuple[str, int, str], ...]  # kind, size, "wrong" or "slow"
+    # Works that weren't timed: the kind, the size, and why ("wrong" or "slow").
+    left_out: tuple[tuple[str, int, str], ...]
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
     clocked: int  # size of the product that `unwaited` and `waited` time
     unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU

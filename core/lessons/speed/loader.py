@@ -119,7 +119,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting, from when its workers run. `check` may raise to stop."""
+    """Time one setting once the workers are up. `check` may raise, to stop."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []
