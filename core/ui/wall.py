@@ -166,12 +166,13 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return words("wall.before", images=WALL)
-    which = f"{whose} model".capitalize()
+    which = f"{whose} model gets".capitalize()
     if not run.job.ended:
-        which = f"After epoch {len(run.history)} of {run.config.epochs}, {whose} model"
+        epochs = f"{len(run.history)} of {run.config.epochs}"
+        which = f"After epoch {epochs}, {whose} model gets"
     elif run.result is None:
-        which = f"When the run stopped, {whose} model"
-    text = f"{which} gets **{len(now)} of these {WALL} images** wrong."
+        which = f"When the run stopped, {whose} model got"
+    text = f"{which} **{len(now)} of these {WALL} images** wrong."
     if before is not None and len(now) > len(before) and not run.job.ended:
         return f"{text} {words('wall.more', before=len(before))}"
     return text + " They're framed in red." * bool(now)

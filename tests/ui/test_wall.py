@@ -43,7 +43,7 @@ def run_of(*walls: tuple[int, ...], ended: bool = False) -> SimpleNamespace:
     history = [SimpleNamespace(wall=each) for each in walls]
     config = SimpleNamespace(epochs=5)
     job = SimpleNamespace(ended=ended)
-    return SimpleNamespace(history=history, config=config, job=job)
+    return SimpleNamespace(history=history, config=config, job=job, result=None)
 
 
 def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
@@ -51,7 +51,9 @@ def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
     better, worse = (0, 1, 2, 0), (0, 1, 0, 0)
     assert "chance" in wall.caption(run_of(better, worse), labels, "your")
     assert "chance" not in wall.caption(run_of(worse, better), labels, "your")
-    assert "chance" not in wall.caption(run_of(better, worse, ended=True), labels, "")
+    stopped = wall.caption(run_of(better, worse, ended=True), labels, "your")
+    assert "chance" not in stopped
+    assert stopped.startswith("When the run stopped, your model got")
 
 
 def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
@@ -62,6 +64,8 @@ def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
     for n, ink in enumerate((b"", bytes(wall.INK**2 + 1), bytes(10**6))):
         drawn = {"n": n, "ink": base64.b64encode(ink).decode()}
         assert wall._answer(run, drawn)["problem"] == wall.words("wall.size")
+    dot = {"n": 9, "ink": base64.b64encode(b"\xff" + bytes(wall.INK**2 - 1)).decode()}
+    assert wall._answer(run, dot)["problem"] == wall.words("wall.little")
     assert not asked
 
 
