@@ -219,7 +219,6 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     if rest := len(queue) - len(listed):
         lines.append(f"and {rest} more")
     if engine().paused:
-        lines.insert(
-            0, pause + (words("board.paused") if queue else words("board.together"))
-        )
+        why = words("board.paused") if queue else words("board.together")
+        lines.insert(0, f"{pause}{why}")
     return lines or ["Nothing is training right now."]

@@ -255,10 +255,11 @@ class Run:
         if not cuda.asked or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
-        if origin is None or not origin.line.code.startswith("return"):
-            return origin.line if origin else None
-        # The line that calls the function that makes the model, if there is one.
-        return next((line for line, _ in origin.callers), origin.line)
+        if origin is None:
+            return None
+        # If a function only makes and returns the model, its caller's line counts.
+        caller = next((line for line, _ in origin.callers), origin.line)
+        return caller if origin.line.code.startswith("return") else origin.line
 
 
 def run(request: Request) -> Report:

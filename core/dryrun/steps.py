@@ -317,10 +317,11 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
 def objects_of_script(values: Iterable[Any]) -> list[Any]:
     """The objects of the script's own classes that are a few steps from the values."""
     objects: dict[int, Any] = {}
-    for _ in range(REACH):
-        values = [part for value in values for part in (value, *parts(value))]
-        own = [each for each in values if type(each).__module__ == "__main__"]
+    level = list(values)
+    for _ in range(REACH + 1):
+        own = [each for each in level if type(each).__module__ == "__main__"]
         objects |= {id(each): each for each in own}
+        level = [part for each in level for part in parts(each)]
     return list(objects.values())
 
 

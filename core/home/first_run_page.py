@@ -128,6 +128,12 @@ def start() -> None:
         st.session_state.home_refused = str(error)
 
 
+def finished() -> set[str]:
+    """The ids of this visitor's runs that finished."""
+    jobs = engine().jobs(runs.RUN, visitor())
+    return {job.id for job in jobs if job.status == "finished"}
+
+
 def cancel() -> None:
     """Cancel all runs of this visitor, including a race's runs that still wait."""
     for job in runs.going_on(visitor()):
@@ -148,9 +154,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
-    jobs = engine().jobs(runs.RUN, visitor())
-    done = {job.id for job in jobs if job.status == "finished"}
-    is_first = own is not None and not done - {own.id}
+    is_first = own is not None and finished() <= {own.id}
     takes = words("class") if room().open else words("takes")
     if engine().paused:
         takes = words("paused")
