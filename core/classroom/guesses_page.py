@@ -13,9 +13,11 @@ import streamlit as st
 from core.classroom.sign_in_page import button
 from core.home import first_run_page as first_run
 from core.lessons.compare import race_page as race
+from core.lessons.compare.timing_pitfalls_page import GUESSES as TIMING_GUESSES
 from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
-from core.lessons.device.parallel_page import Parallel
+from core.lessons.device.parallel_page import TIMES, Parallel
 from core.lessons.device.parallel_result import AT_ONCE, Multiplications
+from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import BUSY, apart, times
@@ -42,6 +44,7 @@ class Guess:
     title: str
     address: str  # function of the job whose result answers the question
     read: Callable[[Any], Measured]  # reads the answers from the job's result
+    options: tuple[str, ...] = ()  # the answers in order; (): they depend on settings
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
         """Find the right answers in `results`, which has jobs' results by address.
@@ -56,16 +59,18 @@ class Guess:
 
 
 class Tally(NamedTuple):
-    answers: Counter[Any]  # how many people gave each; "Just show me" doesn't count
+    answers: Counter[Any]  # people by answer, in order; "Just show me" doesn't count
     right: Measured
 
 
-def _of_lab(key: str, kind: type[Lab], figure: Callable[[Any], str]) -> Guess:
+def _of_lab(
+    key: str, kind: type[Lab], figure: Callable[[Any], str], *options: str
+) -> Guess:
     def read(result: Any) -> Measured:
         found = kind().finding(result)
         return (found.right, figure(result)) if found and found.right else None
 
-    return Guess(key, words.table("guesses.titles")[key], kind.address, read)
+    return Guess(key, words.table("guesses.titles")[key], kind.address, read, options)
 
 
 def _one_core(result: Multiplications) -> str:
@@ -94,15 +99,28 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
 CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
     Guess(
-        first_run.RUN_GUESS, words("guesses.titles.first_run_guess"), RUN, _first_runs
+        first_run.RUN_GUESS,
+        words("guesses.titles.first_run_guess"),
+        RUN,
+        _first_runs,
+        first_run.IMAGES,
     ),
-    _of_lab("multiply_guess", Parallel, _one_core),
+    _of_lab("multiply_guess", Parallel, _one_core, *TIMES),
     _of_lab(race.GUESS, race.RaceLab, lambda race: race.speedup().of_winner.figure),
     _of_lab(
-        "timing_guess", TimingPitfalls, lambda lab: f"{times(lab.first_call.ratio)}×"
+        "timing_guess",
+        TimingPitfalls,
+        lambda lab: f"{times(lab.first_call.ratio)}×",
+        *TIMING_GUESSES,
     ),
     *(
-        Guess(f"guess_{rung.name}", f"Speed: {rung.title}", CLIMB, _rung(rung.name))
+        Guess(
+            f"guess_{rung.name}",
+            f"Speed: {rung.title}",
+            CLIMB,
+            _rung(rung.name),
+            RUNG_GUESSES,
+        )
         for rung in RUNGS[1:]
     ),
 )
@@ -117,13 +135,13 @@ def of_class(class_id: str) -> Tallies:
     results[RUN] = store().runs.find(
         hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
     )
-    return {
-        each: Tally(
-            Counter(a for a in given[each.key].values() if a != guess.SHOWN),
-            each.measured(results),
-        )
-        for each in GUESSES
-    }
+    tallies = {}
+    for question in GUESSES:
+        counts = Counter(dict.fromkeys(question.options, 0))
+        answers = given[question.key].values()
+        counts.update(answer for answer in answers if answer != guess.SHOWN)
+        tallies[question] = Tally(counts, question.measured(results))
+    return tallies
 
 
 def draw(tallies: Tallies) -> None:
@@ -164,19 +182,20 @@ def tally(tallies: Tallies) -> Guess:
     chosen = st.selectbox(
         "Question",
         list(tallies),
-        max((i for i, each in enumerate(tallies.values()) if each.answers), default=0),
+        max(
+            (i for i, each in enumerate(tallies.values()) if each.answers.total()),
+            default=0,
+        ),
         format_func=lambda each: each.title,
         key="class_guess",
         label_visibility="collapsed",
     )
     answers, right = tallies[chosen]
     st.markdown(finding(answers, right))
-    if not answers:
+    if not answers.total():
         return chosen
-    data = pd.DataFrame(
-        [(str(answer), people) for answer, people in answers.most_common()],
-        columns=["answer", "people"],
-    )
+    rows = [(str(answer), people) for answer, people in answers.items()]
+    data = pd.DataFrame(rows, columns=["answer", "people"])
     st.vega_lite_chart(
         data,
         chart(tuple(data["answer"]), right[0] if right else ()),
@@ -187,7 +206,7 @@ def tally(tallies: Tallies) -> Guess:
 
 
 def finding(answers: Counter[Any], right: Measured) -> str:
-    if not answers:
+    if not answers.total():
         return "Nobody has made a guess about this yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
     (most, count), *others = answers.most_common()

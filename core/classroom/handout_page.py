@@ -127,13 +127,11 @@ def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
     for guess, (counts, right) in sorted(
         tallies, key=lambda item: -item[1].answers.total()
     ):
-        if counts:
+        if counts.total():
             measured = "Not measured yet"
             if right:
                 measured = f"{' or '.join(right[0]) or 'Not clear'}: {right[1]}"
-            all_of_them = "; ".join(
-                f"{answer}: {n}" for answer, n in counts.most_common()
-            )
+            all_of_them = "; ".join(f"{answer}: {n}" for answer, n in counts.items())
             rows.append((guess.title, all_of_them, measured))
     return rows
 

@@ -75,7 +75,7 @@ def _tally(standings: Standings, key: str) -> dict[str, Any]:
     answers, right = standings.guesses[asked]
     return {
         "title": asked.title,
-        "answers": [(str(answer), people) for answer, people in answers.most_common()],
+        "answers": [(str(answer), people) for answer, people in answers.items()],
         "right": (room().with_result and right) or ((), ""),
     }
 

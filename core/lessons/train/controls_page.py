@@ -212,7 +212,6 @@ def _number(label: str, key: str, step: float = 1.0) -> None:
     # Take any float: a widget of whole numbers would silently take 2.5 as 2, and one
     # with limits would keep its last value. RunConfig says what is wrong.
     if not class_rules.hides(key):
-        label = class_rules.limited(label, key)
         st.number_input(label, step=step, format="%g", **_common(key))
 
 
