@@ -139,14 +139,14 @@ def of_class(class_id: str) -> Tallies:
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
         answers = given[question.key].values()
-        counts.update(answer for answer in answers if answer != guess.SHOWN)
+        counts.update(answer for answer in answers if answer != guess.JUST_SHOW)
         tallies[question] = Tally(counts, question.measured(results))
     return tallies
 
 
 def draw(tallies: Tallies) -> None:
     """Draw the class's answers, but only to questions that the visitor has answered."""
-    mine = {g: n for g, n in tallies.items() if guess.made(g.key) is not None}
+    mine = {g: n for g, n in tallies.items() if guess.of(g.key) is not None}
     st.subheader("What the class guessed", anchor=False)
     if mine:
         tally(mine)

@@ -21,7 +21,7 @@ from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
 from core.ui import controls, course, format, paper
-from core.ui.guess import SHOWN
+from core.ui.guess import JUST_SHOW
 from core.ui.server import engine, room, store
 from core.ui.source import body
 from core.words import Words
@@ -83,7 +83,7 @@ def answers(chosen: Class) -> str:
     for key, question in asked.items():
         for who, answer in given[key].items():
             tries = answer if isinstance(answer, list) else [answer]
-            if tries and tries[0] != SHOWN:
+            if tries and tries[0] != JUST_SHOW:
                 first = tries[0] == right[key] if key in right else ""
                 rows.append((people.get(who, ""), question, tries[0], tries[-1], first))
     return export.csv_text(

@@ -47,7 +47,7 @@ def by_lesson(records: Records) -> dict[str, str]:
 
 
 def _of_transfers(result: Transfers) -> str:
-    if guess.made(transfers.GUESS) is None:
+    if guess.of(transfers.GUESS) is None:
         return ""
     rates = [copy.bytes / median(copy.seconds) for copy in result.measured]
     return f"up to {format.size(max(rates))}/s copied" if rates else ""
@@ -55,7 +55,7 @@ def _of_transfers(result: Transfers) -> str:
 
 def _of_race(result: Race) -> str:
     speedup = result.speedup()
-    if speedup is None or guess.made(race.GUESS) is None:
+    if speedup is None or guess.of(race.GUESS) is None:
         return ""
     if speedup.winner is None:
         return "too close to call"
@@ -73,7 +73,7 @@ def _of_climb(result: Climbed) -> str:
 
 def _of_ranks(result: Cost) -> str:
     gain = result.speedup(cost.two(result))
-    if not gain.is_sure or guess.made(cost.GUESS) is None:
+    if not gain.is_sure or guess.of(cost.GUESS) is None:
         return ""
     where = f"{result.backend}, {result.environment.backend}"
     return f"{format.times(gain.ratio)}× on 2 ranks ({where})"
@@ -81,7 +81,7 @@ def _of_ranks(result: Cost) -> str:
 
 def draw_lessons(by_title: dict[str, str]) -> None:
     """Draw a card for each lesson; `by_title` has a figure for some of them."""
-    given = answers.given()
+    given = answers.of_visitor()
     first = next((each for each in LESSONS if not each.is_done(given)), None)
     begun = any(each.solved(given) for each in LESSONS)
     st.html(STYLE)

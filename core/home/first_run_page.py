@@ -110,7 +110,7 @@ def races() -> bool:
     A visitor's first click starts a race if the queue is short and no class is open.
     """
     is_free = room().open is None and len(engine().going_on()) < FEW_JOBS
-    return is_free and RACE not in answers.given()
+    return is_free and RACE not in answers.of_visitor()
 
 
 def start() -> None:
@@ -142,7 +142,7 @@ def cancel() -> None:
 
 def race(shown: Run) -> dict[str, Run]:
     """The visitor's race, keyed by the runs' names; {} if `shown` isn't part of it."""
-    entered = answers.given().get(RACE) or {}
+    entered = answers.of_visitor().get(RACE) or {}
     if shown.id not in entered:
         return {}
     found = {name: run(run_id) for run_id, name in entered.items()}
@@ -182,7 +182,7 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     if ran and (seconds := ran.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
         text += ", tests included"
-    guessed = answers.given().get(RUN_GUESS)
+    guessed = answers.of_visitor().get(RUN_GUESS)
     if is_first and guessed and ran:
         text += f". {guess.worth(guessed, fitting(ran.test_accuracy or 0.0))}"
     elif is_first and guessed:
@@ -234,7 +234,7 @@ def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
 def _verdict(entered: Mapping[str, Run]) -> None:
     ended = list(entered.values())
     text = comparison.finding(ended, list(map(guess.within, entered)))
-    if guessed := answers.given().get(RACE_GUESS):
+    if guessed := answers.of_visitor().get(RACE_GUESS):
         fitting = comparison.fitting(ended, list(entered), SAME)
         text += f" {guess.worth(guessed, fitting)}"
     st.markdown(text)

@@ -11,7 +11,7 @@ import streamlit as st
 from core.runs import listing
 from core.ui import answers, controls, format, last_measurement, paper, runs
 from core.ui.course import LESSONS, of_address
-from core.ui.guess import SHOWN
+from core.ui.guess import JUST_SHOW
 from core.ui.lab import Lab, all_labs
 from core.ui.server import engine, visitor
 from core.words import Words
@@ -21,12 +21,12 @@ words = Words(__file__)
 
 def draw() -> None:
     """Draw the download, once there is something to take along."""
-    if not (runs.newest(visitor()) or answers.given()):
+    if not (runs.newest(visitor()) or answers.of_visitor()):
         return
     st.subheader("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
     # The file is made in another thread, which doesn't know the visitor.
-    made = partial(page, visitor(), answers.given())
+    made = partial(page, visitor(), answers.of_visitor())
     icon = ":material/print:"
     controls.download("My page (HTML)", made, "to-device.html", "keepsake", icon=icon)
 
@@ -65,7 +65,7 @@ def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | No
     asked, result = lab.asks(machine, job.arguments), lab.gather(job)
     found = lab.finding(result) if result else None
     guessed = given.get(asked.key) if asked else None
-    said = asked.say(guessed) if asked and guessed not in (None, SHOWN) else ""
+    said = asked.say(guessed) if asked and guessed not in (None, JUST_SHOW) else ""
     if found is None or not (said or job.owner == who):
         return None
     return {

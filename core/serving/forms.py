@@ -32,7 +32,7 @@ def say(to: str, sentence: Sentence) -> None:
         del _sentences[next(iter(_sentences))]
 
 
-def said(to: str) -> Sentence | None:
+def pop_sentence(to: str) -> Sentence | None:
     """Return a visitor's sentence, and forget it; None if there is none."""
     return _sentences.pop(to, None)
 

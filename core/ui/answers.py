@@ -9,7 +9,7 @@ from core.store.codec import StoreError
 from core.ui.server import store, visitor_of_cookie
 
 
-def given() -> dict[str, Any]:
+def of_visitor() -> dict[str, Any]:
     """Return {key: answer} of this visitor, read from the database once per session."""
     if "answers" not in st.session_state:
         who = visitor_of_cookie()
@@ -22,7 +22,7 @@ def given() -> dict[str, Any]:
 
 def keep(key: str, answer: Any) -> None:
     """Store an answer. Without a cookie, it lasts only until the tab is closed."""
-    given()[key] = answer
+    of_visitor()[key] = answer
     if who := visitor_of_cookie():
         store().answers.keep(who, key, answer)
 
@@ -36,7 +36,7 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
 
     `more` is for st.radio.
     """
-    before = given().get(key)
+    before = of_visitor().get(key)
     index = options.index(before) if before in options else None
     return st.radio(
         label, options, index=index, key=key, on_change=_keep, args=(key,), **more
@@ -50,4 +50,4 @@ def toggle(label: str, key: str) -> bool:
 
 def is_on(key: str) -> bool:
     """Whether the switch with this key is on, even before it is drawn."""
-    return bool(st.session_state.get(key, given().get(key, False)))
+    return bool(st.session_state.get(key, of_visitor().get(key, False)))

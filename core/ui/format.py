@@ -18,7 +18,7 @@ words = Words(__file__)
 NAMES: dict[str, str] = words.table("names")
 ENDINGS: dict[str, str] = words.table("endings")
 SETTINGS: dict[str, str] = words.table("settings")
-SAID: dict[str, str] = words.table("values")
+VALUES: dict[str, str] = words.table("values")
 # Classes of models and loss functions, in core/models.py, core/loss_functions.py or
 # torch.nn
 CLASSES = {
@@ -37,7 +37,7 @@ def setting(config: Any, field: str) -> str:
     value = getattr(config, field)
     if field == "epochs" and value:
         return counted(value, "epoch")
-    return f"{SETTINGS[field]} {SAID.get(value) or plain(value)}".strip()
+    return f"{SETTINGS[field]} {VALUES.get(value) or plain(value)}".strip()
 
 
 def plain(value: Any) -> str:

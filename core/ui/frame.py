@@ -72,7 +72,7 @@ def outcome(page: str) -> None:
 
     The outcome stays until the visitor opens another page.
     """
-    if sentence := forms.said(visitor_of_cookie()):
+    if sentence := forms.pop_sentence(visitor_of_cookie()):
         st.session_state["said"] = page, sentence
     where, sentence = st.session_state.get("said", ("", None))
     if sentence and where == page:
@@ -154,7 +154,7 @@ def machine() -> Machine:
 
 def _course() -> None:
     """Draw the lessons, and which of them this visitor has finished or begun."""
-    given = answers.given()
+    given = answers.of_visitor()
     done = [lesson for lesson in LESSONS if lesson.is_done(given)]
     begun = [
         f"\n- {lesson.title}: {lesson.solved(given)} of {len(lesson.questions)}"

@@ -11,7 +11,7 @@ import streamlit as st
 from core.measure.speedup import BUSY
 from core.ui import answers as kept
 
-SHOWN = "just show me"  # stored instead of a guess
+JUST_SHOW = "just show me"  # stored instead of a guess
 CLOSE = "About equally fast"
 
 
@@ -22,12 +22,12 @@ def ask(
     say: Callable[[Any], str] = str,
     ran: bool = True,
 ) -> Any | None:
-    """Ask for a guess. Returns the guess, SHOWN after "Just show me", or else None.
+    """Ask for a guess. Returns the guess, JUST_SHOW after "Just show me", or else None.
 
     `ran` says whether there is a result, which "Just show me" can show.
     """
-    if made(key) == SHOWN:
-        return SHOWN
+    if of(key) == JUST_SHOW:
+        return JUST_SHOW
     label = f"Your guess: {question}"
     guessed = kept.radio(label, list(answers), key, format_func=say, horizontal=True)
     if guessed is None and ran:
@@ -37,13 +37,13 @@ def ask(
             key=f"show_{key}",
             type="tertiary",
             on_click=kept.keep,
-            args=(key, SHOWN),
+            args=(key, JUST_SHOW),
         )
     return guessed
 
 
-def made(key: str) -> Any | None:
-    return kept.given().get(key)
+def of(key: str) -> Any | None:
+    return kept.of_visitor().get(key)
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
@@ -74,7 +74,7 @@ def judge(
     `among` has this result's answers. A guess that isn't one of them was about another
     result, and isn't judged.
     """
-    if guessed in (None, SHOWN) or (among is not None and guessed not in among):
+    if guessed in (None, JUST_SHOW) or (among is not None and guessed not in among):
         explain(finding)
         return
     fitting = right if isinstance(right, tuple) else (right,)

@@ -29,13 +29,13 @@ class JobPanel:
     """Starts, follows, and shows the visitor's jobs that call one function."""
 
     address: str  # the function that the jobs call
-    what: str  # the subject of sentences about a job, such as "The race"
+    job_name: str  # the subject of sentences about a job, such as "The race"
     key: str  # key of the start button; Cancel's key has "cancel_" before it
     icon: str = ":material/timer:"
     primary: bool = True  # False if the view has a more important button
     # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
-    failed: str = ""  # the title after a failure; default: `what` and "failed"
+    failed: str = ""  # the title after a failure; default: `job_name` and "failed"
     cancelled: str = CANCELLED
     lane: str = "train"
     # Whether people may start a job while another one goes on that isn't shown here
@@ -123,9 +123,9 @@ class JobPanel:
         job, going_on = self._newest_and_going_on()
         if going_on and (job is None or going_on.id != job.id):
             icon = ":material/hourglass_top:"
-            other = f"{self.what} is still running with other settings. "
+            other = f"{self.job_name} is still running with other settings. "
             other += "Start again when it ends."
-            follow(going_on, self.what, lambda _: st.info(other, icon=icon))
+            follow(going_on, self.job_name, lambda _: st.info(other, icon=icon))
         if job is None:
             before = self.before
             if before is not None:
@@ -136,13 +136,13 @@ class JobPanel:
             return before is not None
 
         def with_end(job: Job) -> None:
-            ended_badly(job, self.failed or f"{self.what} failed", self.cancelled)
+            ended_badly(job, self.failed or f"{self.job_name} failed", self.cancelled)
             if job.status == "finished":
                 ago = format.ago(time.time() - (job.stopped or job.submitted))
                 slot(f"Done {ago}.", 1.0)
             draw(job)
 
-        follow(job, self.what, with_end)
+        follow(job, self.job_name, with_end)
         return True
 
 
@@ -151,7 +151,7 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
     st.button("Cancel", key=key, **more)
 
 
-def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
+def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
     """Draw a job live with `draw`, or its place in the queue while it waits.
 
     `draw` must begin with a `slot`: the place in the queue has one, so nothing moves.
@@ -165,9 +165,9 @@ def follow(job: Job, what: str, draw: Draw, noun: str = "job") -> None:
             st.rerun()
         polling.every(polling.interval(now))
         if now.status == "queued":
-            slot(f"{place_in_queue(now)}. {what} will start automatically.")
+            slot(f"{place_in_queue(now)}. {job_name} will start automatically.")
         elif now.message and not now.ended:  # the message says why the job waits
-            slot(f"{what}: {now.message}")
+            slot(f"{job_name}: {now.message}")
         if engine().problem and not now.ended:
             title = f"Your {noun} is waiting because there are no workers"
             st.error(engine().problem, title=title)

@@ -72,7 +72,7 @@ class Lab:
     name = ""  # default: the file's name without _page
     address = ""  # function that measures; default: `measure` in the file without _page
     key = ""  # the start button's key
-    what = "The measurement"  # the subject of sentences about the lab's job
+    job_name = "The measurement"  # the subject of sentences about the lab's job
     panel: Mapping[str, Any] = {}  # further fields of the lab's JobPanel
     event: type = object  # class of the job's progress reports
     noun = "reading"  # what the page calls such a report, in the singular
@@ -96,7 +96,7 @@ class Lab:
 
     def __init__(self, run: Run | None = None) -> None:
         """With a run, the lab measures the model of that run."""
-        fields: dict[str, Any] = {"what": self.what, "measures": True}
+        fields: dict[str, Any] = {"job_name": self.job_name, "measures": True}
         fields |= self.panel
         self.model: tuple = ()
         if run is not None:
@@ -184,10 +184,10 @@ class Lab:
     def _ask(self, machine: Machine, arguments: tuple | None, ran: bool) -> Any | None:
         asked = self.asks(machine, arguments)
         if asked is None:
-            return guess.SHOWN
+            return guess.JUST_SHOW
         return guess.ask(asked.key, asked.question, asked.options, asked.say, ran)
 
-    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+    def show(self, job: Job, guessed: Any | None = guess.JUST_SHOW) -> None:
         """Draw the job's progress, then its result once the learner has guessed."""
         if not job.ended:
             progress = self.progress(job)

@@ -55,7 +55,8 @@ def _exercise(title: str, exercise: Exercise) -> None:
         if st.form_submit_button("Check it", icon=icon):
             with explained("The code was not run"):
                 _judge(key, title, how)
-    written, verdict = answers.given().get(key), answers.given().get(f"{key}_verdict")
+    stored = answers.of_visitor()
+    written, verdict = stored.get(key), stored.get(f"{key}_verdict")
     with right:
         if verdict is None:
             st.markdown("Change the lines, then press **Check it** to run them.")
@@ -73,7 +74,7 @@ def _exercise(title: str, exercise: Exercise) -> None:
 
 def _judge(key: str, title: str, how: Mode) -> None:
     text = code_editor.text(key)
-    before = answers.given().pop(f"{key}_verdict", None)
+    before = answers.of_visitor().pop(f"{key}_verdict", None)
     doing, confine = "Running your code", how.kind == "confined"
     verdict: Verdict = run_code(doing, JUDGE, title, text, confine)
     answers.keep(key, text)
@@ -96,7 +97,7 @@ def questions(lesson: Lesson) -> None:
     if course.BROKEN:
         st.error(course.BROKEN, title="The questions can't be shown")
     if lesson.questions:
-        _questions(lesson, lesson.is_done(answers.given()))
+        _questions(lesson, lesson.is_done(answers.of_visitor()))
 
 
 @st.fragment
@@ -106,7 +107,7 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
     The answer that completes the lesson redraws the page, so that the course map shows
     that the lesson is done. `was_done` is whether the map shows this already.
     """
-    given, key = answers.given(), f"asked_{lesson.title}"
+    given, key = answers.of_visitor(), f"asked_{lesson.title}"
     if lesson.is_done(given) != was_done:
         st.rerun()
     numbers = range(len(lesson.questions))
@@ -191,6 +192,6 @@ def score(lesson: Lesson, given: Mapping[str, Any]) -> str:
 
 
 def _answer(question: Question) -> None:
-    tries = question.tries(answers.given())
+    tries = question.tries(answers.of_visitor())
     chosen = st.session_state[question.key]
     answers.keep(question.key, question.after(tries, chosen))

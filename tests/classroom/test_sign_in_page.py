@@ -9,7 +9,7 @@ from core.classroom.room import Room
 from core.classroom.sign_in_page import PASSWORD
 from core.errors import ExplainedError
 from core.serving import visitor_cookie as visitor
-from core.serving.forms import Failures, said
+from core.serving.forms import Failures, pop_sentence
 from core.store.store import Store
 from tests.ui.client import Client
 
@@ -69,7 +69,7 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
     other.post(ENTER, password=RIGHT)
     assert one.given["httponly"]
     assert one.given["samesite"] == "lax"
-    assert said("one") is None
+    assert pop_sentence("one") is None
     assert teacher(other, monkeypatch).name == "Teacher"
     assert teacher(one, monkeypatch).name == "Ms Bird"
     assert room.is_teacher("one")
@@ -82,7 +82,7 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
 def test_nothing_but_the_password_signs_in(app, monkeypatch):
     browser = browser_of(app, "student")
     browser.post(ENTER, password=WRONG)
-    assert said("student") == sign_in.WRONG
+    assert pop_sentence("student") == sign_in.WRONG
     assert sign_in.COOKIE not in browser.cookies
     for made_up in ("", "x", "student"):
         browser.cookies[sign_in.COOKIE] = made_up

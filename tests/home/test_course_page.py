@@ -26,10 +26,10 @@ def test_measurements_are_told_once_their_page_does(measure, monkeypatch):
         course.cost.CostLab.address: samples.COST,
     }
     measure(values)
-    monkeypatch.setattr(course.guess, "made", lambda _: None)
+    monkeypatch.setattr(course.guess, "of", lambda _: None)
     monkeypatch.setattr(course.rungs, "is_revealed", lambda _: False)
     assert course.by_lesson(Records()) == {}
-    monkeypatch.setattr(course.guess, "made", lambda _: course.guess.SHOWN)
+    monkeypatch.setattr(course.guess, "of", lambda _: course.guess.JUST_SHOW)
     monkeypatch.setattr(course.rungs, "is_revealed", lambda _: True)
     assert course.by_lesson(Records()) == {
         "Compare": "1.19× for Testing card",
@@ -54,5 +54,5 @@ def test_a_measurement_that_is_not_sure_has_no_ratio(measure, monkeypatch, times
         ),
     }
     measure(values)
-    monkeypatch.setattr(course.guess, "made", lambda _: course.guess.SHOWN)
+    monkeypatch.setattr(course.guess, "of", lambda _: course.guess.JUST_SHOW)
     assert course.by_lesson(Records()) == told

@@ -27,7 +27,7 @@ def quick(monkeypatch):
 def newcomer(monkeypatch, somebody) -> str:
     """A visitor who has answered nothing yet."""
     given: dict = {}
-    monkeypatch.setattr(answers, "given", lambda: given)
+    monkeypatch.setattr(answers, "of_visitor", lambda: given)
     return somebody
 
 

@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
-from core.ui.guess import SHOWN
+from core.ui.guess import JUST_SHOW
 from core.watch import Watch
 from tests.jobs import follow
 from tests.ui.vega import missing
@@ -82,7 +82,7 @@ def code_in(at: AppTest, number: int = 0) -> dict[str, Any]:
 
 
 def show_lab(
-    name: str, value: object, guess: object = SHOWN, arguments: tuple = ()
+    name: str, value: object, guess: object = JUST_SHOW, arguments: tuple = ()
 ) -> AppTest:
     """A result as another machine brings it, drawn by the lab of this name."""
 

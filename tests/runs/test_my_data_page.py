@@ -13,7 +13,7 @@ from core.runs import my_data_page
 from core.runs.my_data_page import BACK, DELETED, WRONG
 from core.serving import forms
 from core.serving import visitor_cookie as visitor
-from core.serving.forms import Failures, said
+from core.serving.forms import Failures, pop_sentence
 from core.serving.visitor_cookie import COOKIE, read
 from core.store.codec import StoreError
 from core.store.store import Store
@@ -163,7 +163,7 @@ def test_a_code_brings_a_visitor_back_in_another_browser(app, store, browsers):
     assert (there.status, there.headers["location"]) == (303, "../Runs")
     assert me(there) == who
     assert (there.given["httponly"], there.given["samesite"]) == (True, "lax")
-    assert said(who) == BACK
+    assert pop_sentence(who) == BACK
     assert [each.id for each in store.runs.find(other)] == ["theirs"]
     assert me(Client(app).post(CODE, code=code_of(here, store))) == who
 
@@ -175,7 +175,7 @@ def test_after_a_wrong_code_the_browser_stays_who_it_was(browsers, code):
     browser.post(CODE, code=code)
     assert (browser.status, browser.given) == (303, None)
     assert me(browser) == before
-    assert said(before) == WRONG
+    assert pop_sentence(before) == WRONG
 
 
 def test_guessing_codes_is_slowed_down_at_its_own_address(app, store, browsers):
@@ -216,7 +216,7 @@ def test_after_deleting_the_browser_is_a_new_visitor(app, store, browsers):
     assert store.measurements.of(who) == []
     assert read(cookie) == ""
     assert me(browser) not in ("", who)
-    assert said(me(browser)) == DELETED
+    assert pop_sentence(me(browser)) == DELETED
 
 
 def test_without_the_database_a_browser_keeps_its_cookie(store, browsers, monkeypatch):
@@ -227,4 +227,4 @@ def test_without_the_database_a_browser_keeps_its_cookie(store, browsers, monkey
             patch.setattr(store.visitors, name, away)
             browser.post(path, code="any")
         assert me(browser) == who
-        assert "The database is away." in said(who).text
+        assert "The database is away." in pop_sentence(who).text

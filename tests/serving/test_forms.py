@@ -48,6 +48,6 @@ def test_a_sentence_is_shown_once_and_the_oldest_are_dropped(monkeypatch):
     sentence = Sentence("warning", "No.")
     for number in range(forms.MOST_SENTENCES + 1):
         forms.say(str(number), sentence)
-    assert forms.said("0") is None
-    assert forms.said("1") == sentence
-    assert forms.said("1") is None
+    assert forms.pop_sentence("0") is None
+    assert forms.pop_sentence("1") == sentence
+    assert forms.pop_sentence("1") is None

@@ -35,7 +35,7 @@ COLUMNS = (
 
 class CrossoverLab(Lab):
     key, order, file = "measure_map", 5, "crossover"
-    what = "The map"
+    job_name = "The map"
     asks_below = finding_above = True
     judged = "always"
     code = (("A step", "core.lessons.compare.crossover:training_step"),)

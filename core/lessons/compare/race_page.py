@@ -52,7 +52,7 @@ class RaceSoFar(Race):
 class RaceLab(Lab):
     address = "core.lessons.compare.race:race"
     key, order, idle, file = "compare", 1, True, "race"
-    what = "The race"
+    job_name = "The race"
     panel: Mapping[str, Any] = {
         "icon": ":material/flag:",
         "failed": "The race ended early",

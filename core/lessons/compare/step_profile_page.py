@@ -30,7 +30,7 @@ Profiles = tuple[StepProfile, ...]
 
 class StepProfileLab(Lab):
     key, order, idle, file = "take_apart", 4, True, "breakdown"
-    what = "The profile"
+    job_name = "The profile"
     asks_below = finding_above = True
     judged = "always"
     code = (("A step", "core.lessons.compare.step_profile:step"),)
@@ -78,8 +78,8 @@ class StepProfileLab(Lab):
             share = min(early)
             st.markdown(
                 "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
-                f"{format.SAID[early[share].feed]}, the clock shows {share:.0%} of the "
-                "true time."
+                f"{format.VALUES[early[share].feed]}, the clock shows {share:.0%} of "
+                "the true time."
             )
         else:
             st.markdown(self.words["one_lane"])
@@ -160,7 +160,7 @@ def setup(profile: StepProfile) -> str:
 
 
 def feed_name(feed: str) -> str:
-    return capitalized(format.SAID[feed])
+    return capitalized(format.VALUES[feed])
 
 
 def lane_chart(

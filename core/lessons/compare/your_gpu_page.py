@@ -69,11 +69,11 @@ class YourGpu(Lab):
         if not said:  # the tab was closed in between, and this ends a run
             state.pop(RUN, None)
         else:
-            if (name := literal(said["name"])) != answers.given().get(NAME):
+            if (name := literal(said["name"])) != answers.of_visitor().get(NAME):
                 answers.keep(NAME, name)
             with server.noticed():
                 self._hear(said)
-        shown = answers.given().get(RESULT)
+        shown = answers.of_visitor().get(RESULT)
         st.subheader(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, shown is not None)
@@ -271,7 +271,7 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
     if opened is None or not server.room().may_see(server.visitor()):
         return
     st.markdown(f"**{words['class_heading']}**")
-    if answers.given().get(SHARED):
+    if answers.of_visitor().get(SHARED):
         st.button(words["unshare"], on_click=answers.keep, args=(SHARED, None))
     elif gpu and server.room().member(server.visitor()):
         st.markdown(words["what_is_shared"], width=PROSE)

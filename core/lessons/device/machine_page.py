@@ -65,7 +65,8 @@ def cards() -> None:
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
-    if name := kept.given().get("your_gpu_name"):  # the browser's GPU, from Compare
+    # The name of the browser's GPU, from Compare
+    if name := kept.of_visitor().get("your_gpu_name"):
         st.markdown(words("cards.browser", name=quoted(name)))
     course.link(course.page("Compare"), words("cards.your_gpu"), query_params=YOUR_GPU)
 

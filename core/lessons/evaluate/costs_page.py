@@ -90,7 +90,7 @@ class Modes(Lab):
             lines.append(text)
         return lines
 
-    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+    def show(self, job: Job, guessed: Any | None = guess.JUST_SHOW) -> None:
         super().show(job, guessed)
         is_own = job.value and not guess.missing(guessed) and not self.suffix
         if is_own and (machine := engine().machine()) and machine.simulates:

@@ -72,7 +72,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
     Returns the answer, or None as long as there is none.
     """
     key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
-    if (guessed := guess.made(key)) is None:
+    if (guessed := guess.of(key)) is None:
         with controls.row():
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed, "The confusion matrix and the table by class are")
@@ -81,7 +81,7 @@ def guess_hardest(shown: Run, found: Evaluation) -> str | None:
     return guessed
 
 
-def accuracy(found: Evaluation, guessed: str | None = guess.SHOWN) -> None:
+def accuracy(found: Evaluation, guessed: str | None = guess.JUST_SHOW) -> None:
     """Show the accuracy, its interval and, after a guess, the hardest class."""
     low, high = found.interval
     hardest = _hardest_first(found)[0]
@@ -188,7 +188,7 @@ def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
 
 def class_table(found: Evaluation, guessed: str) -> None:
     hardest = _hardest_first(found)[0]
-    if guessed != guess.SHOWN:
+    if guessed != guess.JUST_SHOW:
         share = f"the model recognizes {hardest.recall:.0%} of these images"
         text = f"**{hardest.name}** is the hardest class: {share}."
         guess.judge(text, guessed, hardest.name, say=str)

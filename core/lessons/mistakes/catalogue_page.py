@@ -376,7 +376,7 @@ def _ask_line(mistake: Mistake, told: bool) -> int | None:
     """Ask which line raises the error, unless `told`; return the guess, or None."""
     key = f"line_{mistake.slug}"
     if told:
-        return guess.made(key)
+        return guess.of(key)
     code = body(mistake.address("broken"))
     lines = sorted(statement.start for statement in _statements(code))
     if len(lines) < 2:

@@ -26,7 +26,7 @@ words = Words(__file__)
 class DataParallelLab(Lab):
     key, order = "run_ranks", 1
     address = "core.lessons.scale.data_parallel:run"
-    what = "The run"
+    job_name = "The run"
     panel: Mapping[str, Any] = {"icon": ":material/play_arrow:", "measures": False}
     code = (
         ("On each rank", "core.lessons.scale.data_parallel:train"),
@@ -85,7 +85,7 @@ class DataParallelLab(Lab):
         )
         return ParallelRun(tuple(ends), 0, 0, "gloo", machine.devices[0], date="")
 
-    def show(self, job: Job, guessed: Any | None = guess.SHOWN) -> None:
+    def show(self, job: Job, guessed: Any | None = guess.JUST_SHOW) -> None:
         super().show(job, guessed)
         if not self.gather(job):
             self.before(job.arguments)

@@ -135,7 +135,7 @@ def follow(wanted: Climb | None, machine: Machine) -> None:
     if job is not None:
         if PANEL.job is None:
             last_measurement.tell(job)
-        job_panel.follow(job, PANEL.what, draw, "climb")
+        job_panel.follow(job, PANEL.job_name, draw, "climb")
     if job is None or waits:
         draw_unclimbed(backend, climb.model if climb else "ann")
 

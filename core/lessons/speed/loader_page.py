@@ -21,7 +21,7 @@ BUDGETS = (10, 30, 60)  # seconds
 
 class Loader(Lab):
     key, order, file = "run_loader_lab", 1, "loaders"
-    what = "The loader lab"
+    job_name = "The loader lab"
     judged = "ended"
     code = (
         ("The loader", "core.lessons.speed.loader:make_loader"),

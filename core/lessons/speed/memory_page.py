@@ -26,7 +26,7 @@ BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 class Memory(Lab):
     key, order, idle, file = "run_memory_lab", 2, True, "memory"
-    what = "The memory lab"
+    job_name = "The memory lab"
     code = (
         ("One batch", "core.lessons.speed.memory:one_batch"),
         ("Checkpointed", "core.lessons.speed.memory:checkpointed"),

@@ -114,7 +114,7 @@ def ask(rung: Rung) -> None:
 
 
 def guessed(rung: str) -> str | None:
-    answer = answers.given().get(f"guess_{rung}")
+    answer = answers.of_visitor().get(f"guess_{rung}")
     return answer if answer in GUESSES else None
 
 

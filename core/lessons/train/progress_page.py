@@ -365,7 +365,7 @@ def _keep_guess(run_id: str) -> None:
 
 
 def _guessed(now: Run) -> str | None:
-    run_id, guess = answers.given().get(GUESS) or (None, None)
+    run_id, guess = answers.of_visitor().get(GUESS) or (None, None)
     return guess if run_id == now.id and guess in (YES, NO, SAME) else None
 
 

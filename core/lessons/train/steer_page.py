@@ -33,7 +33,7 @@ def draw(current: Run) -> None:
     tell_notice()
     if job.ended or job.owner != visitor() or class_rules.holds(("learning_rate",)):
         return
-    if current.id in (answers.given().get(RACE) or {}):
+    if current.id in (answers.of_visitor().get(RACE) or {}):
         return  # a race compares settings, so its runs can't be steered
     state, wish = st.session_state, engine().wish(current.id)
     rate = wish.learning_rate or config.learning_rate

@@ -14,7 +14,7 @@ from tests.runs.made_up import CONFIG, run
 def numbers(monkeypatch):
     monkeypatch.setattr(runs, "number", lambda run_id, _: int(run_id))
     monkeypatch.setattr(progress, "palette", lambda: charts.LIGHT)
-    monkeypatch.setattr(progress.answers, "given", dict)
+    monkeypatch.setattr(progress.answers, "of_visitor", dict)
 
 
 def test_runs_are_named_with_the_settings_that_differ_if_few_do():
@@ -47,7 +47,7 @@ def test_before_the_end_there_is_a_question_in_its_place():
     ],
 )
 def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
-    monkeypatch.setattr(progress.answers, "given", lambda: {progress.GUESS: kept})
+    monkeypatch.setattr(progress.answers, "of_visitor", lambda: {progress.GUESS: kept})
     before, now = run("1", 3.0, 0.9), run("2", 1.0, 0.91, batch_size=256)
     assert progress.finding(before, now).endswith(said)
 
