@@ -39,14 +39,34 @@ def read() -> Driver:
     pynvml = _load()
     if pynvml is None:
         return NONE
-    cuda = _ask(pynvml, pynvml.nvmlSystemGetCudaDriverVersion)
-    count = _ask(pynvml, pynvml.nvmlDeviceGetCount) or 0
-    gpus = (_gpu(pynvml, index) for index in range(count))
+
+    def ask(question: Callable[..., T], *arguments: Any) -> T | None:
+        """Call an NVML function; None if this GPU or this driver has no answer."""
+        try:
+            return question(*arguments)
+        except pynvml.NVMLError:
+            return None
+
+    gpus = []
+    for index in range(ask(pynvml.nvmlDeviceGetCount) or 0):
+        handle = ask(pynvml.nvmlDeviceGetHandleByIndex, index)
+        if handle is None:  # the GPU fell off the bus, or belongs to another user
+            continue
+        rates = ask(pynvml.nvmlDeviceGetUtilizationRates, handle)
+        sensor = pynvml.NVML_TEMPERATURE_GPU
+        gpu = NvidiaGpu(
+            uuid=ask(pynvml.nvmlDeviceGetUUID, handle) or "",
+            name=ask(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
+            busy_percent=None if rates is None else rates.gpu,
+            celsius=ask(pynvml.nvmlDeviceGetTemperature, handle, sensor),
+        )
+        gpus.append(gpu)
+    cuda = ask(pynvml.nvmlSystemGetCudaDriverVersion)
     return Driver(
-        version=_ask(pynvml, pynvml.nvmlSystemGetDriverVersion) or "",
+        version=ask(pynvml.nvmlSystemGetDriverVersion) or "",
         # 13020 stands for 13.2
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
-        gpus=tuple(filter(None, gpus)),
+        gpus=tuple(gpus),
     )
 
 
@@ -83,25 +103,3 @@ def _load() -> Any:
     except (pynvml.NVMLError, OSError):
         return None
     return pynvml
-
-
-def _gpu(pynvml: Any, index: int) -> NvidiaGpu | None:
-    handle = _ask(pynvml, pynvml.nvmlDeviceGetHandleByIndex, index)
-    if handle is None:  # the GPU fell off the bus, or belongs to another user
-        return None
-    rates = _ask(pynvml, pynvml.nvmlDeviceGetUtilizationRates, handle)
-    sensor = pynvml.NVML_TEMPERATURE_GPU
-    return NvidiaGpu(
-        uuid=_ask(pynvml, pynvml.nvmlDeviceGetUUID, handle) or "",
-        name=_ask(pynvml, pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
-        busy_percent=None if rates is None else rates.gpu,
-        celsius=_ask(pynvml, pynvml.nvmlDeviceGetTemperature, handle, sensor),
-    )
-
-
-def _ask(pynvml: Any, question: Callable[..., T], *arguments: Any) -> T | None:
-    """Call an NVML function; None if this GPU or this driver has no answer."""
-    try:
-        return question(*arguments)
-    except pynvml.NVMLError:
-        return None

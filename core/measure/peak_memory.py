@@ -28,27 +28,27 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     torch.profiler records allocations and releases. On other devices, this is None.
     """
     if device.type in ("cuda", SIMULATED):
-        count = torch.get_device_module(device)
-        count.synchronize(device)
-        count.reset_peak_memory_stats(device)
-        before = count.memory_allocated(device)
+        module = torch.get_device_module(device)
+        module.synchronize(device)
+        module.reset_peak_memory_stats(device)
+        before = module.memory_allocated(device)
         work()
-        count.synchronize(device)
-        return count.max_memory_allocated(device) - before
+        module.synchronize(device)
+        return module.max_memory_allocated(device) - before
     if device.type != "cpu":
         return None
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
     changes = sorted(
         (event["ts"], event["args"]["Bytes"])
-        for event in json.loads(chrome_trace(recorded))["traceEvents"]
+        for event in json.loads(chrome_trace(profiler))["traceEvents"]
         if event["name"] == "[memory]"
     )
     return max(accumulate((change for _, change in changes), initial=0))
 
 
-def chrome_trace(recorded: profile) -> bytes:
+def chrome_trace(profiler: profile) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        recorded.export_chrome_trace(str(path))
+        profiler.export_chrome_trace(str(path))
         return path.read_bytes()

@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 def row(
-    what: str,
+    subject: str,
     seconds: Sequence[float],
     environment: Environment,
     date: str,
@@ -21,7 +21,7 @@ def row(
 ) -> Row:
     """A row for one measurement: the median and the range of its n repeats."""
     return {
-        "what": what,
+        "what": subject,
         "n": len(seconds),
         "median_seconds": median(seconds),
         "least_seconds": min(seconds),
@@ -32,7 +32,7 @@ def row(
     }
 
 
-def counted(what: str, environment: Environment, date: str, **counts: Any) -> Row:
+def counted(subject: str, environment: Environment, date: str, **counts: Any) -> Row:
     """A row of counts on the simulated accelerator.
 
     `environment` is the CPU's. The row keeps its threads, its versions, and its system,
@@ -43,7 +43,7 @@ def counted(what: str, environment: Environment, date: str, **counts: Any) -> Ro
         "device_name": "Simulated accelerator",
         "backend": "Simulated",
     }
-    return {"what": what, **counts, **where, "date": date}
+    return {"what": subject, **counts, **where, "date": date}
 
 
 def pick(source: object, columns: str) -> Row:

@@ -50,11 +50,6 @@ class Speedup:
         return self.steady and self.winner is not None
 
     @property
-    def confidence(self) -> float:
-        """How often the interval contains the true ratio, by the sign test."""
-        return confidence(self.n, _left_out(self.n))
-
-    @property
     def winner(self) -> int | None:
         """0 if the first is faster, 1 if the second is; None if nobody can tell."""
         low, high = self.interval
@@ -90,36 +85,34 @@ class Speedup:
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
         """The guesses that fit: `first` is faster, `second` is, or both are `same`."""
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
-        named = () if self.winner is None else ((first, second)[self.winner],)
-        return tuple(dict.fromkeys((*named, *fitting)))
+        faster = () if self.winner is None else ((first, second)[self.winner],)
+        return tuple(dict.fromkeys((*faster, *fitting)))
 
     def sentence(self, first: str, second: str, pairs: str = "pairs of repeats") -> str:
         """Who is faster and by how much, or why nobody can tell."""
-        over = self.of_winner
-        one, other = (second, first) if self.winner == 0 else (first, second)
-        low, high = map(times, over.interval)
-        few = "only " * (self.n < FEWEST_REPEATS)
-        among = "in measurements at different times"
+        speedup = self.of_winner
+        base, other = (second, first) if self.winner == 0 else (first, second)
+        low, high = map(times, speedup.interval)
+        basis = "in measurements at different times"
         if self.n:
-            among = f"over {few}{self.n} {pairs}"
-        between = f"{other} ran {low} to {high} times as fast as {one}"
+            only = "only " * (self.n < FEWEST_REPEATS)
+            basis = f"over {only}{self.n} {pairs}"
+        span = capitalized(f"{other} ran {low} to {high} times as fast as {base}")
         if self.winner is None:
-            close = all(agree((end, 1), CLOSE) for end in self.interval)
-            text = "Too close to call"
-            if not close:
-                text = f"We can't tell which is faster: {first} or {second}"
-            return f"**{text}.** {self.note or f'{capitalized(between)}, {among}.'}"
+            text = f"We can't tell which is faster: {first} or {second}"
+            if all(agree((end, 1), CLOSE) for end in self.interval):
+                text = "Too close to call"
+            return f"**{text}.** {self.note or f'{span}, {basis}.'}"
         if self.note:
-            text = f"{other} ran faster than {one}, but we can't tell how much faster"
+            text = f"{other} ran faster than {base}, but we can't tell how much faster"
             return f"**{capitalized(text)}.** {self.note}"
         if not self.steady:
             return (
-                f"**{capitalized(between)}**, {among}. The ratios vary too much to be "
-                "summed up in a single number. Another program was probably running at "
-                "the same time."
+                f"**{span}**, {basis}. The ratios vary too much to be summed up in a "
+                "single number. Another program was probably running at the same time."
             )
-        text = f"{other} ran {times(over.ratio)} times as fast as {one}"
-        return f"**{capitalized(text)}** ({low} to {high} {among})."
+        text = f"{other} ran {times(speedup.ratio)} times as fast as {base}"
+        return f"**{capitalized(text)}** ({low} to {high} {basis})."
 
 
 def agree(values: Sequence[float], factor: float = STEADY) -> bool:
@@ -176,7 +169,7 @@ def unevenness(seconds: Sequence[float]) -> float:
 def _left_out(n: int) -> int:
     """How many of n sorted ratios can be left out at each end.
 
-    The rest still span the true median, with the confidence CERTAIN.
+    The other ratios still span the true median, with the confidence CERTAIN.
     """
     places = range(1, (n + 1) // 2)
     return max((k for k in places if confidence(n, k) >= CERTAIN), default=0)

@@ -31,16 +31,15 @@ def measure_side_by_side(
     device: torch.device,
     repeats: int = 5,
     warmup: int = 1,
-    synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[tuple[float, ...]]:
     """Time the functions in turn, so that the machine's drift affects all."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
-        for work, taken in zip(works, seconds, strict=True):
-            synchronize(device)
+        for work, readings in zip(works, seconds, strict=True):
+            devices.synchronize(device)
             start = time.perf_counter()
             work()
-            synchronize(device)
+            devices.synchronize(device)
             if repeat >= warmup:
-                taken.append(time.perf_counter() - start)
-    return [tuple(taken) for taken in seconds]
+                readings.append(time.perf_counter() - start)
+    return [tuple(readings) for readings in seconds]

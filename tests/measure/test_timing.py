@@ -4,6 +4,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from core import devices
 from core.measure.timing import measure, measure_side_by_side
 
 CPU = torch.device("cpu")
@@ -62,7 +63,6 @@ def test_the_device_is_idle_when_the_clock_is_read(
         return 0.0
 
     monkeypatch.setattr(time, "perf_counter", clock)
-    measure_side_by_side(
-        [lambda: events.append("work")], CPU, 1, 0, lambda _: events.append("idle")
-    )
+    monkeypatch.setattr(devices, "synchronize", lambda _: events.append("idle"))
+    measure(lambda: events.append("work"), CPU, repeats=1, warmup=0)
     assert events == ["idle", "clock", "work", "idle", "clock"]
