@@ -46,31 +46,31 @@ words = Words(__file__)
 
 
 def climb(
-    wanted: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
+    settings: Climb, done: Sequence[Result] = (), watch: Watch = UNWATCHED
 ) -> Climbed:
     """Measure every rung that `done` lacks, and report each Result.
 
     If a rung fails, its Result says why, and the climb goes on with the next rung.
     """
-    device = devices.resolve_timed(wanted.device)
-    datasets.load(wanted.task)  # loaded first: if this fails, no rung has failed
-    limit = roofline.measure(wanted.task, wanted.model, device)
+    device = devices.resolve_timed(settings.device)
+    datasets.load(settings.task)  # loaded first: if this fails, no rung has failed
+    limit = roofline.measure(settings.task, settings.model, device)
     watch.report(limit)
-    counts = tuple(count(wanted, watch)) if simulation.works() else ()
+    counts = tuple(count(settings, watch)) if simulation.works() else ()
     results = list(done)
     base: PreparedRung | None = None
     try:
         for rung in climb_result.RUNGS[len(results) :]:
             last, ready = climb_result.base(results), None
-            obstacle = rung.obstacle(devices.backend(device), wanted.model)
+            obstacle = rung.obstacle(devices.backend(device), settings.model)
             result = Result(rung.name, last, message=obstacle)
             if not obstacle:
                 watch.report(Progress(rung.name))
                 try:
                     if last and base is None:  # a resumed climb has no base yet
-                        base = get_ready(last, wanted, device, results)
-                    ready = get_ready(rung.name, wanted, device, results)
-                    result = measure(ready, base, wanted, results, watch)
+                        base = prepare(last, settings, device, results)
+                    ready = prepare(rung.name, settings, device, results)
+                    result = measure(ready, base, settings, results, watch)
                 except CancelledError:
                     raise
                 except Exception as error:
@@ -80,36 +80,36 @@ def climb(
             results.append(result)
             watch.report(result)
             gc.collect()  # collect unused DataLoaders, so that their workers end
-        direct = compare_directly(base, wanted, device, results, watch)
+        direct = compare_directly(base, settings, device, results, watch)
     finally:
         torch.compiler.reset()  # compiled code would keep its model in memory
     environment = devices.environment(device)
-    return Climbed(wanted, limit, tuple(results), direct, environment, now(), counts)
+    return Climbed(settings, limit, tuple(results), direct, environment, now(), counts)
 
 
-def count(wanted: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
+def count(settings: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
     """Count each rung's waits, copies and operations on the simulated accelerator.
 
     Reports and yields the Counts of every rung that does not fail. The settings that
     earlier rungs found to help (`Kept`) are not used here.
     """
     device = torch.device(SIMULATED)
-    split = datasets.load(wanted.task).train.first(climb_result.COUNTED_IMAGES)
+    split = datasets.load(settings.task).train.first(climb_result.COUNTED_IMAGES)
     for rung in climb_result.RUNGS:
         watch.check()
-        if rung.obstacle(devices.backend(device), wanted.model):
+        if rung.obstacle(devices.backend(device), settings.model):
             continue
         with suppress(RuntimeError, OSError):
-            model = models.build(wanted.model).to(device)
+            model = models.build(settings.model).to(device)
             epoch = getattr(rungs, rung.name)(split, model, device, Kept())
-            with ledger.counting() as found:
+            with ledger.counting() as tally:
                 deque(epoch(), maxlen=0)
             counts = Counts(
                 rung.name,
-                found.waits.total(),
-                ledger.total(found.copies, ledger.TO_DEVICE),
-                ledger.total(found.copied, ledger.TO_DEVICE),
-                found.operations.total(),
+                tally.waits.total(),
+                ledger.total(tally.copies, ledger.TO_DEVICE),
+                ledger.total(tally.copied, ledger.TO_DEVICE),
+                tally.operations.total(),
             )
             watch.report(counts)
             yield counts
@@ -135,13 +135,13 @@ class PreparedRung:
     peak_bytes: int | None
 
 
-def get_ready(
-    rung: str, wanted: Climb, device: torch.device, results: Sequence[Result]
+def prepare(
+    rung: str, settings: Climb, device: torch.device, results: Sequence[Result]
 ) -> PreparedRung:
     """Set up a rung and run its first steps, so that no timed epoch includes them."""
     torch.manual_seed(SEED)
     # Start with PyTorch's default format: a channel's pixels lie together in memory.
-    model = models.build(wanted.model).to(memory_format=torch.contiguous_format)
+    model = models.build(settings.model).to(memory_format=torch.contiguous_format)
     model = model.to(device)
     before = devices.allocated(device) or 0
 
@@ -149,8 +149,8 @@ def get_ready(
     # The compiler's caches are off, so that compiling takes its full time.
     with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore
         set_up = getattr(rungs, rung)
-        split = datasets.load(wanted.task).train.first(wanted.images)
-        epoch = set_up(split, model, device, climb_result.kept(results))
+        split = datasets.load(settings.task).train.first(settings.images)
+        epoch = set_up(split, model, device, climb_result.kept_changes(results))
         steps = epoch()
         next(steps)
     devices.synchronize(device)
@@ -167,7 +167,7 @@ def get_ready(
 def measure(
     ready: PreparedRung,
     base: PreparedRung | None,
-    wanted: Climb,
+    settings: Climb,
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
 ) -> Result:
@@ -176,36 +176,36 @@ def measure(
     Epochs of the base come in between, so that other load slows both equally.
     """
     seconds, base_seconds = [], []
-    for number in range(1, wanted.epochs + 1):
+    for number in range(1, settings.epochs + 1):
         progress = Progress(ready.rung, number)
-        taken, steps = time_epoch(ready, progress, watch)
-        seconds.append(taken)
+        epoch_seconds, steps = time_epoch(ready, progress, watch)
+        seconds.append(epoch_seconds)
         if base is not None:
             base_seconds.append(time_epoch(base, progress, watch)[0])
 
-    dataset = datasets.load(wanted.task)
+    dataset = datasets.load(settings.task)
     test = batches.in_order(dataset.test, ready.device)
     outputs, targets = loops.predict(ready.model, test, ready.device)
     ready.model.train()
-    kept = climb_result.kept(results).with_change(ready.rung)
-    measured = Result(
+    batch_size = climb_result.kept_changes(results).with_change(ready.rung).batch_size
+    result = Result(
         ready.rung,
         climb_result.base(results),
         tuple(seconds),
         tuple(base_seconds),
-        min(steps * kept.batch_size, wanted.images, len(dataset.train)),
+        min(steps * batch_size, settings.images, len(dataset.train)),
         steps,
         ready.start_seconds,
         ready.peak_bytes,
         int((outputs.argmax(dim=1) == targets).sum()),
         len(targets),
     )
-    return replace(measured, kept=climb_result.is_kept(measured, results))
+    return replace(result, kept=climb_result.is_kept(result, results))
 
 
 def compare_directly(
     ready: PreparedRung | None,
-    wanted: Climb,
+    settings: Climb,
     device: torch.device,
     results: Sequence[Result],
     watch: Watch = UNWATCHED,
@@ -220,11 +220,11 @@ def compare_directly(
     watch.report(Progress("", 1))
     try:
         if ready is None or ready.rung != best.rung:
-            ready = get_ready(best.rung, wanted, device, results[: results.index(best)])
+            ready = prepare(best.rung, settings, device, results[: results.index(best)])
         textbook = None
         if best.rung != TEXTBOOK in climb_result.measured(results):
-            textbook = get_ready(TEXTBOOK, wanted, device, ())
-        return take_turns(textbook, ready, wanted, watch)
+            textbook = prepare(TEXTBOOK, settings, device, ())
+        return take_turns(textbook, ready, settings, watch)
     except CancelledError:
         raise
     except Exception as error:
@@ -232,22 +232,18 @@ def compare_directly(
 
 
 def take_turns(
-    textbook: PreparedRung | None,
-    best: PreparedRung,
-    wanted: Climb,
-    watch: Watch,
+    textbook: PreparedRung | None, best: PreparedRung, settings: Climb, watch: Watch
 ) -> Direct:
     """Time the textbook loop, the best rung and the limit in turn; repeat."""
     seconds, textbook_seconds, limits = [], [], []
-    for pair in range(1, climb_result.pairs(wanted) + 1):
+    for pair in range(1, settings.pairs + 1):
         progress = Progress("", pair)
         if textbook is not None:
             textbook_seconds.append(time_epoch(textbook, progress, watch)[0])
         seconds.append(time_epoch(best, progress, watch)[0])
-        limit = roofline.measure(wanted.task, wanted.model, best.device, 1)
+        limit = roofline.measure(settings.task, settings.model, best.device, 1)
         limits.append(limit)
-    epochs = tuple(seconds), tuple(textbook_seconds)
-    return Direct(best.rung, *epochs, tuple(limits))
+    return Direct(best.rung, tuple(seconds), tuple(textbook_seconds), tuple(limits))
 
 
 def time_epoch(

@@ -81,6 +81,11 @@ class Climb:
         if problems:
             raise ValueError(" ".join(problems))
 
+    @property
+    def pairs(self) -> int:
+        """Pairs of epochs in the direct comparison: enough to see which is faster."""
+        return max(self.epochs, FEWEST_REPEATS)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -211,7 +216,7 @@ def drifted(result: Result, results: Sequence[Result]) -> bool:
     return not agree((median(before), median(result.base_seconds)), MOMENTS)
 
 
-def kept(results: Sequence[Result]) -> Kept:
+def kept_changes(results: Sequence[Result]) -> Kept:
     """The settings with the changes of all rungs that were kept."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
 
@@ -219,7 +224,7 @@ def kept(results: Sequence[Result]) -> Kept:
 def precision(rung: str, results: Sequence[Result]) -> str:
     """ "bfloat16" if this rung or an earlier kept one switches to it, or "float32"."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
-    return "bfloat16" if kept(earlier).with_change(rung).half else "float32"
+    return "bfloat16" if kept_changes(earlier).with_change(rung).half else "float32"
 
 
 def base(results: Sequence[Result]) -> str:
@@ -325,7 +330,7 @@ class Climbed:
         )
 
     @property
-    def shown(self) -> tuple[Result, ...]:
+    def newest_results(self) -> tuple[Result, ...]:
         """The results; `again` is set for the rungs of the direct comparison."""
         if self.direct is None:
             return self.results
@@ -353,7 +358,7 @@ class Climbed:
             epochs.append(("epoch, directly compared", self.best, limit))
         return [
             row(
-                what,
+                name,
                 result.seconds,
                 **pick(result, "rung compared_with=base kept"),
                 **about,
@@ -364,21 +369,16 @@ class Climbed:
                 **pick(result, "start_seconds test_accuracy=accuracy peak_bytes"),
                 limit_seconds=limit.seconds(result.samples, result.steps),
             )
-            for what, result, limit in epochs
+            for name, result, limit in epochs
             for gain in [gain_of(result, self.results)]
         ] + [
             counted(
                 f"epoch of {COUNTED_IMAGES} images",
                 **about,
-                **pick(each, "rung waits copies bytes operations"),
+                **pick(counts, "rung waits copies bytes operations"),
             )
-            for each in self.counts
+            for counts in self.counts
         ]
-
-
-def pairs(wanted: Climb) -> int:
-    """How many pairs of epochs to compare directly: enough to see which is faster."""
-    return max(wanted.epochs, FEWEST_REPEATS)
 
 
 def verdict(climbed: Climbed) -> str:
@@ -415,14 +415,12 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     dtype = precision(direct.rung, climbed.results)
     if dtype not in climbed.limit.flops_per_second:
         dtype = "float32"
-    images, steps = rung.samples, rung.steps
-    limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
-    arithmetic = direct.limits[0].arithmetic_seconds(images, dtype)
-    kind = words("verdict.moving")
-    if limits[0] == arithmetic:
-        kind = words("verdict.arithmetic", dtype=dtype)
-    over = paired(rung.seconds, limits)
-    if not over.steady:
+    limits = [lim.seconds(rung.samples, rung.steps, dtype) for lim in direct.limits]
+    slowdown = paired(rung.seconds, limits)
+    if not slowdown.steady:
         return words("verdict.changed_limit")
+    kind = words("verdict.moving")
+    if limits[0] == direct.limits[0].arithmetic_seconds(rung.samples, dtype):
+        kind = words("verdict.arithmetic", dtype=dtype)
     limit = precise(median(limits))
-    return words("verdict.limit", kind=kind, limit=limit, by=over.by)
+    return words("verdict.limit", kind=kind, limit=limit, by=slowdown.by)

@@ -15,6 +15,7 @@ from core.lessons.speed.climb_result import (
     COUNTED_IMAGES,
     DEFAULTS,
     FIRST_STEPS,
+    RANGES,
     RUNGS,
     Climb,
     Climbed,
@@ -52,17 +53,17 @@ words = Words(__file__)
 
 
 def draw(machine: Machine) -> None:
-    wanted, row, below = None, controls.row(), st.container()
+    climb, row, below = None, controls.row(), st.container()
     with row:
         with controls.startable(below):
-            wanted = settings(machine)
-        buttons(wanted)
-    follow(wanted, machine)
+            climb = choose_climb(machine)
+        buttons(climb)
+    follow(climb, machine)
     for job in measurements.recorded_by(PANEL.address):
         model = format.NAMES[job.value.climb.model]
         with st.expander(f"Recorded: {measurements.label(job)} · {model}"):
             st.markdown(climb_result.verdict(job.value))
-            draw_table(job.value.shown, job.value.shown)
+            draw_table(job.value.newest_results, job.value.newest_results)
             draw_caption(job.value)
     with st.expander("How the rungs are measured", icon=":material/code:"):
         show(
@@ -75,54 +76,48 @@ def draw(machine: Machine) -> None:
         )
 
 
-def settings(machine: Machine) -> Climb:
+def choose_climb(machine: Machine) -> Climb:
     """Draw the settings and return them; raises ValueError if they are impossible."""
     devices = [device.device for device in machine.devices]
     task = controls.task("ladder_task", dataset.is_here(machine), width=148)
     model = controls.model("ladder_model", width=96)
     device = controls.choice("Device", "ladder_device", devices, "device", width=96)
-    epochs, images = DEFAULTS[model]
+    numbers = []
     labels, helps = words.table("ladder.length"), words.table("ladder.help")
     with st.popover("More", icon=":material/tune:"):
-        length = [
-            controls.number(
-                labels[name],
-                f"ladder_{name}_{model}",
-                value,
-                step,
-                name,
-                help=helps[name],
-            )
-            for name, value, step in (("epochs", epochs, 1), ("images", images, 1000))
-        ]
-    return Climb(task, model, device, *length)
+        for name, value, step in zip(RANGES, DEFAULTS[model], (1, 1000), strict=True):
+            key, help = f"ladder_{name}_{model}", helps[name]
+            number = controls.number(labels[name], key, value, step, name, help=help)
+            numbers.append(number)
+    return Climb(task, model, device, *numbers)
 
 
 def results_of(job: Job) -> tuple[Result, ...]:
     """The results so far, of this climb and of the climbs that it resumed."""
     if isinstance(job.value, Climbed):
-        return job.value.shown
+        return job.value.newest_results
     return (*job.arguments[1], *reported(job, Result))
 
 
-def buttons(wanted: Climb | None) -> None:
+def buttons(climb: Climb | None) -> None:
     if PANEL.going_on:
         PANEL.cancel_button()
         return
     done: tuple[Result, ...] = ()
     job = PANEL.job
-    if job and job.value is None and job.arguments[0] == wanted:
+    if job and job.value is None and job.arguments[0] == climb:
         done = results_of(job)
     label = "Resume the climb" if done else "Climb the ladder"
-    PANEL.start_button(label, (wanted, done) if wanted else None, "run_ladder")
+    PANEL.start_button(label, (climb, done) if climb else None, "run_ladder")
     if done:
         look = {"icon": ":material/restart_alt:", "type": "secondary"}
-        PANEL.start_button("Start over", (wanted, ()), "restart_ladder", **look)
+        PANEL.start_button("Start over", (climb, ()), "restart_ladder", **look)
 
 
-def follow(wanted: Climb | None, machine: Machine) -> None:
+def follow(climb: Climb | None, machine: Machine) -> None:
+    """Draw the newest climb live; if there is none, draw the rungs for `climb`."""
     job = PANEL.job or PANEL.before
-    climb = job.arguments[0] if job else wanted
+    climb = job.arguments[0] if job else climb
     backends = {device.device: device.backend for device in machine.devices}
     backend = backends.get(climb.device if climb else "", "CPU")
     waits = job is not None and job.status == "queued"
@@ -151,28 +146,27 @@ def draw_unclimbed(backend: str, model: str) -> None:
 
 
 def draw_climb(job: Job, backend: str) -> None:
-    results = results_of(job)
+    results, climb = results_of(job), job.arguments[0]
     limits = job.value.limits if job.value else reported(job, Roofline)
-    wanted = job.arguments[0]
-    shown = [result for result in results if rungs_page.is_revealed(result)]
+    visible = [result for result in results if rungs_page.is_revealed(result)]
     left, right = st.columns(SIDES)
     with right:
         draw_status(job)
-        rungs_page.draw_chosen(True, results, backend, wanted.model)
+        rungs_page.draw_chosen(True, results, backend, climb.model)
     with left:
-        rungs_page.draw_rows(results, limits, backend, wanted.model)
+        rungs_page.draw_rows(results, limits, backend, climb.model)
         answers.toggle("Just show me all the results", rungs_page.SHOW_ALL)
-        if any(result.measured for result in shown):
-            st.caption(words("ladder.bars", n=wanted.epochs))
-            draw_waterfall(shown, results, backend)
+        if any(result.measured for result in visible):
+            st.caption(words("ladder.bars", n=climb.epochs))
+            draw_waterfall(visible, results, backend)
     if counts := job.value.counts if job.value else reported(job, Counts):
         with simulated.outline("ladder", explained=True):
-            draw_counts(counts, wanted.model)
+            draw_counts(counts, climb.model)
     with st.expander("All figures", icon=":material/table:"):
-        draw_table(shown, results)
+        draw_table(visible, results)
         if job.value is not None:
             draw_caption(job.value)
-            if len(shown) == len(results):  # the file would give away hidden results
+            if len(visible) == len(results):  # the file would give away hidden results
                 controls.download_rows("ladder", job.value.rows())
 
 
@@ -194,31 +188,30 @@ def draw_status(job: Job) -> None:
 
 
 def progress(job: Job) -> str:
-    now, wanted = latest(job, Progress), job.arguments[0]
+    now, climb = latest(job, Progress), job.arguments[0]
     if now is None:
         return words("ladder.measuring_limit")
     if not now.rung:
-        pairs = climb_result.pairs(wanted)
-        return words("ladder.comparing", now=now, pairs=pairs)
+        return words("ladder.comparing", now=now, pairs=climb.pairs)
     title = BY_NAME[now.rung].title
     if not now.epoch and now.rung in rungs_page.COMPILED:
         return f"{title}: building its kernels (this can't be interrupted)"
     if not now.epoch:
         return f"{title}: setting up"
-    return f"{title}: epoch {now.epoch} of {wanted.epochs}, step {now.step:,}"
+    return f"{title}: epoch {now.epoch} of {climb.epochs}, step {now.step:,}"
 
 
 # The climb at a glance
 
 
 def draw_waterfall(
-    shown: Sequence[Result], results: Sequence[Result], backend: str
+    visible: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
     """Chart the seconds per epoch that each kept rung saves, up to the first hidden."""
-    if any(climb_result.drifted(result, results) for result in shown):
+    if any(climb_result.drifted(result, results) for result in visible):
         st.warning(words("ladder.drifted"), icon=":material/speed:")
         return
-    steps = kept_in_a_row(shown, results)
+    steps = kept_in_a_row(visible, results)
     if len(steps) < 2:
         return
     titles = [BY_NAME[result.rung].title for result in steps]
@@ -249,18 +242,18 @@ def draw_waterfall(
     st.altair_chart(chart, alt="Seconds that each rung saves per epoch")
 
 
-def kept_in_a_row(shown: Sequence[Result], results: Sequence[Result]) -> list[Result]:
-    """The kept rungs, from the textbook to the first that is not shown yet."""
-    until = takewhile(lambda result: result in shown, results)
-    return [result for result in until if result.measured and result.kept]
+def kept_in_a_row(visible: Sequence[Result], results: Sequence[Result]) -> list[Result]:
+    """The kept rungs, from the textbook loop to the first rung that is still hidden."""
+    beginning = takewhile(lambda result: result in visible, results)
+    return [result for result in beginning if result.measured and result.kept]
 
 
 def draw_counts(counts: Sequence[Counts], model: str) -> None:
     title = BY_NAME[counts[0].rung].title
-    never = (f"{BY_NAME[each.rung].title}: never." for each in counts if not each.waits)
+    never = (f"{BY_NAME[c.rung].title}: never." for c in counts if not c.waits)
     fields = {"waits": counts[0].waits, "images": COUNTED_IMAGES}
     st.markdown(words("ladder.waits", title=title, never=next(never, ""), **fields))
-    most = max(each.waits for each in counts)
+    most = max(c.waits for c in counts)
     figures.table(
         (
             (BY_NAME[c.rung].title, c.waits, c.copies, c.bytes / 1e6, c.operations)
@@ -275,14 +268,14 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
             ),
         },
     )
-    absent = {each.title: each.obstacle("Simulated", model) for each in RUNGS}
-    reasons = (f"{title}: {why}" for title, why in absent.items() if why)
+    obstacles = {rung.title: rung.obstacle("Simulated", model) for rung in RUNGS}
+    reasons = (f"{title}: {reason}" for title, reason in obstacles.items() if reason)
     st.markdown(words("ladder.counts"))
     st.caption(f"Some rungs are left out. {' '.join(reasons)}")
 
 
-def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
-    """Draw a table of the rungs `shown`; their speedups need all `results` so far."""
+def draw_table(visible: Sequence[Result], results: Sequence[Result]) -> None:
+    """Draw a table of the rungs `visible`; their speedups need all `results` so far."""
     rows = [
         {
             "Rung": BY_NAME[result.rung].title,
@@ -295,7 +288,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
             "Most, s": max(result.newest),
             "Kept": result.kept,
         }
-        for result in climb_result.measured(shown).values()
+        for result in climb_result.measured(visible).values()
         for gain in [climb_result.gain_of(result, results)]
     ]
     formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s", "Accuracy, %"), "%.2f")
@@ -307,7 +300,7 @@ def draw_table(shown: Sequence[Result], results: Sequence[Result]) -> None:
 def draw_caption(climbed: Climbed) -> None:
     config, limits = climbed.climb, climbed.limits
     rates = " and ".join(
-        f"{max(max(each.flops_per_second[dtype]) for each in limits) / 1e9:,.0f} "
+        f"{max(max(limit.flops_per_second[dtype]) for limit in limits) / 1e9:,.0f} "
         f"GFLOP/s in {dtype}"
         for dtype in climbed.limit.flops_per_second
     )

@@ -128,14 +128,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data", default="data", help="folder of the dataset")
-    given = parser.parse_args()
-    recipe = {"ann": ANN, "cnn": CNN}[given.model]
-    recipe = replace(recipe, epochs=given.epochs or recipe.epochs)
+    args = parser.parse_args()
+    recipe = {"ann": ANN, "cnn": CNN}[args.model]
+    recipe = replace(recipe, epochs=args.epochs or recipe.epochs)
     began = time.perf_counter()
-    sets = [FashionMNIST(given.data, train, download=True) for train in (True, False)]
+    sets = [FashionMNIST(args.data, train, download=True) for train in (True, False)]
     training, test = [(s.data.unsqueeze(1), s.targets) for s in sets]
-    torch.manual_seed(given.seed)
-    model = build(recipe, training[0]).to(given.device)
+    torch.manual_seed(args.seed)
+    model = build(recipe, training[0]).to(args.device)
     for _ in train(recipe, model, training):
         pass
     share, seconds = accuracy(recipe, model, test), time.perf_counter() - began

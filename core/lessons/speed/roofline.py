@@ -48,10 +48,10 @@ def measure(
 def flops_per_image(model: str) -> float:
     """Operations of an image's forward and backward pass, as torch counts them."""
     batch = 8
-    built: nn.Module = models.build(model).to("meta")  # the count needs only shapes
+    network: nn.Module = models.build(model).to("meta")  # the count needs only shapes
     images = torch.empty(batch, 1, 28, 28, device="meta")
     with FlopCounterMode(display=False) as counter:
-        built(images).sum().backward()
+        network(images).sum().backward()
     return counter.get_total_flops() / batch
 
 

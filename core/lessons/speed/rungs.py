@@ -393,8 +393,8 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
 
     def epoch() -> Losses:
         order = torch.randperm(len(labels), device=device)
-        for each in order[:whole].split(kept.batch_size):
-            batch.copy_(each)
+        for indices in order[:whole].split(kept.batch_size):
+            batch.copy_(indices)
             graph.replay()
             yield loss  # the same tensor in every step, with a new value
 

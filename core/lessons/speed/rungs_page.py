@@ -55,9 +55,9 @@ def draw_rows(
 ) -> None:
     """Draw a row for each rung; a click on a rung's title shows the rung in full."""
     by_name = {result.rung: result for result in results}
-    shown = {result for result in results if result.measured and is_revealed(result)}
-    best = {result.rung: best_speed(result, results, limits) for result in shown}
-    ends = (max(each.spread[1], best[each.rung] or 0) for each in shown)
+    visible = {result for result in results if result.measured and is_revealed(result)}
+    best = {result.rung: best_speed(result, results, limits) for result in visible}
+    ends = (max(result.spread[1], best[result.rung] or 0) for result in visible)
     most = max(ends, default=1.0)
     if not answers.is_on(SHOW_ALL):
         st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
@@ -68,7 +68,7 @@ def draw_rows(
             )
             name = f"{number} · {rung.title}"
             title.button(
-                f"**{name}**" if rung.name == chosen() else name,
+                f"**{name}**" if rung.name == chosen_rung() else name,
                 key=f"rung_{rung.name}",
                 type="tertiary",
                 on_click=choose,
@@ -76,7 +76,7 @@ def draw_rows(
             )
             result = by_name.get(rung.name)
             with figure:
-                if result in shown:
+                if result in visible:
                     dropped = "" if result.kept else ", dropped"
                     alt = f"{rung.title}: {speed(result)}{dropped}"
                     svg = picture(result, best[rung.name], most, backend, palette())
@@ -104,7 +104,7 @@ def ask(rung: Rung) -> None:
     st.segmented_control(
         f"Your guess: {rung.title}",
         GUESSES,
-        default=guessed(rung.name),
+        default=guess_of(rung.name),
         required=True,
         format_func=SHORT.__getitem__,
         key=key,
@@ -113,7 +113,7 @@ def ask(rung: Rung) -> None:
     )
 
 
-def guessed(rung: str) -> str | None:
+def guess_of(rung: str) -> str | None:
     answer = answers.of_visitor().get(f"guess_{rung}")
     return answer if answer in GUESSES else None
 
@@ -124,11 +124,11 @@ def is_revealed(result: Result) -> bool:
         not result.measured
         or result.rung == TEXTBOOK
         or answers.is_on(SHOW_ALL)
-        or guessed(result.rung) is not None
+        or guess_of(result.rung) is not None
     )
 
 
-def chosen() -> str:
+def chosen_rung() -> str:
     return str(st.session_state.get("ladder_rung", TEXTBOOK))
 
 
@@ -196,7 +196,7 @@ def picture(
 def draw_chosen(
     climbing: bool, results: Sequence[Result], backend: str, model: str
 ) -> None:
-    rung = BY_NAME[chosen()]
+    rung = BY_NAME[chosen_rung()]
     number = RUNGS.index(rung)
     st.subheader(f"{number} · {rung.title}")
     st.markdown(rung.change)
@@ -226,15 +226,15 @@ def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -
         st.code(code, wrap_lines=True)
         return
     # Without a result, assume that a rung is kept if it can be measured here.
-    kept = {result.rung: result.kept for result in results}
+    is_kept = {result.rung: result.kept for result in results}
     earlier = [
         other.name
         for other in RUNGS[: RUNGS.index(rung)]
         if other.name in NEEDED
-        or kept.get(other.name, not other.obstacle(backend, model))
+        or is_kept.get(other.name, not other.obstacle(backend, model))
     ]
-    changed, whole = st.tabs(["What changes", "The whole rung"])
-    with changed:
+    change, whole = st.tabs(["What changes", "The whole rung"])
+    with change:
         values = reduce(Kept.with_change, earlier, Kept())
         before = written_in(body(f"core.lessons.speed.rungs:{earlier[-1]}"), values)
         # Colored as Python, since Streamlit's colors for a diff are too faint.
@@ -271,18 +271,12 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         names = in_sentence(result.base), in_sentence(result.rung)
         text = gain.sentence(*names, "pairs of epochs")
         right = climb_result.answers(gain)
-        guess.judge(text, guessed(result.rung), right, lambda a: SHORT[a].lower())
-    for pair in (  # two rows of two figures, since four don't fit into a row
-        {
-            "Epoch": format.precise(result.epoch_seconds),
-            "Samples/s": f"{result.samples_per_second:,.0f}",
-        },
-        {
-            "Test accuracy": f"{result.accuracy:.2%}",
-            "Peak memory": format.size(result.peak_bytes),
-        },
-    ):
-        figures.metrics(pair)
+        guess.judge(text, guess_of(result.rung), right, lambda a: SHORT[a].lower())
+    # Two rows of two figures, since four don't fit into a row.
+    seconds, rate = result.epoch_seconds, f"{result.samples_per_second:,.0f}"
+    figures.metrics({"Epoch": format.precise(seconds), "Samples/s": rate})
+    accuracy, peak = f"{result.accuracy:.2%}", format.size(result.peak_bytes)
+    figures.metrics({"Test accuracy": accuracy, "Peak memory": peak})
     if before and first and gain:
         figures.bullets(remarks(result, before, first, gain))
 

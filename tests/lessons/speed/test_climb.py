@@ -16,14 +16,13 @@ from core.lessons.speed.climb_result import (
     Progress,
     Result,
     Roofline,
-    pairs,
     verdict,
 )
 from core.sim import simulation
 from core.watch import Watch
 from tests.process import descendants
 
-WANTED = Climb("sprites", "ann", "cpu", 2, 60_000)
+SETTINGS = Climb("sprites", "ann", "cpu", 2, 60_000)
 IMAGES = 640
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -55,7 +54,7 @@ def few(monkeypatch):
 def test_it_comes_to_the_end():
     events = []
     before = descendants()
-    done = climb.climb(WANTED, watch=Watch(events.append))
+    done = climb.climb(SETTINGS, watch=Watch(events.append))
     assert isinstance(events[0], Roofline)
     assert tuple(e for e in events if isinstance(e, Result)) == done.results
     assert [each.rung for each in done.results] == [rung.name for rung in RUNGS]
@@ -65,7 +64,7 @@ def test_it_comes_to_the_end():
     first, *others = [each for each in done.results if each.measured]
     assert first.base_seconds == ()
     for each in others:
-        assert len(each.seconds) == len(each.base_seconds) == WANTED.epochs
+        assert len(each.seconds) == len(each.base_seconds) == SETTINGS.epochs
         assert each.total == 200
         assert each.peak_bytes > 0
     seen = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
@@ -77,7 +76,7 @@ def test_it_comes_to_the_end():
     assert steps["compiled"] in ((2, 512), (10, 640))
     direct, found = done.direct, done.speedup
     assert direct.rung == climb_result.best(done.results).rung
-    assert found is None or found.n == len(direct.limits) == pairs(WANTED) == 3
+    assert found is None or found.n == len(direct.limits) == SETTINGS.pairs == 3
     assert descendants() <= before, "left behind"
 
 
@@ -86,7 +85,7 @@ def test_it_comes_to_the_end():
 def test_what_a_rung_asks_of_the_host_is_counted(monkeypatch):
     monkeypatch.setattr(simulation, "why_not", "")
     events = []
-    counts = {each.rung: each for each in climb.count(WANTED, Watch(events.append))}
+    counts = {each.rung: each for each in climb.count(SETTINGS, Watch(events.append))}
     assert tuple(events) == tuple(counts.values())
     steps = IMAGES // 64
     waits = {rung: each.waits for rung, each in counts.items()}
@@ -117,7 +116,7 @@ def test_a_rung_that_fails_says_why_and_the_climb_goes_on(
     few, monkeypatch, broken, said
 ):
     monkeypatch.setattr(climb.rungs, "larger_batch", broken)
-    results = {each.rung: each for each in climb.climb(WANTED).results}
+    results = {each.rung: each for each in climb.climb(SETTINGS).results}
     assert len(results) == len(few)
     assert said in results["larger_batch"].message
     assert "long story" not in results["larger_batch"].message
@@ -132,7 +131,7 @@ def test_a_missing_compiler_is_a_sentence(monkeypatch):
     monkeypatch.undo()  # the real torch.compile
     monkeypatch.setattr(config.cpp, "cxx", (None, "no-such-compiler"))
     with pytest.raises(RuntimeError, match="compiler") as caught:
-        climb.get_ready("compiled", WANTED, torch.device("cpu"), ())
+        climb.prepare("compiled", SETTINGS, torch.device("cpu"), ())
     torch.compiler.reset()
     assert climb.why(caught.value) == climb.words("no_compiler")
 
@@ -155,7 +154,7 @@ def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rung
     """
     fake = SimpleNamespace(now=0.0, busy_at="", slowed={}, measured="")
 
-    def get_ready(rung, _wanted, device, _results):
+    def prepare(rung, _settings, device, _results):
         fake.measured = rung
 
         def epoch():
@@ -172,7 +171,7 @@ def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rung
     torch.manual_seed(0)
     monkeypatch.setattr(climb, "time", timer)
     monkeypatch.setattr(climb, "gc", SimpleNamespace(collect=int))  # takes a while
-    monkeypatch.setattr(climb, "get_ready", get_ready)
+    monkeypatch.setattr(climb, "prepare", prepare)
     monkeypatch.setattr(climb_result, "NOISE", 1.0)  # nothing is learned
     return fake
 
@@ -181,7 +180,7 @@ def clock(monkeypatch, few):  # noqa: ARG001  # the ladder without its slow rung
 def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, factor):
     # The rung before is slowed beside it, as a loader is and a product is not.
     clock.busy_at, clock.slowed = "larger_batch", {"fused": factor}
-    done = climb.climb(WANTED)
+    done = climb.climb(SETTINGS)
     found = done.speedup
     best = climb_result.measured(done.results)[done.direct.rung]
     true = SECONDS["textbook"] / SECONDS[best.rung]
@@ -202,36 +201,36 @@ def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
         return any(e.rung == during and e.step for e in progress)
 
     with pytest.raises(CancelledError):
-        climb.climb(WANTED, (), Watch(events.append, cancelled))
+        climb.climb(SETTINGS, (), Watch(events.append, cancelled))
     done = tuple(e for e in events if isinstance(e, Result))
     assert done[-1].rung == last
-    climbed = climb.climb(WANTED, done, Watch(again.append))
+    climbed = climb.climb(SETTINGS, done, Watch(again.append))
     assert climbed.results[: len(done)] == done
     assert climbed.speedup.ratio == pytest.approx(12)
     seen = {each.rung for each in again if isinstance(each, Progress)}
     assert seen.isdisjoint(each.rung for each in done)
     for each in climbed.results[len(done) :]:
-        assert len(each.base_seconds) == WANTED.epochs * each.measured
+        assert len(each.base_seconds) == SETTINGS.epochs * each.measured
 
 
 @pytest.mark.usefixtures("clock")
 def test_without_the_textbook_there_is_no_ratio(monkeypatch):
 
-    def get_ready(rung, *more, ready=climb.get_ready):
-        return fails() if rung == "textbook" else ready(rung, *more)
+    def prepare(rung, *more, prepare=climb.prepare):
+        return fails() if rung == "textbook" else prepare(rung, *more)
 
-    monkeypatch.setattr(climb, "get_ready", get_ready)
-    done = climb.climb(WANTED)
+    monkeypatch.setattr(climb, "prepare", prepare)
+    done = climb.climb(SETTINGS)
     assert done.direct.rung == "half_precision"
     assert (done.direct.textbook_seconds, done.speedup) == ((), None)
-    assert len(done.direct.limits) == pairs(WANTED)
+    assert len(done.direct.limits) == SETTINGS.pairs
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_direct_comparison_that_fails_says_why(monkeypatch):
-    whole = climb.climb(WANTED)
+    whole = climb.climb(SETTINGS)
     monkeypatch.setattr(climb, "time_epoch", fails)
-    done = climb.climb(WANTED, whole.results)
+    done = climb.climb(SETTINGS, whole.results)
     assert done.results == whole.results
     assert done.speedup is None
     assert "There is no headline" in verdict(done)

@@ -66,7 +66,7 @@ def test_the_next_rung_builds_on_the_last_that_was_kept():
         after((9.0,), rung="four_workers", kept=False),
     ]
     assert climb_result.base(results) == "two_workers"
-    assert climb_result.kept(results) == Kept(num_workers=2)
+    assert climb_result.kept_changes(results) == Kept(num_workers=2)
     assert climb_result.base([]) == ""
 
 
@@ -136,12 +136,12 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
 def test_the_bars_have_the_seconds_that_the_headline_is_about():
     """Those of the textbook loop's rung were measured at another moment."""
     climbed = with_ratio(6.6, 6.7, 6.8)
-    shown = climb_result.measured(climbed.shown)
-    first, best = shown["textbook"], shown[climbed.direct.rung]
+    results = climb_result.measured(climbed.newest_results)
+    first, best = results["textbook"], results[climbed.direct.rung]
     ratio = best.samples_per_second / first.samples_per_second
     assert climbed.speedup.ratio == pytest.approx(ratio)
     before = climb_result.measured(climbed.results)[best.rung]
-    assert gain_of(best, climbed.shown) == gain_of(before, climbed.results)
+    assert gain_of(best, climbed.newest_results) == gain_of(before, climbed.results)
 
 
 def test_the_sentence_names_both_numbers_and_which_to_trust():
