@@ -23,22 +23,22 @@ from core.measure.environment import now
 from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
 
-BYTES = 16 * 2**20
-PIECES = (1, 10, 100, 1_000, 10_000)
-BATCHES, STEPS = 100, 500
+BATCHES = 100
 WIDTH, BATCH_SIZE = 64, 64  # so small that launching a step takes most of its time
-REPEATS = 10
 
 
 def measure(
     device_name: str,
     watch: Watch = UNWATCHED,
-    size: int = BYTES,
-    counts: tuple[int, ...] = PIECES,
-    steps: int = STEPS,
-    repeats: int = REPEATS,
+    size: int = 16 * 2**20,
+    counts: tuple[int, ...] = (1, 10, 100, 1_000, 10_000),
+    steps: int = 500,
+    repeats: int = 10,
 ) -> CopiesLab:
-    """Time copies in pieces and three ways to fetch a number, in about 1 s."""
+    """Time copies of `size` bytes in `counts` pieces, and three ways to fetch a number.
+
+    This takes about 1 s.
+    """
     device = devices.resolve_timed(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
@@ -48,33 +48,33 @@ def measure(
     source = torch.randint(256, (size,), dtype=torch.uint8)
     target = torch.empty_like(source, device=device)
     pieces = [(source.tensor_split(n), target.tensor_split(n)) for n in counts]
-    taken = in_turn([partial(copy_pieces, *halves) for halves in pieces])
-    copied = [Copied(n, size, s) for n, s in zip(counts, taken, strict=True)]
+    timings = in_turn([partial(copy_pieces, *halves) for halves in pieces])
+    copies = [Copied(n, size, s) for n, s in zip(counts, timings, strict=True)]
 
     step = make_step(device)
-    taken = in_turn([partial(fetch, step, steps) for fetch in WAYS.values()])
-    fetched = [Fetched(way, steps, s) for way, s in zip(WAYS, taken, strict=True)]
+    timings = in_turn([partial(fetch, step, steps) for fetch in WAYS.values()])
+    fetches = [Fetched(way, steps, s) for way, s in zip(WAYS, timings, strict=True)]
     environment = devices.environment(device)
-    waited = count_waits(steps) if simulation.works() else ()
-    return CopiesLab(tuple(copied), tuple(fetched), environment, now(), waited)
+    waits = count_waits(steps) if simulation.works() else ()
+    return CopiesLab(tuple(copies), tuple(fetches), environment, now(), waits)
 
 
-def count_waits(steps: int = STEPS) -> tuple[Waited, ...]:
+def count_waits(steps: int) -> tuple[Waited, ...]:
     """For each method, count the host's waits for the simulated accelerator."""
-    device, waited = torch.device(SIMULATED), []
+    device, results = torch.device(SIMULATED), []
     pageable = torch.rand(BATCHES, BATCH_SIZE, WIDTH)
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
-    for (memory, batches), on in product(memories.items(), (False, True)):
+    for (memory, batches), non_blocking in product(memories.items(), (False, True)):
         with ledger.counting() as counts:
-            move(batches, device, on)
-        way = f"{memory}, non_blocking={on}"
-        waited.append(Waited(way, counts.waits.total(), BATCHES))
+            move(batches, device, non_blocking)
+        way = f"{memory}, {non_blocking=}"
+        results.append(Waited(way, counts.waits.total(), BATCHES))
     for way, fetch in WAYS.items():
         step = make_step(device)
         with ledger.counting() as counts:
             fetch(step, steps)
-        waited.append(Waited(way, counts.waits.total(), steps))
-    return tuple(waited)
+        results.append(Waited(way, counts.waits.total(), steps))
+    return tuple(results)
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:

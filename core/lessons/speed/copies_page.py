@@ -57,16 +57,16 @@ class Copies(Lab):
         )
 
     def finding(self, lab: CopiesLab) -> Finding:
-        one, many = lab.copied[0], lab.copied[-1]
-        times = paired(many.seconds, one.seconds)
-        size, answers = format.power_of_two(one.bytes), self.words["answers"]
+        single, many = lab.copied[0], lab.copied[-1]
+        times = paired(many.seconds, single.seconds)
+        size, answers = format.power_of_two(single.bytes), self.words["answers"]
         text = f"{self.words['found'].format(size, many.pieces, times.by)} {times.note}"
         return Finding(text.rstrip(), spanned(answers, (2, 10), *times.interval))
 
     def lines(self, lab: CopiesLab) -> list[str]:
-        one, many = lab.copied[0], lab.copied[-1]
-        extra = median(many.seconds) - median(one.seconds)
-        price = format.precise(extra / (many.pieces - one.pieces))
+        single, many = lab.copied[0], lab.copied[-1]
+        extra = median(many.seconds) - median(single.seconds)
+        price = format.precise(extra / (many.pieces - single.pieces))
         size = format.size(many.bytes / many.pieces)
         text = self.words["price"].format(price=price, size=size)
         if lab.environment.backend == "CPU":
@@ -94,17 +94,17 @@ class Copies(Lab):
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
         times = paired(seconds[ITEM], seconds[ONCE])
         why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
-        found = self.words["fetches"].format(by=times.by, why=times.note or why)
-        words.markdown(found)
+        text = self.words["fetches"].format(by=times.by, why=times.note or why)
+        words.markdown(text)
         link_to("item_every_step")
         if lab.waited:
             with simulated.outline(f"copies{self.suffix}", explained=True):
                 self.draw_waits(lab.waited)
 
-    def draw_waits(self, waited: Sequence[Waited]) -> None:
-        least = min(waited, key=lambda each: each.waits)
-        st.markdown(self.words["least"].format(least, waited[0].waits))
-        rows = charts.rows(pd.DataFrame(waited), "way", limit=220)
+    def draw_waits(self, ways: Sequence[Waited]) -> None:
+        least = min(ways, key=lambda way: way.waits)
+        st.markdown(self.words["least"].format(least, ways[0].waits))
+        rows = charts.rows(pd.DataFrame(ways), "way", limit=220)
         x = alt.X("waits:Q").title("Number of times the host waits")
         color = alt.value(charts.palette().further[1])
         st.altair_chart(

@@ -42,14 +42,17 @@ class CopiesLab:
     def rows(self) -> list[Row]:
         about: Row = dict.fromkeys(("way", "pieces", "bytes", "steps"))
         about |= pick(self, "environment date")
-        timed: list[tuple[str, Copied | Fetched, str]] = [
-            *(("copies", each, "pieces bytes") for each in self.copied),
-            *(("steps, fetched", each, "way steps") for each in self.fetched),
-        ]
         return [
-            row(what, each.seconds, **about | pick(each, columns))
-            for what, each, columns in timed
-        ] + [
-            counted("waits of the host", **about | pick(each, "way waits times"))
-            for each in self.waited
+            *(
+                row("copies", copies.seconds, **about | pick(copies, "pieces bytes"))
+                for copies in self.copied
+            ),
+            *(
+                row("steps, fetched", steps.seconds, **about | pick(steps, "way steps"))
+                for steps in self.fetched
+            ),
+            *(
+                counted("waits of the host", **about | pick(waits, "way waits times"))
+                for waits in self.waited
+            ),
         ]

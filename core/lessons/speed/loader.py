@@ -84,9 +84,9 @@ def measure(
                     direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
-    found = plan, tuple(cells), direct, tuple(failures)
+    readings = plan, tuple(cells), direct, tuple(failures)
     settings = task, devices.usable_cores(), budget_seconds
-    return LoaderLab(*found, *settings, devices.environment(device), now())
+    return LoaderLab(*readings, *settings, devices.environment(device), now())
 
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
@@ -160,14 +160,14 @@ def in_turn(
             loader = make_loader(images, cell.batch_size, cell.workers, cell.pinned)
             feeds.append(stack.enter_context(batches_of(loader)))
         for _ in range(READINGS_IN_TURN):
-            for cell, feed, taken in zip(cells, feeds, seconds, strict=True):
+            for cell, feed, readings in zip(cells, feeds, seconds, strict=True):
                 take(feed, ahead, device, cell.pinned, check)
                 start = time.perf_counter()
                 count = cell.samples // cell.batch_size
                 take(feed, count, device, cell.pinned, check)
-                taken.append(time.perf_counter() - start)
-    pairs = zip(cells, seconds, strict=True)
-    return tuple(replace(cell, seconds=tuple(taken)) for cell, taken in pairs)
+                readings.append(time.perf_counter() - start)
+    pairs = zip(cells, map(tuple, seconds), strict=True)
+    return tuple(replace(cell, seconds=readings) for cell, readings in pairs)
 
 
 @contextmanager

@@ -16,8 +16,6 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import engine
 
-BUDGETS = (10, 30, 60)  # seconds
-
 
 class Loader(Lab):
     key, order, file = "run_loader_lab", 1, "loaders"
@@ -48,7 +46,7 @@ class Loader(Lab):
 
     def settings(self, machine: Machine) -> tuple:
         plan = loader_result.loader_plan(machine)
-        budget = controls.budget("loader_budget", BUDGETS)
+        budget = controls.budget("loader_budget", (10, 30, 60))
         return dataset.default_task(machine), machine.devices[0].device, plan, budget
 
     def progress(self, job: Job) -> tuple[str, float]:

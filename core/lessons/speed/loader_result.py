@@ -63,8 +63,8 @@ class LoaderCell:
     def over(self, other: "LoaderCell", in_turn: bool = True) -> Speedup:
         """Speedup over another cell; `in_turn`: whether their readings alternated."""
         cells = other, self
-        each = ([second / cell.samples for second in cell.seconds] for cell in cells)
-        return (paired if in_turn else apart)(*each)
+        readings = ([s / cell.samples for s in cell.seconds] for cell in cells)
+        return (paired if in_turn else apart)(*readings)
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ class LoaderLab:
             "num_workers=workers pin_memory=pinned start_seconds"
         )
         about = pick(self, "environment date task usable_cores=cores")
-        what = "loading and moving"
+        work = "loading and moving"
         return [
             row(name, cell.seconds, **pick(cell, columns), **about)
-            for name, cells in ((what, self.cells), (f"{what}, in turn", self.direct))
+            for name, cells in ((work, self.cells), (f"{work}, in turn", self.direct))
             for cell in cells
         ]
 

@@ -117,11 +117,7 @@ def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     F.cross_entropy(model(inputs), targets).backward()
 
 
-def checkpointed(
-    model: nn.Sequential,
-    inputs: Tensor,
-    targets: Tensor,
-) -> None:
+def checkpointed(model: nn.Sequential, inputs: Tensor, targets: Tensor) -> None:
     """Keep only the input of each segment; backward recomputes the rest."""
     model.zero_grad()
     outputs = inputs
@@ -134,8 +130,8 @@ def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     """Run PARTS small batches; .grad adds up until the next zero_grad."""
     model.zero_grad()
     parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
-    for some, theirs in parts:
-        loss = F.cross_entropy(model(some), theirs)
+    for few_inputs, few_targets in parts:
+        loss = F.cross_entropy(model(few_inputs), few_targets)
         (loss / PARTS).backward()  # in sum, the mean over the whole batch
 
 
@@ -156,8 +152,8 @@ def gradients(model: nn.Module) -> list[Tensor]:
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def greatest_difference(some: list[Tensor], others: list[Tensor]) -> float:
-    pairs = zip(some, others, strict=True)
+def greatest_difference(first: list[Tensor], second: list[Tensor]) -> float:
+    pairs = zip(first, second, strict=True)
     return max(float((a - b).abs().max()) for a, b in pairs)
 
 
@@ -174,27 +170,24 @@ class CardStep(NamedTuple):
 
 def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
     """Find the largest batches that fit on each card, by doubling the batch."""
-    steps: dict[str, dict[int, CardStep]] = {STEP: {}, CHECKPOINTED: {}}
-    for way, made in steps.items():
+    ways: dict[str, dict[int, CardStep]] = {STEP: {}, CHECKPOINTED: {}}
+    for way, steps in ways.items():
         batch_size = SMALLEST_BATCH
-        while not made or made[batch_size // 2].peak <= max(CARDS):
+        while not steps or steps[batch_size // 2].peak <= max(CARDS):
             watch.check()
-            made[batch_size] = step_on_card(way, batch_size)
+            steps[batch_size] = step_on_card(way, batch_size)
             batch_size *= 2
-    return tuple(fill(card, steps) for card in CARDS)
-
-
-def fill(card: int, steps: dict[str, dict[int, CardStep]]) -> Card:
-    """The largest batch of each method on a card, and the error of a larger batch."""
-    fits = {
-        way: max(size for size, step in made.items() if step.peak <= card)
-        for way, made in steps.items()
-    }
-    with device_memory.limited_to(card):
-        beyond = step_on_card(STEP, fits[CHECKPOINTED])
-    plain = fits[STEP]
-    activations = {way: made[plain].activations for way, made in steps.items()}
-    return Card(card, fits, beyond.message, activations)
+    cards = []
+    for card in CARDS:
+        fits = {
+            way: max(size for size, step in steps.items() if step.peak <= card)
+            for way, steps in ways.items()
+        }
+        with device_memory.limited_to(card):
+            too_large = step_on_card(STEP, fits[CHECKPOINTED])
+        sizes = {way: steps[fits[STEP]].activations for way, steps in ways.items()}
+        cards.append(Card(card, fits, too_large.message, sizes))
+    return tuple(cards)
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:

@@ -108,8 +108,8 @@ class Memory(Lab):
         plain, again = (f"{card.fits[way]:,}" for way in (STEP, CHECKPOINTED))
         fits = {"card": mebibytes(card.bytes), "plain": plain, "again": again}
         st.markdown(self.words["fits"].format(**fits))
-        taken = map(format.size, card.activations.values())
-        st.markdown(self.words["taken"].format(plain, *taken))
+        sizes = map(format.size, card.activations.values())
+        st.markdown(self.words["taken"].format(plain, *sizes))
         st.markdown(self.words["raises"].format(again))
         simulated.message(card.message)
 

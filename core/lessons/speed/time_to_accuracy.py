@@ -70,9 +70,8 @@ def tested(
     model: nn.Module
     steps: Iterable[object]
     if "textbook" in ways:
-        model, kept = models.build(plan.model).to(device), Kept()
-        size = kept.batch_size
-        epoch = rungs.textbook(data.train, model, device, kept)
+        model, size = models.build(plan.model).to(device), Kept().batch_size
+        epoch = rungs.textbook(data.train, model, device, Kept())
         steps = chain.from_iterable(epoch() for _ in range(epochs))
     else:
         model, size = recipe.build(plan, images).to(device), plan.batch_size

@@ -15,9 +15,7 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
-EPOCHS = (3, 6, 10)  # a visitor chooses one; the second is the default
 LIMITS = (15, 30, 60)  # seconds: the answers to the question lie between them
-HEIGHT = charts.TALL + 70  # pixels; the 70 are for the three rows of the legend
 
 
 class SecondsToAccuracy(Lab):
@@ -35,7 +33,7 @@ class SecondsToAccuracy(Lab):
 
     def settings(self, machine: Machine) -> tuple:
         key = "time_to_accuracy_epochs"
-        epochs = controls.choice("Epochs", key, EPOCHS, index=1, format_func=str)
+        epochs = controls.choice("Epochs", key, (3, 6, 10), index=1, format_func=str)
         return dataset.default_task(machine), machine.devices[0].device, epochs
 
     def progress(self, job: Job) -> tuple[str, float]:
@@ -70,7 +68,7 @@ class SecondsToAccuracy(Lab):
         rule = target.mark_rule(strokeDash=[4, 4], color=colors.quiet)
         both = alt.layer(rule, charts.lines(chart, points=45, clip=True))
         st.altair_chart(
-            both.properties(height=HEIGHT),
+            both.properties(height=charts.TALL + 70),  # the legend has three rows
             alt="Test accuracy against seconds, with a line for each change",
         )
 

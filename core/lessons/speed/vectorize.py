@@ -77,8 +77,7 @@ def measure(
                 seconds[way] += timing.measure(work, where, repeats=1)
         for way, (work, where) in works.items():
             difference = float((torch.as_tensor(work()).cpu() - expected).abs().max())
-            taken = seconds[way]
-            timings.append(Vectorized(way, count, taken, difference, str(where)))
+            timings.append(Vectorized(way, count, seconds[way], difference, str(where)))
             watch.report(timings[-1])
             environments[way] = devices.environment(where)
     here = asdict(environments[NUMPY])

@@ -66,7 +66,7 @@ class Vectorize(Lab):
         times = lab.at(1)
         fastest = min(times, key=times.__getitem__)
         seconds = format.precise(times[fastest])
-        sentence = self.words["found"].format(way=said(fastest), seconds=seconds)
+        sentence = self.words["found"].format(way=in_sentence(fastest), seconds=seconds)
         close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
         return Finding(sentence, tuple(close), say=str)
 
@@ -77,10 +77,8 @@ class Vectorize(Lab):
             times = lab.at(points)
             best, *_, slowest = sorted(times, key=times.__getitem__)
             most = lab.speedup(points, best, slowest)
-            text = (
-                f"{points_in_words(points)}: **{said(best)}** is {most.by} times as "
-                f"fast as {said(slowest)}"
-            )
+            text = f"{points_in_words(points)}: **{in_sentence(best)}** is {most.by} "
+            text += f"times as fast as {in_sentence(slowest)}"
             if PYTHON not in (slowest, best):
                 loop = lab.speedup(points, best, PYTHON).by
                 text += f" and {loop} times as fast as the loop"
@@ -98,5 +96,5 @@ class Vectorize(Lab):
         return self.words["how"].format(n=ns, numpy=lab.numpy)
 
 
-def said(way: str) -> str:
+def in_sentence(way: str) -> str:
     return f"the {way}" if way == PYTHON else way
