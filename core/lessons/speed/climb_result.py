@@ -415,12 +415,13 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     dtype = precision(direct.rung, climbed.results)
     if dtype not in climbed.limit.flops_per_second:
         dtype = "float32"
-    limits = [lim.seconds(rung.samples, rung.steps, dtype) for lim in direct.limits]
+    images, steps = rung.samples, rung.steps
+    limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
     slowdown = paired(rung.seconds, limits)
     if not slowdown.steady:
         return words("verdict.changed_limit")
     kind = words("verdict.moving")
-    if limits[0] == direct.limits[0].arithmetic_seconds(rung.samples, dtype):
+    if limits[0] == direct.limits[0].arithmetic_seconds(images, dtype):
         kind = words("verdict.arithmetic", dtype=dtype)
     limit = precise(median(limits))
     return words("verdict.limit", kind=kind, limit=limit, by=slowdown.by)

@@ -58,10 +58,11 @@ class Copies(Lab):
 
     def finding(self, lab: CopiesLab) -> Finding:
         single, many = lab.copied[0], lab.copied[-1]
-        times = paired(many.seconds, single.seconds)
+        slowdown = paired(many.seconds, single.seconds)
         size, answers = format.power_of_two(single.bytes), self.words["answers"]
-        text = f"{self.words['found'].format(size, many.pieces, times.by)} {times.note}"
-        return Finding(text.rstrip(), spanned(answers, (2, 10), *times.interval))
+        text = self.words["found"].format(size, many.pieces, slowdown.by)
+        right = spanned(answers, (2, 10), *slowdown.interval)
+        return Finding(f"{text} {slowdown.note}".rstrip(), right)
 
     def lines(self, lab: CopiesLab) -> list[str]:
         single, many = lab.copied[0], lab.copied[-1]
@@ -92,9 +93,9 @@ class Copies(Lab):
                 alt="Milliseconds to fetch one number per step, with three methods",
             )
         seconds = {fetched.way: fetched.seconds for fetched in lab.fetched}
-        times = paired(seconds[ITEM], seconds[ONCE])
+        slowdown = paired(seconds[ITEM], seconds[ONCE])
         why = self.words["fetches_on_cpu" if backend == "CPU" else "fetches_elsewhere"]
-        text = self.words["fetches"].format(by=times.by, why=times.note or why)
+        text = self.words["fetches"].format(by=slowdown.by, why=slowdown.note or why)
         words.markdown(text)
         link_to("item_every_step")
         if lab.waited:

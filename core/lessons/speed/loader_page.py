@@ -177,10 +177,10 @@ def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
     best = loader_result.fastest(in_turn.values())
     if cell == best:
         return f"{text}, which is the fastest here."
-    over = cell.over(best)
-    if over.winner is None:
+    speedup = cell.over(best)
+    if speedup.winner is None:
         return f"{text}, too close to the fastest to tell which is better."
-    share = f"**{over.ratio:.0%}**"
+    share = f"**{speedup.ratio:.0%}**"
     return f"{text}, or {share} of the speed with {in_words(best.workers)}."
 
 

@@ -14,7 +14,7 @@ from core.lessons.speed.memory_result import (
     MemoryCost,
     MemoryLab,
 )
-from core.measure.speedup import Speedup, paired
+from core.measure.speedup import paired
 from core.ui import charts, controls, figures, format, simulated
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
@@ -73,11 +73,15 @@ class Memory(Lab):
         notes = set()
         for way, text in self.words["ways"].items():
             cost, plain = costs[way], costs[PLAIN[costs[way].kind]]
-            times = paired(cost.seconds, plain.seconds)
-            fields["against"] = against(times, cost, plain)
+            slowdown = paired(cost.seconds, plain.seconds)
+            against = f"it takes {slowdown.by} times as long"
+            if cost.peak_bytes is not None and plain.peak_bytes:
+                share = cost.peak_bytes / plain.peak_bytes
+                against += f", with {share:.0%} of the peak memory"
+            fields["against"] = against
             gradients = self.words["differ" if cost.difference else "same"]
             lines.append(text.format(gradients=gradients.format(cost), **fields))
-            notes.add(times.note)
+            notes.add(slowdown.note)
         return [*lines, *notes - {""}]
 
     def below(self, result: MemoryLab | list[MemoryCost]) -> None:
@@ -152,10 +156,3 @@ def time_against_memory(lab: MemoryLab) -> charts.Chart:
 
 def mebibytes(size: int) -> str:
     return f"{size / 2**20:.0f} MiB"
-
-
-def against(times: Speedup, cost: MemoryCost, plain: MemoryCost) -> str:
-    time = f"it takes {times.by} times as long"
-    if cost.peak_bytes is None or not plain.peak_bytes:
-        return time
-    return f"{time}, with {cost.peak_bytes / plain.peak_bytes:.0%} of the peak memory"

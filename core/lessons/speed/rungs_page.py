@@ -306,10 +306,10 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
     if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
         peak, base = map(format.size, (result.peak_bytes, before.peak_bytes))
         lines.append(words("ladder.remarks.memory", peak=peak, base=base))
-    apart = result.accuracy - first.accuracy
-    if abs(apart) < NOISE:
-        above = "above" if apart >= 0 else "below"
-        points = abs(apart) * 100
+    difference = result.accuracy - first.accuracy
+    if abs(difference) < NOISE:
+        above = "above" if difference >= 0 else "below"
+        points = abs(difference) * 100
         lines.append(words("ladder.remarks.accuracy", apart=points, above=above))
     return lines
 

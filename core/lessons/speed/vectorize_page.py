@@ -76,13 +76,13 @@ class Vectorize(Lab):
         for points in sizes:
             times = lab.at(points)
             best, *_, slowest = sorted(times, key=times.__getitem__)
-            most = lab.speedup(points, best, slowest)
-            text = f"{points_in_words(points)}: **{in_sentence(best)}** is {most.by} "
-            text += f"times as fast as {in_sentence(slowest)}"
+            speedup = lab.speedup(points, best, slowest)
+            text = f"{points_in_words(points)}: **{in_sentence(best)}** is "
+            text += f"{speedup.by} times as fast as {in_sentence(slowest)}"
             if PYTHON not in (slowest, best):
                 loop = lab.speedup(points, best, PYTHON).by
                 text += f" and {loop} times as fast as the loop"
-            bullets.append(f"{text}. {most.note}".rstrip())
+            bullets.append(f"{text}. {speedup.note}".rstrip())
         torch_way, seconds = list(lab.at(sizes[0]).items())[-1]
         worst = max(timing.difference for timing in lab.found)
         cost = self.words["cost"].format(way=torch_way, seconds=format.precise(seconds))
