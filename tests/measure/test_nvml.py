@@ -15,9 +15,9 @@ def fail(*_: Any) -> None:
 
 def test_the_driver_tells_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
-    found = nvml.read()
-    assert (found.version, found.cuda) == ("580.95.05", "13.2")
-    assert found.gpus == (
+    driver = nvml.read()
+    assert (driver.version, driver.cuda) == ("580.95.05", "13.2")
+    assert driver.gpus == (
         nvml.NvidiaGpu("GPU-0", "GPU number 0", 37, 51),
         nvml.NvidiaGpu("GPU-1", "GPU number 1", None, None),
     )

@@ -21,7 +21,7 @@ MEASURED = (
 
 
 def test_every_row_has_all_it_is_read_with():
-    rows = [row for each in MEASURED for row in each.rows()]
+    rows = [row for result in MEASURED for row in result.rows()]
     for row in rows:
         for name in ("device_name", "torch", "threads", "date"):
             assert row[name]

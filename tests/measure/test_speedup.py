@@ -13,21 +13,21 @@ OPTIONS = ("CPU", "about equal", "GPU")
 @given(st.floats(0.1, 50), st.integers(0, 5), st.floats(0.1, 10))
 def test_a_neighbour_that_comes_in_between_is_not_in_it(ratio, quiet, factor):
     load = [1.0] * quiet + [factor] * (5 - quiet)
-    found = speedup.paired([ratio * each for each in load], load)
-    assert found.ratio == pytest.approx(ratio)
+    gain = speedup.paired([ratio * seconds for seconds in load], load)
+    assert gain.ratio == pytest.approx(ratio)
 
 
 @given(SECONDS, st.data())
 def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
     same = st.lists(st.floats(0.001, 1000), min_size=len(first), max_size=len(first))
     second = data.draw(same)
-    found = speedup.paired(first, second)
-    assert found.ratio == median(first) / median(second)
-    assert found.interval[0] <= found.ratio <= found.interval[1]
+    gain = speedup.paired(first, second)
+    assert gain.ratio == median(first) / median(second)
+    assert gain.interval[0] <= gain.ratio <= gain.interval[1]
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "winner", "said", "right"),
+    ("first", "second", "winner", "sentence", "right"),
     [
         ([1, 1, 1], [2, 2, 2], 0, "**The CPU ran 2.0 times as fast as GPU**", "CPU"),
         ([2, 2, 2], [1, 1, 1], 1, "**GPU ran 2.0 times as fast as the CPU**", "GPU"),
@@ -48,12 +48,12 @@ def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
         ([2] * 6 + [0.5] * 3, [1] * 9, None, "GPU.** The rep", OPTIONS),
     ],
 )
-def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, said, right):
-    found = speedup.speedup(first, second)
-    assert found.winner == winner
-    assert ("Measure again" in found.figure) == ("The rep" in said)
-    assert said in found.sentence("the CPU", "GPU")
-    answers = found.answers(*OPTIONS)
+def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, sentence, right):
+    gain = speedup.speedup(first, second)
+    assert gain.winner == winner
+    assert ("Measure again" in gain.figure) == ("The rep" in sentence)
+    assert sentence in gain.sentence("the CPU", "GPU")
+    answers = gain.answers(*OPTIONS)
     assert right is None or answers == (right if isinstance(right, tuple) else (right,))
 
 
@@ -70,12 +70,12 @@ def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, said, right):
 def test_readings_of_different_moments_have_to_differ_by_more_than_they_vary(
     first, second, winner, range
 ):
-    found = speedup.apart(first, second)
+    gain = speedup.apart(first, second)
     if len(first) == 4:
-        assert found.interval[1] / found.ratio == speedup.unevenness(first)
+        assert gain.interval[1] / gain.ratio == speedup.unevenness(first)
         return
-    assert found.winner == winner
-    assert found.interval == pytest.approx(range)
+    assert gain.winner == winner
+    assert gain.interval == pytest.approx(range)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_a_guess_fits_if_the_range_touches_it(low, high, fitting):
 
 @given(SECONDS, SECONDS)
 def test_exchanging_the_candidates_exchanges_the_winner(first, second):
-    one, other = (
+    gain, inverse = (
         speedup.speedup(first, second),
         speedup.speedup(second, first),
     )
-    assert one.ratio == pytest.approx(1 / other.ratio)
-    if one.winner is None:
-        assert other.winner is None
+    assert gain.ratio == pytest.approx(1 / inverse.ratio)
+    if gain.winner is None:
+        assert inverse.winner is None
     else:
-        assert other.winner == 1 - one.winner
+        assert inverse.winner == 1 - gain.winner
 
 
 def test_confidence_is_that_of_the_sign_test():

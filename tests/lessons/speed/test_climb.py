@@ -57,26 +57,26 @@ def test_it_comes_to_the_end():
     done = climb.climb(SETTINGS, watch=Watch(events.append))
     assert isinstance(events[0], Roofline)
     assert tuple(e for e in events if isinstance(e, Result)) == done.results
-    assert [each.rung for each in done.results] == [rung.name for rung in RUNGS]
-    for each, rung in zip(done.results, RUNGS, strict=True):
-        assert each.measured == (not rung.obstacle("CPU", "ann"))
-        assert bool(each.message) != each.measured
-    first, *others = [each for each in done.results if each.measured]
+    assert [result.rung for result in done.results] == [rung.name for rung in RUNGS]
+    for result, rung in zip(done.results, RUNGS, strict=True):
+        assert result.measured == (not rung.obstacle("CPU", "ann"))
+        assert bool(result.message) != result.measured
+    first, *others = [result for result in done.results if result.measured]
     assert first.base_seconds == ()
-    for each in others:
-        assert len(each.seconds) == len(each.base_seconds) == SETTINGS.epochs
-        assert each.total == 200
-        assert each.peak_bytes > 0
-    seen = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
-    assert {("fused", 0), ("fused", 1), ("fused", 2)} <= seen
+    for result in others:
+        assert len(result.seconds) == len(result.base_seconds) == SETTINGS.epochs
+        assert result.total == 200
+        assert result.peak_bytes > 0
+    epochs = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
+    assert {("fused", 0), ("fused", 1), ("fused", 2)} <= epochs
     # 640 images are 10 batches of 64, 3 of 256, or 2 where the last must be whole.
-    steps = {each.rung: (each.steps, each.samples) for each in done.results}
+    steps = {result.rung: (result.steps, result.samples) for result in done.results}
     assert steps["textbook"] == (10, 640)
     assert steps["larger_batch"] == (3, 640)
     assert steps["compiled"] in ((2, 512), (10, 640))
-    direct, found = done.direct, done.speedup
+    direct, gain = done.direct, done.speedup
     assert direct.rung == climb_result.best(done.results).rung
-    assert found is None or found.n == len(direct.limits) == SETTINGS.pairs == 3
+    assert gain is None or gain.n == len(direct.limits) == SETTINGS.pairs == 3
     assert descendants() <= before, "left behind"
 
 
@@ -85,10 +85,10 @@ def test_it_comes_to_the_end():
 def test_what_a_rung_asks_of_the_host_is_counted(monkeypatch):
     monkeypatch.setattr(simulation, "why_not", "")
     events = []
-    counts = {each.rung: each for each in climb.count(SETTINGS, Watch(events.append))}
+    counts = {c.rung: c for c in climb.count(SETTINGS, Watch(events.append))}
     assert tuple(events) == tuple(counts.values())
     steps = IMAGES // 64
-    waits = {rung: each.waits for rung, each in counts.items()}
+    waits = {rung: count.waits for rung, count in counts.items()}
     assert waits["textbook"] == 3 * steps  # inputs, targets, the loss
     assert waits["pinned"] == waits["on_the_device"] == steps  # the loss
     assert waits["no_waiting"] == waits["fused"] == 0
@@ -106,19 +106,19 @@ def loses_its_numbers(*_):
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "sentence"),
     [
         (fails, "`RuntimeError: the kernel is missing`"),
         (loses_its_numbers, "The loss became nan"),
     ],
 )
 def test_a_rung_that_fails_says_why_and_the_climb_goes_on(
-    few, monkeypatch, broken, said
+    few, monkeypatch, broken, sentence
 ):
     monkeypatch.setattr(climb.rungs, "larger_batch", broken)
-    results = {each.rung: each for each in climb.climb(SETTINGS).results}
+    results = {result.rung: result for result in climb.climb(SETTINGS).results}
     assert len(results) == len(few)
-    assert said in results["larger_batch"].message
+    assert sentence in results["larger_batch"].message
     assert "long story" not in results["larger_batch"].message
     assert not results["larger_batch"].measured
     assert results["half_precision"].base == "fused"
@@ -181,10 +181,10 @@ def test_a_neighbour_in_the_middle_does_not_touch_the_headline(clock, factor):
     # The rung before is slowed beside it, as a loader is and a product is not.
     clock.busy_at, clock.slowed = "larger_batch", {"fused": factor}
     done = climb.climb(SETTINGS)
-    found = done.speedup
+    gain = done.speedup
     best = climb_result.measured(done.results)[done.direct.rung]
     true = SECONDS["textbook"] / SECONDS[best.rung]
-    assert (found.ratio, *found.interval) == pytest.approx([true] * 3)
+    assert (gain.ratio, *gain.interval) == pytest.approx([true] * 3)
     if factor == 1:
         product = climb_result.multiplied(best, done.results)
         assert product == pytest.approx(true)
@@ -207,10 +207,10 @@ def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
     climbed = climb.climb(SETTINGS, done, Watch(again.append))
     assert climbed.results[: len(done)] == done
     assert climbed.speedup.ratio == pytest.approx(12)
-    seen = {each.rung for each in again if isinstance(each, Progress)}
-    assert seen.isdisjoint(each.rung for each in done)
-    for each in climbed.results[len(done) :]:
-        assert len(each.base_seconds) == SETTINGS.epochs * each.measured
+    rungs = {event.rung for event in again if isinstance(event, Progress)}
+    assert rungs.isdisjoint(result.rung for result in done)
+    for result in climbed.results[len(done) :]:
+        assert len(result.base_seconds) == SETTINGS.epochs * result.measured
 
 
 @pytest.mark.usefixtures("clock")

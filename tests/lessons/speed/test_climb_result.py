@@ -121,16 +121,16 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
     least, true, most = sorted(ratios)
     assert climbed.speedup.ratio == pytest.approx(true)
     assert climbed.speedup.interval == pytest.approx((least, most))
-    said, (least, most) = verdict(climbed), climbed.speedup.interval
+    text, (least, most) = verdict(climbed), climbed.speedup.interval
     if not climbed.speedup.steady:  # no figure of one pair stands for all of them
         ends = f"ran {times(least)} to {times(most)} times as fast"
-        assert (climbed.speedup.note or ends) in said
+        assert (climbed.speedup.note or ends) in text
         assert not doubt(climbed)
         return
-    assert f"{times(climbed.speedup.ratio)} times as fast as the textbook" in said
-    assert f"{times(least)} to {times(most)} over 3 pairs" in said
+    assert f"{times(climbed.speedup.ratio)} times as fast as the textbook" in text
+    assert f"{times(least)} to {times(most)} over 3 pairs" in text
     assert bool(doubt(climbed)) != agree((40 / 3, climbed.speedup.ratio), CLOSE)
-    assert doubt(climbed) in said
+    assert doubt(climbed) in text
 
 
 def test_the_bars_have_the_seconds_that_the_headline_is_about():
@@ -145,9 +145,9 @@ def test_the_bars_have_the_seconds_that_the_headline_is_about():
 
 
 def test_the_sentence_names_both_numbers_and_which_to_trust():
-    said = doubt(with_ratio(6.6, 6.7, 6.8))
-    assert "you get 13 times" in said
-    assert "Trust the factor of 6.7, which was measured directly" in said
+    text = doubt(with_ratio(6.6, 6.7, 6.8))
+    assert "you get 13 times" in text
+    assert "Trust the factor of 6.7, which was measured directly" in text
 
 
 def test_the_limit_is_that_of_the_same_moments():
@@ -163,9 +163,9 @@ def test_a_limit_that_changed_meanwhile_is_not_held_against_a_rung():
     """Else it would seem to be faster than the machine can be."""
     slow = replace(CLIMBED.direct.limits[0], flops_per_second={"float32": (2e10, 2e10)})
     limits = (CLIMBED.direct.limits[0], slow, slow)
-    said = verdict(replace(CLIMBED, direct=replace(CLIMBED.direct, limits=limits)))
-    assert "times as long" not in said
-    assert "speed changed too much" in said
+    text = verdict(replace(CLIMBED, direct=replace(CLIMBED.direct, limits=limits)))
+    assert "times as long" not in text
+    assert "speed changed too much" in text
 
 
 def test_a_climb_without_a_rung_says_so():

@@ -11,10 +11,10 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_both_halves_are_measured():
     lab = copies.measure("cpu", size=100, counts=(1, 7), steps=3, repeats=2)
-    assert [each.pieces for each in lab.copied] == [1, 7]
-    assert {each.bytes for each in lab.copied} == {100}
-    assert {each.way for each in lab.fetched} == set(copies.WAYS)
-    assert all(len(each.seconds) == 2 for each in (*lab.copied, *lab.fetched))
+    assert [timing.pieces for timing in lab.copied] == [1, 7]
+    assert {timing.bytes for timing in lab.copied} == {100}
+    assert {timing.way for timing in lab.fetched} == set(copies.WAYS)
+    assert all(len(timing.seconds) == 2 for timing in (*lab.copied, *lab.fetched))
 
 
 @pytest.mark.parametrize("count", [1, 7, 100])
@@ -34,7 +34,7 @@ def test_every_way_fetches_the_same_numbers():
 
 @pytest.mark.gpu
 def test_the_host_goes_on_only_with_pinned_memory_and_non_blocking():
-    *moved, item, cpu, once = copies.measure("cpu", size=9, steps=3, repeats=1).waited
-    assert [each.waits for each in moved] == [100, 100, 100, 0]
-    assert moved[-1].way == "pinned, non_blocking=True"
-    assert [each.waits for each in (item, cpu, once)] == [3, 3, 1]
+    *moves, item, cpu, once = copies.measure("cpu", size=9, steps=3, repeats=1).waited
+    assert [move.waits for move in moves] == [100, 100, 100, 0]
+    assert moves[-1].way == "pinned, non_blocking=True"
+    assert [fetch.waits for fetch in (item, cpu, once)] == [3, 3, 1]

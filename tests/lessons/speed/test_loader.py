@@ -53,23 +53,23 @@ def test_every_cell_is_measured_and_reported():
     reported = []
     lab = measure(watch=Watch(reported.append))
     assert tuple(reported) == lab.cells
-    settings = [(each.batch_size, each.workers, each.pinned) for each in lab.cells]
+    settings = [(cell.batch_size, cell.workers, cell.pinned) for cell in lab.cells]
     assert settings == [(b, w, False) for b in PLAN.batch_sizes for w in PLAN.workers]
-    for each in lab.cells:
-        assert len(each.seconds) == loader.READINGS
-        assert each.start_seconds > 0
-        assert each.samples % each.batch_size == 0
-        assert each.samples >= loader.READING_SAMPLES
+    for cell in lab.cells:
+        assert len(cell.seconds) == loader.READINGS
+        assert cell.start_seconds > 0
+        assert cell.samples % cell.batch_size == 0
+        assert cell.samples >= loader.READING_SAMPLES
     assert not lab.failures
 
 
 def test_workers_are_compared_by_readings_in_turn():
     assert measure().direct == ()
     lab = measure(LoaderPlan((64,), (0, 1), (False,)))
-    assert {each.workers for each in lab.direct} == {0, 1}
-    for each in lab.direct:
-        assert len(each.seconds) == loader.READINGS_IN_TURN
-        assert each not in lab.cells
+    assert {cell.workers for cell in lab.direct} == {0, 1}
+    for cell in lab.direct:
+        assert len(cell.seconds) == loader.READINGS_IN_TURN
+        assert cell not in lab.cells
 
 
 @pytest.mark.parametrize("busy_from", [1, 8, 30, 99])
@@ -96,21 +96,21 @@ def test_a_neighbour_in_the_middle_does_not_touch_a_share(monkeypatch, busy_from
 
 
 def test_cancelling_ends_the_workers_at_once():
-    asked = []
+    workers = []
 
     def cancelled():
-        asked.append(len(multiprocessing.active_children()))
-        return asked[-1] > 0
+        workers.append(len(multiprocessing.active_children()))
+        return workers[-1] > 0
 
     with pytest.raises(CancelledError):
         measure(watch=Watch(cancelled=cancelled))
-    assert asked[-1] == 1
+    assert workers[-1] == 1
 
 
 def test_workers_that_fail_leave_a_sentence(monkeypatch):
     monkeypatch.setattr(Images, "broken", True)
     lab = measure()
-    assert {each.workers for each in lab.cells} == {0}
+    assert {cell.workers for cell in lab.cells} == {0}
     assert len(lab.failures) == 2
     assert "1 worker at batch size 4 failed" in lab.failures[0]
 

@@ -71,6 +71,6 @@ def test_advice_is_looked_up_at_the_textbook_batch_size():
 )
 def test_every_row_says_how_it_was_measured(lab, settings):
     rows = lab.rows()
-    made = {tuple(row[name] for name in settings.split()) for row in rows}
-    assert len(made) == len(rows)
+    values = {tuple(row[name] for name in settings.split()) for row in rows}
+    assert len(values) == len(rows)
     assert len({tuple(row) for row in rows if "numpy" not in row}) == 1

@@ -58,8 +58,8 @@ def test_the_gradients_are_those_of_the_mean_loss():
     expected = torch.autograd.grad(loss, list(model.parameters()))
     for way in memory.TRAINING.values():
         way(model, inputs, targets)
-        for found, right in zip(memory.gradients(model), expected, strict=True):
-            torch.testing.assert_close(found, right)
+        for gradient, correct in zip(memory.gradients(model), expected, strict=True):
+            torch.testing.assert_close(gradient, correct)
 
 
 def test_a_difference_between_gradients_is_found():

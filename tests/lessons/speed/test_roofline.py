@@ -37,11 +37,11 @@ def test_a_dtype_that_the_device_lacks_is_left_out(monkeypatch):
 
 
 def test_the_limit_is_measured_here():
-    found = roofline.measure("sprites", "ann", CPU)
-    assert set(found.flops_per_second) == {"float32", "bfloat16"}
-    for readings in (*found.flops_per_second.values(), found.bytes_per_second):
+    limit = roofline.measure("sprites", "ann", CPU)
+    assert set(limit.flops_per_second) == {"float32", "bfloat16"}
+    for readings in (*limit.flops_per_second.values(), limit.bytes_per_second):
         assert len(readings) == roofline.REPEATS
         assert min(readings) > 0
-    assert found.bytes_per_image == 784 + 8
-    assert found.bytes_per_step == 109_386 * 4 * roofline.STATE_ACCESSES
-    assert found.seconds(60_000, 235) > 0
+    assert limit.bytes_per_image == 784 + 8
+    assert limit.bytes_per_step == 109_386 * 4 * roofline.STATE_ACCESSES
+    assert limit.seconds(60_000, 235) > 0

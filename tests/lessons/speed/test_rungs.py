@@ -45,8 +45,8 @@ def test_channels_last_changes_the_place_of_numbers_only(kept):
     torch.manual_seed(0)
     before = "half_precision" if kept.half else "fused"
     expected = losses(before, 2, model="cnn")
-    found = losses("channels_last", 2, kept=kept, model="cnn")
-    assert found == pytest.approx(expected, rel=0.05)
+    actual = losses("channels_last", 2, kept=kept, model="cnn")
+    assert actual == pytest.approx(expected, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["compiled", "whole_step"])
@@ -80,8 +80,8 @@ def test_every_rung_trains_on_the_accelerator(name):
     on = devices.other_than_cpu()
     if obstacle := BY_NAME[name].obstacle(devices.backend(on), "cnn"):
         pytest.skip(obstacle)
-    found = losses(name, 20, 256, on=on, model="cnn")
-    assert found[-1] < found[0] / 2
+    curve = losses(name, 20, 256, on=on, model="cnn")
+    assert curve[-1] < curve[0] / 2
 
 
 @pytest.mark.gpu

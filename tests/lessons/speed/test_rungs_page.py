@@ -40,9 +40,9 @@ def test_autocast_changes_neither_the_batch_nor_the_learning_rate():
 
 
 def test_a_change_that_was_taken_back_is_in_no_difference():
-    shown = difference("half_precision", "compiled", "channels_last")
-    assert "channels_last" not in shown
-    assert "torch.compile" in shown
+    text = difference("half_precision", "compiled", "channels_last")
+    assert "channels_last" not in text
+    assert "torch.compile" in text
 
 
 def test_a_limit_is_that_of_the_rungs_precision_and_of_the_fastest_reading():
@@ -74,10 +74,10 @@ def test_a_rung_that_was_taken_back_is_hollow(rung, fill, speed):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "remark"),
     [(0.2, "you get back after 20 epochs"), (0.5, "you never get back here")],
 )
-def test_compiling_pays_when_the_time_is_won_back(seconds, said):
+def test_compiling_pays_when_the_time_is_won_back(seconds, remark):
     half = RESULTS["half_precision"]
     times = {"seconds": (seconds,) * 3, "base_seconds": half.seconds}
     compiled = replace(
@@ -85,7 +85,7 @@ def test_compiling_pays_when_the_time_is_won_back(seconds, said):
     )
     gain = gain_of(compiled, CLIMBED.results)
     lines = rungs_page.remarks(compiled, half, RESULTS["textbook"], gain)
-    assert said in "".join(lines)
+    assert remark in "".join(lines)
 
 
 def test_the_waterfall_ends_at_the_first_rung_that_is_hidden():

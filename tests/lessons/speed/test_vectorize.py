@@ -17,10 +17,10 @@ def test_every_way_is_measured_at_every_size():
     reported = []
     lab = vectorize.measure("cpu", Watch(reported.append), repeats={1: 3, 20: 2})
     assert tuple(reported) == lab.found
-    assert [(each.way, each.points) for each in lab.found] == [
+    assert [(timing.way, timing.points) for timing in lab.found] == [
         (way, points) for points in (1, 20) for way in (PYTHON, NUMPY, TORCH)
     ]
-    assert [len(each.seconds) for each in lab.found] == [3, 3, 3, 2, 2, 2]
+    assert [len(timing.seconds) for timing in lab.found] == [3, 3, 3, 2, 2, 2]
     assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
     assert lab.numpy
 
@@ -29,8 +29,8 @@ def test_every_way_is_measured_at_every_size():
 def test_a_neighbour_in_the_middle_makes_no_wrong_ratio_sure(monkeypatch, busy_from):
     clock = DriftingClock(monkeypatch, busy_from)
     seconds = {PYTHON: 12.0, NUMPY: 3.0, TORCH: 1.0}
-    known = {way: (clock.work(each), CPU) for way, each in seconds.items()}
-    monkeypatch.setattr(vectorize, "ways", lambda *_: known)
+    works = {way: (clock.work(duration), CPU) for way, duration in seconds.items()}
+    monkeypatch.setattr(vectorize, "ways", lambda *_: works)
     lab = vectorize.measure("cpu", repeats={1: 5})
     for way, ratio in ((TORCH, 12), (NUMPY, 4)):
         over = lab.speedup(1, way, PYTHON)
@@ -50,7 +50,7 @@ def test_all_ways_find_the_distances_that_torch_has_a_function_for(count):
 def test_a_wrong_way_is_found_out(monkeypatch):
     monkeypatch.setattr(vectorize, "with_torch", lambda p, m: p[:, :1] - m[:, 0] + 9)
     lab = vectorize.measure("cpu", repeats={2: 1})
-    differences = {each.way: each.difference for each in lab.found}
+    differences = {timing.way: timing.difference for timing in lab.found}
     assert differences[TORCH] > 1
     assert differences[NUMPY] < 1e-5
 
@@ -62,4 +62,4 @@ def test_the_accelerator_has_a_bar_of_its_own():
     lab = vectorize.measure("auto", repeats={100: 2})
     assert len(lab.found) == 4
     assert lab.found[-1].device != "cpu"
-    assert all(each.difference < 1e-5 for each in lab.found)
+    assert all(timing.difference < 1e-5 for timing in lab.found)
