@@ -187,13 +187,13 @@ def measure(
     test = batches.in_order(dataset.test, ready.device)
     outputs, targets = loops.predict(ready.model, test, ready.device)
     ready.model.train()
-    batch_size = climb_result.kept_changes(results).with_change(ready.rung).batch_size
+    changes = climb_result.kept_changes(results).with_change(ready.rung)
     result = Result(
         ready.rung,
         climb_result.base(results),
         tuple(seconds),
         tuple(base_seconds),
-        min(steps * batch_size, settings.images, len(dataset.train)),
+        min(steps * changes.batch_size, settings.images, len(dataset.train)),
         steps,
         ready.start_seconds,
         ready.peak_bytes,
@@ -232,7 +232,10 @@ def compare_directly(
 
 
 def take_turns(
-    textbook: PreparedRung | None, best: PreparedRung, settings: Climb, watch: Watch
+    textbook: PreparedRung | None,
+    best: PreparedRung,
+    settings: Climb,
+    watch: Watch,
 ) -> Direct:
     """Time the textbook loop, the best rung and the limit in turn; repeat."""
     seconds, textbook_seconds, limits = [], [], []
@@ -243,7 +246,8 @@ def take_turns(
         seconds.append(time_epoch(best, progress, watch)[0])
         limit = roofline.measure(settings.task, settings.model, best.device, 1)
         limits.append(limit)
-    return Direct(best.rung, tuple(seconds), tuple(textbook_seconds), tuple(limits))
+    epochs = tuple(seconds), tuple(textbook_seconds)
+    return Direct(best.rung, *epochs, tuple(limits))
 
 
 def time_epoch(

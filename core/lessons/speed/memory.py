@@ -117,7 +117,11 @@ def one_batch(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
     F.cross_entropy(model(inputs), targets).backward()
 
 
-def checkpointed(model: nn.Sequential, inputs: Tensor, targets: Tensor) -> None:
+def checkpointed(
+    model: nn.Sequential,
+    inputs: Tensor,
+    targets: Tensor,
+) -> None:
     """Keep only the input of each segment; backward recomputes the rest."""
     model.zero_grad()
     outputs = inputs
