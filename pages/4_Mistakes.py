@@ -11,10 +11,10 @@ from core.ui.server import engine
 frame.begin("Mistakes")
 answer = answers.ask()
 
-chosen = mistakes.opened(answers.to_see(answer), answered=answer is not None)
-mistakes.listed(chosen)
-if chosen:
-    mistakes.card(chosen)
+mistake = mistakes.choice(answer)
+mistakes.draw_list(mistake)
+if mistake:
+    mistakes.card(mistake)
 machine = engine().machine()
 if machine:
     simulated.tell(machine)

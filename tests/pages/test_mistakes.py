@@ -226,17 +226,17 @@ def check_script(at: AppTest, text: str) -> AppTest:
     return check.click().run()
 
 
-def found() -> None:
+def page_with_a_finding() -> None:
     from core.lessons.mistakes import script_page
     from core.script.check import Checked
     from core.script.syntax import Finding
 
     finding = Finding(1, "sure", "what is wrong", "no_such_mistake")
-    script_page._found("x = 1", Checked((finding,), ran=True))
+    script_page._findings("x = 1", Checked((finding,), ran=True))
 
 
 def test_a_finding_of_no_known_mistake_has_no_link():
-    at = AppTest.from_function(found).run()
+    at = AppTest.from_function(page_with_a_finding).run()
     assert not at.exception
     assert "what is wrong" in texts(at.markdown)
     assert not at.get("page_link")

@@ -5,7 +5,6 @@ from pathlib import Path
 import streamlit as st
 
 from core.explain import MOST_CHARACTERS, Answer, explain, known, of_cause
-from core.lessons.mistakes.catalogue import BY_SLUG, Mistake
 from core.serving.monitoring import UNANSWERED
 from core.sim.simulation import in_cuda_words
 from core.ui.course import link, page
@@ -21,11 +20,11 @@ _FIELD = st.components.v2.component(
 )
 
 
-def searched() -> Answer | None:
-    """Draw the search field; return the answer to its text or to the page's address.
+def ask(here: bool = True) -> Answer | None:
+    """Draw the search field, and the answer to its text or to the page's address.
 
     The later of both counts: a new text puts its cause into the address. The text
-    itself is not stored.
+    itself is not stored. Unless `here`, the answer has a link to the Mistakes page.
     """
     label = words("search.label")
     st.markdown(f"**{label}**")
@@ -44,9 +43,9 @@ def searched() -> Answer | None:
     answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
     if answer and answer.cause is None and not whole:
         answer = None
-    state, asked = st.session_state, hash((text, whole))
-    is_new = state.get("asked") != asked
-    state.asked = asked
+    state, question = st.session_state, hash((text, whole))
+    is_new = state.get("asked") != question
+    state.asked = question
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
@@ -55,26 +54,14 @@ def searched() -> Answer | None:
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
     cause = known().causes.get(st.query_params.get("error", ""))
-    if cause is None or (answer is not None and answer.cause is cause):
-        return answer
-    return of_cause(cause)
-
-
-def ask(here: bool = True) -> Answer | None:
-    """Draw the field and the answer, with a link to the Mistakes page unless `here`."""
-    if answer := searched():
-        draw(answer, here)
+    if cause is not None and (answer is None or answer.cause is not cause):
+        answer = of_cause(cause)
+    if answer:
+        _draw(answer, here)
     return answer
 
 
-def to_see(answer: Answer | None) -> Mistake | None:
-    """The mistake of the catalogue that shows the answer's cause, or None."""
-    if answer is None or answer.cause is None:
-        return None
-    return BY_SLUG.get(answer.cause.see.removeprefix("mistake:"))
-
-
-def draw(answer: Answer, here: bool) -> None:
+def _draw(answer: Answer, here: bool) -> None:
     cause = answer.cause
     if cause is None:
         icon = "help" if answer.kind == "unknown" else "search_off"
@@ -97,11 +84,11 @@ def draw(answer: Answer, here: bool) -> None:
             if kind == "page":
                 link(page(place), words("answer.page", page=place))
             elif not here:
-                to = {"mistake": place}
-                link(page("Mistakes"), words("answer.make"), query_params=to)
+                query = {"mistake": place}
+                link(page("Mistakes"), words("answer.make"), query_params=query)
             st.page_link(cause.read, label="Read on", icon=":material/menu_book:")
         if answer.others:
             st.markdown(words("answer.others"))
             for other in answer.others:
-                to = {"error": other.slug}
-                link(page("Mistakes"), other.title, icon=None, query_params=to)
+                query = {"error": other.slug}
+                link(page("Mistakes"), other.title, icon=None, query_params=query)

@@ -7,8 +7,8 @@ Nothing here imports torch, so that the web server can read all of it.
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from core.folders import ROOT
 from core.measure.environment import Environment
 
 # The device for a mistake's halves, the broken version and the fixed one.
@@ -62,15 +62,13 @@ class Mistake:
 
 
 def _mistakes() -> Iterator[Mistake]:
-    for module, mistakes in _told.items():
-        for slug, told in mistakes.items():
-            figure = Figure(**told.pop("figure")) if "figure" in told else None
-            yield Mistake(module, slug, figure=figure, **told)
+    modules = tomllib.loads(ROOT.joinpath("mistakes.toml").read_text("utf-8"))
+    for module, mistakes in modules.items():
+        for slug, texts in mistakes.items():
+            figure = Figure(**texts.pop("figure")) if "figure" in texts else None
+            yield Mistake(module, slug, figure=figure, **texts)
 
 
-_told = tomllib.loads(
-    Path(__file__).parents[3].joinpath("mistakes.toml").read_text("utf-8")
-)
 MISTAKES = tuple(_mistakes())
 BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
 

@@ -14,6 +14,7 @@ import streamlit as st
 from core.config import SIMULATED
 from core.dryrun.report import Request
 from core.errors import quoted
+from core.explain import Answer
 from core.halves import lines_of
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
@@ -23,7 +24,6 @@ from core.lessons.mistakes.catalogue import (
     OTHER,
     TIMED,
     Failure,
-    Figure,
     Mistake,
     MistakeRun,
     Outcome,
@@ -57,6 +57,7 @@ FIXTURES = (
     *("limit_shared_memory", "on_two_ranks"),
 )
 MOST_SHOWN = 300  # characters of a message; the traceback has the whole message
+DEVICES = {"cpu": "the CPU", SIMULATED: "the simulated accelerator"}
 
 PANEL = JobPanel(
     RUN,
@@ -79,62 +80,51 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 # The list
 
 
-def learn_messages() -> str:
-    """The id of the job that runs all loud mistakes, once for all visitors.
+def choice(answer: Answer | None) -> Mistake | None:
+    """The mistake in the address, or else the one that shows the answer's cause.
 
-    The job also starts the process that forks child processes, before a learner waits.
+    Without an answer, it is the first one of the list.
     """
-    for latest in engine().jobs(FAILURES)[-1:]:
-        fresh = time.time() - latest.submitted < RETRY_SECONDS
-        if fresh or latest.status not in ("failed", "cancelled"):
-            return latest.id
-    return engine().submit(FAILURES, lane="lab")
-
-
-def opened(found: Mistake | None, answered: bool) -> Mistake | None:
-    """The mistake in the address, or else the one that the search `found`, if any.
-
-    If nothing was searched (`answered` is False), it is the first one of the list.
-    """
-    wanted = st.query_params.get("mistake")
-    if wanted in BY_SLUG:
-        return BY_SLUG[wanted]
-    if wanted is not None:
+    slug = st.query_params.get("mistake")
+    if slug in BY_SLUG:
+        return BY_SLUG[slug]
+    if slug is not None:
         st.warning(words("search.unknown"), icon=":material/info:")
-    return found if answered else MISTAKES[0]
+    if answer is None:
+        return MISTAKES[0]
+    see = answer.cause.see if answer.cause else ""
+    return BY_SLUG.get(see.removeprefix("mistake:"))
 
 
-def listed(chosen: Mistake | None) -> None:
-    now = chosen.slug if chosen else ""
+def draw_list(mistake: Mistake | None) -> None:
+    current = mistake.slug if mistake else ""
     kinds = {True: "Loud", False: "Silent"}
     # A link can choose a mistake too. Its slug in the keys then resets the widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             words("list.kind"),
             kinds,
-            default=chosen.loud if chosen else True,
+            default=mistake.loud if mistake else True,
             format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
-            key=f"kind_{now}",
+            key=f"kind_{current}",
             required=True,
         )
-        slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{now}"
+        slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{current}"
+
+        def open_mistake() -> None:
+            if st.session_state[key] not in (None, current):
+                st.query_params["mistake"] = st.session_state[key]
+
         st.selectbox(
             words("list.loud") if loud else words("list.silent"),
             slugs,
-            index=slugs.index(now) if now in slugs else None,
+            index=slugs.index(current) if current in slugs else None,
             format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
             key=key,
             placeholder="Choose one",
-            on_change=_open,
-            args=(key, now),
+            on_change=open_mistake,
             width=420,  # pixels; on a phone, the list is below the choice of a kind
         )
-
-
-def _open(key: str, before: str) -> None:
-    """Open the mistake chosen in the list, unless it was already shown `before`."""
-    if st.session_state[key] not in (None, before):
-        st.query_params["mistake"] = st.session_state[key]
 
 
 def _slugs(loud: bool) -> list[str]:
@@ -151,24 +141,29 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
     )
-    _wait_a_moment(panel.job)
     job = panel.job
-    run = job.value if job else None
-    told = opened or run is not None or st.session_state.get(f"told_{slug}", False)
+    # Wait for a mistake that ends soon, so that the card is drawn with its result.
+    while job and not job.ended and not job.place:
+        if time.time() - job.submitted > SOON_SECONDS:
+            break
+        time.sleep(0.02)
+        job = engine().job(job.id)
+    run: MistakeRun | None = job.value if job else None
+    failure = run.broken.failure if run else None
+    with_answer = opened or run is not None or f"told_{slug}" in st.session_state
     machine = engine().machine()
-    outline: AbstractContextManager
     on_simulated = mistake.broken_on == OTHER and machine and machine.simulates
-    if on_simulated:
-        key = f"mistake_{slug}"
-        outline = simulated.outline(key, badged=False)
-    else:
-        outline = st.container(border=True)
+    outline: AbstractContextManager = (
+        simulated.outline(f"mistake_{slug}", badged=False)
+        if on_simulated
+        else st.container(border=True)
+    )
     with outline:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{mistake.title}**", width="stretch")
             if on_simulated:
                 simulated.badge()
-            if not told:
+            if not with_answer:
                 st.button(
                     "Just show me",
                     key=f"cause_{slug}",
@@ -178,55 +173,36 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             kind = "secondary" if opened else "primary"
             panel.start_button("Run both versions", (slug,), type=kind)
             panel.cancel_button()
-        failed = run is not None and run.broken.failure is not None
-        if not failed and (run or not opened):
+        if failure is None and (run or not opened):
             _message(mistake, run)
         if mistake.note:
             st.markdown(mistake.note)
-        guessed = _ask_line(mistake, told) if mistake.loud else None
-        if run is not None and run.broken.failure is not None:
-            _judge_line(mistake, run.broken.failure, guessed)
-        if told:
+        line_guess = _ask_line(mistake, with_answer) if mistake.loud else None
+        if failure and failure.line is not None and line_guess is not None:
+            right = _statement(body(mistake.address("broken")), failure.line).start
+            finding = f"Line {right} raised the exception."
+            guess.judge(finding, line_guess, right, say="line {}".format)
+        if with_answer:
             st.markdown(mistake.why)
-        if not panel.follow(lambda job: _ran(mistake, job)):
-            _halves(mistake, told)
+        if not panel.follow(lambda job: _result(mistake, job)):
+            _halves(mistake, with_answer)
 
 
 def _message(mistake: Mistake, run: MistakeRun | None) -> None:
     """Draw the error of a loud mistake on this machine, or a silent mistake's symptom.
 
-    After a run, draw a silent mistake's curves instead.
+    After a run, draw a silent mistake's numbers and curves instead.
     """
-    if run is None and (failure := _raised(mistake)) is not None:
-        _failure(failure, fixed=False)
-    elif mistake.figure is not None:
-        if run is None:
-            text = f"This mistake raises no error. “{mistake.symptom}”"
-            st.info(text, icon=":material/hearing:")
-        else:
-            _curves(mistake.figure, run)
-
-
-def _raised(mistake: Mistake) -> Failure | None:
-    """The failure on this machine; None if the mistake is silent or hasn't run yet."""
-    learning = engine().job(learn_messages()) if mistake.loud else None
-    if learning is None:
-        return None
-
-    @st.fragment(run_every=SOON_SECONDS)
-    def look_again() -> None:
-        now = engine().job(learning.id)
-        if now is None or now.ended or mistake.slug in dict(now.events):
-            st.rerun()
-        slot(words("card.collecting"), len(now.events) / len(_slugs(loud=True)))
-
-    found: dict[str, Failure | None] = learning.value or dict(learning.events)
-    if mistake.slug not in found and not learning.ended:
-        look_again()
-    return found.get(mistake.slug)
-
-
-def _curves(figure: Figure, run: MistakeRun) -> None:
+    figure = mistake.figure
+    if figure is None:
+        failure = None if run else _known_failure(mistake.slug)
+        if failure is not None:
+            _failure(failure, fixed=False)
+        return
+    if run is None:
+        text = f"This mistake raises no error. “{mistake.symptom}”"
+        st.info(text, icon=":material/hearing:")
+        return
     halves = {BROKEN: run.broken, FIXED: run.fixed[0]}
     figures = [
         f"{figure.format.format(half.figure)} {name.lower()}"
@@ -248,48 +224,73 @@ def _curves(figure: Figure, run: MistakeRun) -> None:
         st.altair_chart(curves(frame, x, y), alt=alt_text)
 
 
-def _wait_a_moment(job: Job | None) -> None:
-    """Wait up to SOON_SECONDS for a running job, to draw the card with its result."""
-    while job is not None and not job.ended and not job.place:
-        if time.time() - job.submitted > SOON_SECONDS:
-            return
-        time.sleep(0.02)
-        job = engine().job(job.id)
+def _job_of_failures() -> Job | None:
+    """The job that runs all loud mistakes, once for all visitors.
+
+    The job also starts the process that forks child processes, before a learner waits.
+    """
+    for latest in engine().jobs(FAILURES)[-1:]:
+        fresh = time.time() - latest.submitted < RETRY_SECONDS
+        if fresh or latest.status not in ("failed", "cancelled"):
+            return latest
+    return engine().job(engine().submit(FAILURES, lane="lab"))
 
 
-def _ran(mistake: Mistake, job: Job) -> None:
+def _known_failure(slug: str) -> Failure | None:
+    """How the loud mistake fails on this machine; None if it hasn't run yet."""
+    job = _job_of_failures()
+    if job is None:
+        return None
+
+    @st.fragment(run_every=SOON_SECONDS)
+    def look_again() -> None:
+        now = engine().job(job.id)
+        if now is None or now.ended or slug in dict(now.events):
+            st.rerun()
+        slot(words("card.collecting"), len(now.events) / len(_slugs(loud=True)))
+
+    failures: dict[str, Failure | None] = job.value or dict(job.events)
+    if slug not in failures and not job.ended:
+        look_again()
+    return failures.get(slug)
+
+
+def _result(mistake: Mistake, job: Job) -> None:
     if not job.ended:
         st.info(words("card.running"))
-    run = job.value
+    run: MistakeRun | None = job.value
     _halves(mistake, True, run)
     if run is not None:
-        _remarks(mistake, run)
+        if mistake.without_accelerator and run.broken.device in ("cpu", SIMULATED):
+            st.markdown(mistake.without_accelerator)
+        st.caption(f"Run on {format.provenance(run.environment)}.")
 
 
-def _halves(mistake: Mistake, told: bool, run: MistakeRun | None = None) -> None:
-    """Draw both functions and how they ended; until `told`, only the broken one."""
+def _halves(mistake: Mistake, with_answer: bool, run: MistakeRun | None = None) -> None:
+    """Draw the halves and how they ended; without the answer, only the broken half."""
     outcomes = {BROKEN: (run.broken,), FIXED: run.fixed} if run else {}
-    halves = (BROKEN, FIXED) if told else (BROKEN,)
+    halves = (BROKEN, FIXED) if with_answer else (BROKEN,)
     for column, half in zip(st.columns(len(halves)), halves, strict=True):
-        ended, address = outcomes.get(half, ()), mistake.address(half.lower())
+        ends, address = outcomes.get(half, ()), mistake.address(half.lower())
         with column:
-            where = ", run on " + " and on ".join(map(_device, ended)) if ended else ""
+            devices = [DEVICES.get(end.device, end.device) for end in ends]
+            where = ", run on " + " and on ".join(devices) if ends else ""
             st.markdown(f"**{half}**{where}")
-            failure = ended[0].failure if ended else None
+            failure = ends[0].failure if ends else None
             st.code(
-                _signed(mistake, half, failure) if told else body(address),
+                _marked_code(mistake, half, failure) if with_answer else body(address),
                 wrap_lines=True,
                 line_numbers=half == BROKEN and mistake.loud,  # to guess a line
             )
-            for outcome in ended:
-                _outcome(mistake, half == FIXED, outcome)
-            if told and mistake.broken_on != TIMED:
+            for end in ends:
+                _outcome(mistake, half == FIXED, end)
+            if with_answer and mistake.broken_on != TIMED:
                 playground.button(
                     address,
                     simulates=mistake.broken_on != NO_GPU,
                     capacity=mistake.memory_bytes or Request.capacity,
                 )
-    if not told:
+    if not with_answer:
         st.markdown(words("card.think"))
 
 
@@ -327,17 +328,6 @@ def _failure(failure: Failure, fixed: bool) -> None:
         st.code(failure.traceback, language=None)
 
 
-def _remarks(mistake: Mistake, run: MistakeRun) -> None:
-    if mistake.without_accelerator and run.broken.device in ("cpu", SIMULATED):
-        st.markdown(mistake.without_accelerator)
-    st.caption(f"Run on {format.provenance(run.environment)}.")
-
-
-def _device(outcome: Outcome) -> str:
-    names = {"cpu": "the CPU", SIMULATED: "the simulated accelerator"}
-    return names.get(outcome.device, outcome.device)
-
-
 # The guess of the line that raises the exception
 
 
@@ -352,8 +342,8 @@ def _statements(code: str) -> list[range]:
 
 def _statement(code: str, line: int) -> range:
     """The lines of the statement that contains this line."""
-    around = (lines for lines in _statements(code) if line in lines)
-    return next(around, range(line, line + 1))
+    statements = (lines for lines in _statements(code) if line in lines)
+    return next(statements, range(line, line + 1))
 
 
 def arrowed(code: str, failure: Failure | None) -> str:
@@ -363,7 +353,7 @@ def arrowed(code: str, failure: Failure | None) -> str:
     return marked(code, _statement(code, failure.line))
 
 
-def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
+def _marked_code(mistake: Mistake, half: str, failure: Failure | None) -> str:
     """A half's code, with an arrow where it failed or signs at lines only it has."""
     if half == BROKEN and mistake.loud:
         return arrowed(body(mistake.address("broken")), failure)
@@ -372,26 +362,19 @@ def _signed(mistake: Mistake, half: str, failure: Failure | None) -> str:
     return marked(code, [n for n, (_, own) in enumerate(lines, 1) if own], SIGNS[half])
 
 
-def _ask_line(mistake: Mistake, told: bool) -> int | None:
-    """Ask which line raises the error, unless `told`; return the guess, or None."""
+def _ask_line(mistake: Mistake, with_answer: bool) -> int | None:
+    """Return the guess of the line that raises the error, or None.
+
+    The page asks for the guess until it shows the answer.
+    """
     key = f"line_{mistake.slug}"
-    if told:
+    if with_answer:
         return guess.of(key)
     code = body(mistake.address("broken"))
     lines = sorted(statement.start for statement in _statements(code))
     if len(lines) < 2:
         return None
     return answers.radio(words("card.guess"), lines, key, horizontal=True)
-
-
-def _judge_line(mistake: Mistake, failure: Failure, guessed: int | None) -> None:
-    """If there is a guess, say which line raised the error, and judge the guess."""
-    if guessed is None or failure.line is None:
-        return
-    right = _statement(body(mistake.address("broken")), failure.line).start
-    guess.judge(
-        f"Line {right} raised the exception.", guessed, right, say="line {}".format
-    )
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:

@@ -57,12 +57,13 @@ def run(slug: str) -> MistakeRun:
 def failures(watch: Watch = UNWATCHED) -> dict[str, Failure | None]:
     """Run each loud mistake; return and report its Failure, or None, for each slug."""
     sandbox.warm_up()
-    found = {}
-    for each in filter(possible, MISTAKES):
-        if each.loud:
-            found[each.slug] = half("broken", each, place(each.broken_on)).failure
-            watch.report((each.slug, found[each.slug]))
-    return found
+    failures = {}
+    for mistake in filter(possible, MISTAKES):
+        if mistake.loud:
+            outcome = half("broken", mistake, place(mistake.broken_on))
+            failures[mistake.slug] = outcome.failure
+            watch.report((mistake.slug, outcome.failure))
+    return failures
 
 
 def possible(mistake: Mistake) -> bool:
@@ -71,8 +72,8 @@ def possible(mistake: Mistake) -> bool:
 
 def place(where: str) -> str:
     """The type of this machine's device for `where`: OTHER, TIMED, HOST, or NO_GPU."""
-    found = {OTHER: devices.other_than_cpu(), TIMED: devices.accelerator()}.get(where)
-    return "cpu" if found is None else found.type
+    device = {OTHER: devices.other_than_cpu(), TIMED: devices.accelerator()}.get(where)
+    return "cpu" if device is None else device.type
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
@@ -128,7 +129,7 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
         figure = float(waits.count if counted else value)
         curves: dict[str, Sequence[float | torch.Tensor]]
         curves = {"loss": losses, "waits": waited}
-        curves |= {"share": fixtures.shares, "memory": fixtures.held}
+        curves |= {"share": fixtures.shares, "memory": fixtures.readings}
         curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
     return Outcome(device.type, repr(value), figure, curve)
 

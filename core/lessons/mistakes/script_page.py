@@ -9,7 +9,7 @@ from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
 from core.script.rules import RULES
-from core.script.syntax import MOST_BYTES, Finding
+from core.script.syntax import MOST_BYTES
 from core.serving.execution_policy import mode
 from core.ui import code_editor
 from core.ui.server import engine, explained, run_code
@@ -53,13 +53,13 @@ def draw() -> None:
             )
     with right:
         if "checked" in state:
-            _found(*state.checked)
+            _findings(*state.checked)
         else:
             listed = words("script.listed")
             st.markdown(words("script.about", count=len(RULES), listed=listed))
 
 
-def _found(text: str, checked: Checked) -> None:
+def _findings(text: str, checked: Checked) -> None:
     count = len(RULES)
     if checked.why_not and not checked.unreadable:
         st.warning(words("script.not_run", why=checked.why_not), icon=":material/info:")
@@ -69,14 +69,15 @@ def _found(text: str, checked: Checked) -> None:
         st.info(words("script.empty"), icon=":material/content_paste:")
     elif not checked.findings:
         none = words("script.ran") if checked.ran else words("script.none", count=count)
-        shown = st.info if checked.why_not else st.success
-        shown(none, icon=":material/check:")
+        draw_text = st.info if checked.why_not else st.success
+        draw_text(none, icon=":material/check:")
     else:
-        found = len(checked.findings)
-        sure = sum(finding.sureness == "sure" for finding in checked.findings)
+        counts = {
+            "found": len(checked.findings),
+            "sure": sum(finding.sureness == "sure" for finding in checked.findings),
+        }
         how = words("script.both") if checked.ran else words("script.read_only")
         listed = words("script.listed")
-        counts = {"found": found, "sure": sure}
         st.markdown(words("script.found", **counts, how=how, listed=listed))
         lines = NEWLINE.split(text)
         for number, findings in groupby(checked.findings, lambda finding: finding.line):
@@ -84,11 +85,7 @@ def _found(text: str, checked: Checked) -> None:
                 st.markdown(f"**Line {number}**")
                 st.code(lines[number - 1].strip(), wrap_lines=True)
                 for finding in findings:
-                    _say(finding)
-
-
-def _say(finding: Finding) -> None:
-    word, color = SURENESS[finding.sureness]
-    st.markdown(f":{color}-badge[{word}] {finding.say}")
-    if finding.slug in BY_SLUG:
-        link_to(finding.slug)
+                    label, color = SURENESS[finding.sureness]
+                    st.markdown(f":{color}-badge[{label}] {finding.say}")
+                    if finding.slug in BY_SLUG:
+                        link_to(finding.slug)

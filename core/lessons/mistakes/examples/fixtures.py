@@ -21,7 +21,7 @@ from core.state_dict import pack
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # numbers of images
 STEPS = 126  # two epochs of TRAIN images, with batches of 32
 shares: list[torch.Tensor] = []  # share correct in each batch, from the latest `hits`
-held: list[float] = []  # MB of the device's memory at each call of `memory`
+readings: list[float] = []  # MB of the device's memory at each call of `memory`
 
 
 @cache
@@ -83,9 +83,9 @@ def trained_with_norm(device):
 @torch.inference_mode()
 def hits(model, batches):
     """For each batch, which predictions are right: bools (N,)."""
-    found = [model(inputs).argmax(dim=1) == targets for inputs, targets in batches]
-    shares[:] = [right.float().mean() for right in found]
-    return found
+    correct = [model(x).argmax(dim=1) == targets for x, targets in batches]
+    shares[:] = [right.float().mean() for right in correct]
+    return correct
 
 
 def accuracy(model, device):
@@ -117,8 +117,8 @@ def memory(device, kind="allocated"):
     backend = torch.get_device_module(device)
     # MPS calls memory_allocated by another name. A CPU has neither: int() is 0.
     on_mps = getattr(backend, "current_allocated_memory", int)
-    held.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
-    return held[-1]
+    readings.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
+    return readings[-1]
 
 
 def empty_cache(device):

@@ -104,10 +104,10 @@ def loss_not_moved(device):
 
 
 def cuda_hard_coded(device):
-    found = torch.accelerator  # fixed
+    gpu = torch.accelerator  # fixed
     device = torch.device("cpu")  # fixed
-    if found.is_available():  # fixed
-        device = found.current_accelerator()  # fixed
+    if gpu.is_available():  # fixed
+        device = gpu.current_accelerator()  # fixed
     model = ANN().cuda()  # broken
     model = ANN().to(device)  # fixed
     inputs, targets = batch()
