@@ -18,7 +18,7 @@ from core.data import datasets
 from core.lessons.model.model_result import (
     MOST_BATCHES,
     BatchStage,
-    Held,
+    Group,
     SteppedBatch,
     TensorSummary,
 )
@@ -29,7 +29,7 @@ from core.training import Training
 BATCH_SIZE = 64
 SAMPLES = 8  # images of the batch that the page shows, with their logits
 
-# Held while a seeded model is trained, since threads share torch's random generator.
+# Locked while a seeded model is trained: threads share torch's random generator.
 _seeded = threading.Lock()
 
 
@@ -89,9 +89,9 @@ def inspect_batch(
             name: p.detach().to("cpu", copy=True) for name, p in parameters.items()
         }
         stages, tensors = [], dict[str, Tensor]()
-        walked = walk(model, inputs, targets, training.criterion, optimizer, device)
-        for made, counts in counted(walked):
-            tensors |= made
+        steps = walk(model, inputs, targets, training.criterion, optimizer, device)
+        for new, counts in with_counts(steps):
+            tensors |= new
             gradients = {
                 name: None if p.grad is None else p.grad.norm().item()
                 for name, p in parameters.items()
@@ -100,10 +100,10 @@ def inspect_batch(
                 name: (p.detach().cpu() - before[name]).norm().item()
                 for name, p in parameters.items()
             }
-            summaries = tuple(summary(*item) for item in made.items())
-            memories = held(model, tensors, optimizer, allocated)
+            summaries = tuple(summary(*item) for item in new.items())
+            groups = tensor_groups(model, tensors, optimizer, allocated)
             crossed = crossing(counts) if device.type == SIMULATED else None
-            stages.append(BatchStage(memories, summaries, gradients, moved, crossed))
+            stages.append(BatchStage(groups, summaries, gradients, moved, crossed))
         outputs = tensors["outputs"].detach()[:SAMPLES].cpu()
     return SteppedBatch(
         tuple(stages),
@@ -116,24 +116,24 @@ def inspect_batch(
     )
 
 
-def counted(
+def with_counts(
     steps: Iterator[dict[str, Tensor]],
 ) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
     """Yield each step's new tensors, and what the simulated accelerator counted."""
     while True:
         with ledger.counting() as counts:
-            made = next(steps, None)
-        if made is None:
+            new = next(steps, None)
+        if new is None:
             return
-        yield made, counts
+        yield new, counts
 
 
-def held(
+def tensor_groups(
     model: nn.Module,
     tensors: Mapping[str, Tensor],
     optimizer: Optimizer,
     allocated: int,
-) -> tuple[Held, ...]:
+) -> tuple[Group, ...]:
     """The bytes of each kind of tensor on each device.
 
     `allocated` is how many bytes the simulated accelerator held before the model was
@@ -158,7 +158,7 @@ def held(
     device = next(model.parameters()).device
     if device.type == SIMULATED and memory.allocated > allocated:
         sizes["activations", str(device)] = memory.allocated - allocated
-    return tuple(Held(*place, size) for place, size in sizes.items())
+    return tuple(Group(*place, size) for place, size in sizes.items())
 
 
 def summary(name: str, tensor: Tensor) -> TensorSummary:

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core.lessons.model import transfers_page
-from core.lessons.model.model_result import MOST_BATCHES, Held, SteppedBatch
+from core.lessons.model.model_result import MOST_BATCHES, Group, SteppedBatch
 from core.measure.environment import Environment
 from core.ui import charts, controls, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
@@ -45,7 +45,7 @@ def stepper(task: str, model: str, device: str) -> None:
     number = st.session_state.setdefault("batch_number", 1)  # the batch, from 1
     place = st.session_state.setdefault("batch_place", 0)  # the step, from 0
     with explained("The step could not be run"):
-        stepped: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
+        batch: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
         _buttons(number, place, names[place])
         names[place] = f"**{names[place]}**"
@@ -59,34 +59,30 @@ def stepper(task: str, model: str, device: str) -> None:
                 playground.button("core.lessons.model.batch_steps:walk", "stepper")
                 st.markdown(words.table("steps")[name])
             with right:
-                _memories(stepped, place)
-            draw(stepped, place)
-        figures.caption("Seed 0, batches of 64, AdamW's default settings.", stepped)
+                _memories(batch, place)
+            draw(batch, place)
+        figures.caption("Seed 0, batches of 64, AdamW's default settings.", batch)
 
 
 def _buttons(number: int, place: int, name: str) -> None:
     def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
-        icon = f":material/{icon}:"
-        st.button(label, icon=icon, key=key, on_click=_go, args=to, **more)
+        state = dict(zip(("batch_number", "batch_place"), to, strict=True))
+        more |= {"icon": f":material/{icon}:", "on_click": st.session_state.update}
+        st.button(label, key=key, args=(state,), **more)
 
     # On a phone, page.css keeps these buttons on the screen.
     with st.container(horizontal=True, key="step_buttons"):
         if controls.on_phone():
             st.markdown(f"**Batch {number}** · {name}")
-        back = number, place - 1
-        button("Back", "arrow_back", "step_back", *back, disabled=place == 0)
-        on, label = (number, place + 1), "Next step"
-        if last := place == len(STEPS) - 1:
-            on, label = (number + 1, 0), "Next batch"
+        first, last = place == 0, place == len(STEPS) - 1
+        button("Back", "arrow_back", "step_back", number, place - 1, disabled=first)
+        label, *to = "Next step", number, place + 1
+        if last:
+            label, *to = "Next batch", number + 1, 0
         over = last and number == MOST_BATCHES
-        button(label, "skip_next", "step_on", *on, type="primary", disabled=over)
+        button(label, "skip_next", "step_on", *to, type="primary", disabled=over)
         if number > 1:
             button("Start again", "restart_alt", "step_reset", 1, 0)
-
-
-def _go(number: int, place: int) -> None:
-    st.session_state.batch_number = number
-    st.session_state.batch_place = place
 
 
 def loop(part: str) -> str:
@@ -102,14 +98,14 @@ def loop(part: str) -> str:
 # What each step shows
 
 
-def _tensors(stepped: SteppedBatch, place: int) -> None:
+def _tensors(batch: SteppedBatch, place: int) -> None:
     figures.table(
         [
             (
                 *(tensor.name, tensor.device, format.shape(tensor.shape), tensor.dtype),
                 f"{tensor.least:.4g} to {tensor.most:.4g}, mean {tensor.mean:.4g}",
             )
-            for stage in stepped.stages[: place + 1]
+            for stage in batch.stages[: place + 1]
             for tensor in stage.tensors
         ],
         ["Tensor", "Device", "Shape", "dtype", "Values"],
@@ -117,20 +113,20 @@ def _tensors(stepped: SteppedBatch, place: int) -> None:
     )
 
 
-def _images(stepped: SteppedBatch, place: int) -> None:
+def _images(batch: SteppedBatch, place: int) -> None:
     with st.grid(min_column_width=70, gap="small"):
-        for image, label in zip(stepped.images, stepped.labels, strict=True):
-            name = stepped.classes[label]
+        for image, label in zip(batch.images, batch.labels, strict=True):
+            name = batch.classes[label]
             with st.container(gap="xxsmall"):
                 alt_text = f"An image from the batch: {name}"
                 wall.show(image[np.newaxis], alt_text, "content")
                 st.markdown(f":small[{name}]")
-    _tensors(stepped, place)
+    _tensors(batch, place)
 
 
-def _zeroed(stepped: SteppedBatch, place: int) -> None:
-    before = stepped.stages[place - 1].gradients
-    now = stepped.stages[place].gradients
+def _zeroed(batch: SteppedBatch, place: int) -> None:
+    before = batch.stages[place - 1].gradients
+    now = batch.stages[place].gradients
     if all(norm is None for norm in before.values()):
         st.markdown(words("batch.first"))
         return
@@ -145,12 +141,12 @@ def _zeroed(stepped: SteppedBatch, place: int) -> None:
     )
 
 
-def _logits(stepped: SteppedBatch, place: int) -> None:
+def _logits(batch: SteppedBatch, place: int) -> None:
     st.altair_chart(
-        logits(stepped.logits, stepped.labels, stepped.classes),
+        logits(batch.logits, batch.labels, batch.classes),
         alt="The logits of the first eight images; the true class is outlined",
     )
-    _tensors(stepped, place)
+    _tensors(batch, place)
 
 
 def logits(
@@ -189,14 +185,14 @@ def logits(
     ).properties(height=alt.Step(28))
 
 
-def _loss(stepped: SteppedBatch, place: int) -> None:
-    loss = stepped.stages[place].tensors[0].mean
+def _loss(batch: SteppedBatch, place: int) -> None:
+    loss = batch.stages[place].tensors[0].mean
     guessing = math.log(10)
     figures.metrics({"Loss": f"{loss:.4f}", "Guessing: ln 10": f"{guessing:.4f}"})
     figures.table(
         [
-            (stepped.classes[label], row[label], -math.log(max(row[label], 1e-38)))
-            for row, label in zip(stepped.probabilities, stepped.labels, strict=True)
+            (batch.classes[label], row[label], -math.log(max(row[label], 1e-38)))
+            for row, label in zip(batch.probabilities, batch.labels, strict=True)
         ],
         ["True class", "Its probability p", "−ln p"],
         "The probability of the true class for the first eight images",
@@ -209,18 +205,18 @@ def _loss(stepped: SteppedBatch, place: int) -> None:
     )
 
 
-def _gradients(stepped: SteppedBatch, place: int) -> None:
-    norms = stepped.stages[place].gradients.items()
-    _bars({name: norm or 0.0 for name, norm in norms}, "Norm of .grad", stepped)
+def _gradients(batch: SteppedBatch, place: int) -> None:
+    norms = batch.stages[place].gradients.items()
+    _bars({name: norm or 0.0 for name, norm in norms}, "Norm of .grad", batch)
 
 
-def _moved(stepped: SteppedBatch, place: int) -> None:
-    _bars(stepped.stages[place].moved, "Norm of the change", stepped)
+def _moved(batch: SteppedBatch, place: int) -> None:
+    _bars(batch.stages[place].moved, "Norm of the change", batch)
 
 
-def _bars(values: dict[str, float], title: str, stepped: SteppedBatch) -> None:
+def _bars(values: dict[str, float], title: str, batch: SteppedBatch) -> None:
     st.altair_chart(
-        parameter_bars(values, title, stepped.environment.backend),
+        parameter_bars(values, title, batch.environment.backend),
         alt=f"{title}, for each parameter",
     )
 
@@ -251,73 +247,77 @@ STEPS = {
 # The diagram of CPU and device memory
 
 
-def _memories(stepped: SteppedBatch, place: int) -> None:
+def _memories(batch: SteppedBatch, place: int) -> None:
     """Draw what is in the memories of the host and of the device after a step.
 
     Without an accelerator, draw what would be in them if there were one.
     """
-    here = stepped.environment
-    one_memory = here.backend == "CPU"
-    now = stepped.stages[place].held
-    before = stepped.stages[place - 1].held if place else ()
-    drawn = picture(now, before, here, charts.palette())
-    figures.drawing(drawn, in_words(now, one_memory), "memories")
+    one_memory = batch.environment.backend == "CPU"
+    now = batch.stages[place].groups
+    before = batch.stages[place - 1].groups if place else ()
+    svg = picture(now, before, batch.environment, charts.palette())
+    figures.drawing(svg, in_words(now, one_memory), "memories")
     if one_memory:
         st.markdown(words("batch.one_memory"))
-    if crossed := stepped.stages[place].crossed:
+    if crossed := batch.stages[place].crossed:
         st.markdown(transfers_page.in_words(crossed))
-    if any(held.name == "activations" for held in now):
+    if any(group.name == "activations" for group in now):
         st.markdown(words("batch.activations"))
 
 
-def on_host(held: Held, one_memory: bool) -> bool:
+def on_host(group: Group, one_memory: bool) -> bool:
     """Whether to draw the tensors in the host's memory.
 
     With `one_memory`, there is no accelerator. If there were one, only the step counts
     would stay on the host.
     """
-    return held.name == "step counts" if one_memory else held.device == "cpu"
+    return group.name == "step counts" if one_memory else group.device == "cpu"
 
 
-def in_words(now: tuple[Held, ...], one_memory: bool) -> str:
+def in_words(now: tuple[Group, ...], one_memory: bool) -> str:
     """The diagram's text for screen readers."""
-    places: dict[bool, list[str]] = {True: [], False: []}
-    for held in now:
-        text = f"{held.name} ({format.size(held.bytes)})"
-        places[on_host(held, one_memory)].append(text)
-    host, device = (", ".join(places[where]) or "nothing" for where in (True, False))
+    memories: dict[bool, list[str]] = {True: [], False: []}
+    for group in now:
+        text = f"{group.name} ({format.size(group.bytes)})"
+        memories[on_host(group, one_memory)].append(text)
+    host, device = (", ".join(texts) or "nothing" for texts in memories.values())
     return f"In the host's memory: {host}. In the device's memory: {device}."
 
 
 def picture(
-    now: tuple[Held, ...], before: tuple[Held, ...], here: Environment, colors: Palette
+    now: tuple[Group, ...],
+    before: tuple[Group, ...],
+    environment: Environment,
+    colors: Palette,
 ) -> str:
     """SVG: the host on the left, the device on the right, with new tensors framed bold.
 
     A device that isn't real has a dashed outline. If `before` is empty, the picture
     shows the batch moving from the host to the device.
     """
-    one_memory = here.backend == "CPU"
-    device = "With an accelerator" if one_memory else f"Device: {here.backend}"
-    dashes = ' stroke-dasharray="6 4"' * (one_memory or here.is_simulated)
+    backend = environment.backend
+    one_memory = backend == "CPU"
+    device = "With an accelerator" if one_memory else f"Device: {backend}"
+    dashes = ' stroke-dasharray="6 4"' * (one_memory or environment.is_simulated)
     parts = [
         _memory(0, "Host: CPU", colors.cpu, colors),
         _memory(DEVICE_X, device, colors.accelerator, colors, dashes),
     ]
-    names_before, names = ({held.name for held in some} for some in (before, now))
+    names = {group.name for group in now}
+    names_before = {group.name for group in before}
     parts += [
-        _place(held, on_host(held, one_memory), colors)
-        for held in before
-        if held.name not in names
+        _place(group, on_host(group, one_memory), colors)
+        for group in before
+        if group.name not in names
     ]
-    for held in now:
-        host, new = on_host(held, one_memory), held.name not in names_before
+    for group in now:
+        host, new = on_host(group, one_memory), group.name not in names_before
         if not before:  # the first step moves the batch, and makes nothing else
-            new = held.name in ("inputs", "targets")
+            new = group.name in ("inputs", "targets")
         moves = new and not before and not host
         if moves:
-            parts += [_place(held, True, colors), _arrow(held, colors)]
-        parts.append(_bar(held, host, new, moves, colors))
+            parts += [_place(group, True, colors), _arrow(group, colors)]
+        parts.append(_bar(group, host, new, moves, colors))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" font-size="14">'
@@ -334,48 +334,48 @@ def _memory(x: int, name: str, hue: str, colors: Palette, dashes: str = "") -> s
     )
 
 
-def _bar(held: Held, host: bool, new: bool, moves: bool, colors: Palette) -> str:
+def _bar(group: Group, host: bool, new: bool, moves: bool, colors: Palette) -> str:
     """A box with name and size, which fades in if new, or moves in from the host."""
-    edge, hue, what = "1", colors.quiet, ""
+    edge, hue, animation = "1", colors.quiet, ""
     if new:
         edge, hue = "2.5", colors.cpu if host else colors.accelerator
-        what = 'animate attributeName="opacity" from="0" to="1"'
-    if moves:
-        what = 'animateTransform attributeName="transform" type="translate" '
-        what += f'from="{-DEVICE_X} 0" to="0 0"'
-    animation = f'<{what} dur="{MOVE_SECONDS}s"/>' if what else ""
+        change = 'animate attributeName="opacity" from="0" to="1"'
+        if moves:
+            change = 'animateTransform attributeName="transform" type="translate" '
+            change += f'from="{-DEVICE_X} 0" to="0 0"'
+        animation = f'<{change} dur="{MOVE_SECONDS}s"/>'
     look = f'fill="{colors.page}" stroke="{hue}" stroke-width="{edge}"'
     right = (0 if host else DEVICE_X) + BOX - 16
     return (
-        f"<g>{animation}{_box(held, host, look, colors.text)}"
-        f'<text x="{right}" y="{_y(held) + 18}" text-anchor="end" '
-        f'fill="{colors.text}">{format.size(held.bytes)}</text></g>'
+        f"<g>{animation}{_box(group, host, look, colors.text)}"
+        f'<text x="{right}" y="{_y(group) + 18}" text-anchor="end" '
+        f'fill="{colors.text}">{format.size(group.bytes)}</text></g>'
     )
 
 
-def _place(held: Held, host: bool, colors: Palette) -> str:
+def _place(group: Group, host: bool, colors: Palette) -> str:
     """A dashed outline where tensors were before the step."""
     look = f'fill="none" stroke="{colors.quiet}" stroke-dasharray="3 3"'
-    return _box(held, host, look, colors.quiet)
+    return _box(group, host, look, colors.quiet)
 
 
-def _box(held: Held, host: bool, look: str, ink: str) -> str:
-    x, y = 8 if host else DEVICE_X + 8, _y(held)
+def _box(group: Group, host: bool, look: str, ink: str) -> str:
+    x, y = 8 if host else DEVICE_X + 8, _y(group)
     return (
         f'<rect x="{x}" y="{y}" width="{BOX - 16}" height="{ROW - 6}" rx="4" {look}/>'
-        f'<text x="{x + 8}" y="{y + 18}" fill="{ink}">{held.name}</text>'
+        f'<text x="{x + 8}" y="{y + 18}" fill="{ink}">{group.name}</text>'
     )
 
 
-def _arrow(held: Held, colors: Palette) -> str:
-    middle = _y(held) + (ROW - 6) / 2
+def _arrow(group: Group, colors: Palette) -> str:
+    middle = _y(group) + (ROW - 6) / 2
     return (
         f'<text x="{WIDTH / 2}" y="{middle - 5}" text-anchor="middle" font-size="12" '
-        f'fill="{colors.text}">{format.size(held.bytes)}</text>'
+        f'fill="{colors.text}">{format.size(group.bytes)}</text>'
         f'<path d="M{BOX - 8} {middle}H{DEVICE_X + 6}m-7 -5l7 5l-7 5" fill="none" '
         f'stroke="{colors.text}" stroke-width="1.5"/>'
     )
 
 
-def _y(held: Held) -> int:
-    return TOP + ROW * ROWS.index(held.name)
+def _y(group: Group) -> int:
+    return TOP + ROW * ROWS.index(group.name)

@@ -25,7 +25,7 @@ def draw() -> None:
     """Ask for a guess, then show which expressions follow a default device."""
     with explained("The worker could not try the default device"):
         with st.spinner("Creating tensors"):
-            compared = default_device()
+            comparison = default_device()
         question = words("default_device.question")
         with controls.row():
             guessed = guess.ask(
@@ -33,18 +33,18 @@ def draw() -> None:
             )
         if guess.missing(guessed):
             return
-        with simulated.outline("default_device", device=compared["device"]):
-            _places(compared, guessed)
-        without, with_setting = map(format.precise, compared["cost"])
+        with simulated.outline("default_device", device=comparison["device"]):
+            _places(comparison, guessed)
+        without, with_setting = map(format.precise, comparison["cost"])
         price = words("default_device.price", without=without, setting=with_setting)
         st.markdown(price, width=frame.PROSE)
 
 
-def _places(compared: dict[str, Any], guessed: str | None) -> None:
-    device, block, setting = (compared[key] for key in ("device", "block", "setting"))
+def _places(comparison: dict[str, Any], guessed: str | None) -> None:
+    device, block, setting = (comparison[key] for key in ("device", "block", "setting"))
     st.markdown(words("default_device.ran", device=device))
     moved = [text for text, place in block["made"].items() if place == device]
-    for right in [text for text in GUESSES if text not in moved][:1]:
+    if right := next((text for text in GUESSES if text not in moved), None):
         finding = f"`{right}` ends up on the CPU, and the other two on `{device}`."
         guess.judge(finding, guessed, right, "`{}`".format)
     stayed = [text for text in block["made"] if text not in moved]
@@ -69,16 +69,16 @@ def _places(compared: dict[str, Any], guessed: str | None) -> None:
         f"| In another thread | `{block['thread']}` | `{setting['thread']}` |\n"
         f"| Later in the script | `{block['after']}` | `{setting['after']}` |"
     )
-    if compared["shuffle"]:
+    if comparison["shuffle"]:
         st.markdown(words("default_device.shuffle"))
-        simulated.message(compared["shuffle"])
+        simulated.message(comparison["shuffle"])
         st.markdown(words("default_device.generator"))
         st.code(
             f"generator = torch.Generator({device!r})\n"
             "DataLoader(data, shuffle=True, generator=generator)",
             wrap_lines=True,
         )
-        error = compared["generator"]
+        error = comparison["generator"]
         st.markdown(
             f"This fails here, too: `{error}`" if error else "This code works here."
         )

@@ -76,7 +76,7 @@ class TensorSummary:
 
 
 @dataclass(frozen=True)
-class Held:
+class Group:
     """All tensors of one kind on one device, such as the gradients."""
 
     name: str
@@ -86,7 +86,7 @@ class Held:
 
 @dataclass(frozen=True)
 class BatchStage:
-    held: tuple[Held, ...]  # what the memories hold after the step
+    groups: tuple[Group, ...]  # what the memories hold after the step
     tensors: tuple[TensorSummary, ...]  # created by the step
     gradients: dict[str, float | None]  # norm for each parameter; None: no gradient
     moved: dict[str, float]  # norm of each parameter's change since before the batch

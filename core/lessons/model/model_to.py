@@ -142,7 +142,7 @@ def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
     if when == "after":
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
 
-    held = optimizer.param_groups[0]["params"][0]
+    parameter = optimizer.param_groups[0]["params"][0]
     weights = model.weight.detach().clone()
     error = ""
     try:
@@ -152,7 +152,7 @@ def find_out(target: torch.device | torch.dtype, when: str) -> OptimizerFinding:
     return OptimizerFinding(
         str(target).removeprefix("torch."),
         when,
-        held is model.weight,
+        parameter is model.weight,
         not torch.equal(weights, model.weight),
         error,
     )

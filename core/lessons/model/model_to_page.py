@@ -23,7 +23,6 @@ FINDINGS = "core.lessons.model.model_to:optimizer_findings"
 words = Words(__file__)
 
 MOVES = ("model", "inputs", "labels", "loss")
-WIDTH, TOLD = 220, 440  # widths in pixels: the choice of a device, the text beside it
 PANEL = JobPanel(
     "core.lessons.model.model_to:time_move",
     "The timing",
@@ -39,8 +38,8 @@ def settings(machine: Machine) -> tuple[str, str]:
     devices += [device.device for device in machine.devices]
     with controls.row():
         model = controls.model("moved_model")
-        device = controls.choice("Device", "moved_to", devices, width=WIDTH)
-        simulated.tell(machine, width=TOLD)
+        device = controls.choice("Device", "moved_to", devices, width=220)  # pixels
+        simulated.tell(machine, width=440)
     return model, device
 
 
@@ -64,10 +63,18 @@ def draw(model: str, device: str) -> None:
         move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
         left, right = st.columns([7, 3])
         with right:
-            weight(move)
+            moved = sum(tensor.before != tensor.after for tensor in move.tensors)
+            metrics = {
+                "Tensors moved": f"{moved} of {len(move.tensors)}",
+                "Total size": format.size(sum(tensor.bytes for tensor in move.tensors)),
+            }
+            if move.allocated_before is not None:
+                metrics["On the device before"] = format.size(move.allocated_before)
+                metrics["On the device after"] = format.size(move.allocated_after)
+            figures.metrics(metrics)
             if move.crossed:
-                said = transfers_page.in_words(move.crossed)
-                st.markdown(f"{said} {words('move.blocks')}")
+                copies = transfers_page.in_words(move.crossed)
+                st.markdown(f"{copies} {words('move.blocks')}")
             else:
                 panel.follow(lambda job: time(job, move))
         with left:
@@ -90,18 +97,6 @@ def draw(model: str, device: str) -> None:
         st.markdown(f"{text} {words('buffers.what')}")
         with st.expander("What makes a buffer", icon=":material/code:"):
             demonstration("what_a_module_moves", device)
-
-
-def weight(move: Move) -> None:
-    moved = sum(tensor.before != tensor.after for tensor in move.tensors)
-    metrics = {
-        "Tensors moved": f"{moved} of {len(move.tensors)}",
-        "Total size": format.size(sum(tensor.bytes for tensor in move.tensors)),
-    }
-    if move.allocated_before is not None:
-        metrics["On the device before"] = format.size(move.allocated_before)
-        metrics["On the device after"] = format.size(move.allocated_after)
-    figures.metrics(metrics)
 
 
 def time(job: Job, move: Move) -> None:

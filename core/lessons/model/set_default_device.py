@@ -41,19 +41,19 @@ expressions: dict[str, Callable[[], Any]] = {
 
 def places() -> dict[str, str]:
     """The type of the device on which each expression makes its tensor."""
-    made = {}
+    types = {}
     for text, make in expressions.items():
         saved.seek(0)
-        made[text] = make().device.type
-    return made
+        types[text] = make().device.type
+    return types
 
 
 def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
     """Where tensors are made in the block, in another thread, and after the block."""
     with block, ThreadPoolExecutor(1) as another:
-        made = places()
+        types = places()
         thread = another.submit(torch.zeros, 3).result().device.type
-    return {"made": made, "thread": thread, "after": torch.zeros(3).device.type}
+    return {"made": types, "thread": thread, "after": torch.zeros(3).device.type}
 
 
 def shuffle(generator: torch.Generator | None = None) -> str:
@@ -97,13 +97,16 @@ def compare() -> dict[str, Any]:
     a generator on that device, and "cost" is what `seconds_a_call` returns.
     """
     device = (devices.accelerator() or devices.resolve(SIMULATED)).type
-    found: dict[str, Any] = {"device": device, "block": tried(torch.device(device))}
+    block = tried(torch.device(device))
     try:
         torch.set_default_device(device)
-        found["setting"] = tried(nullcontext())
-        found["shuffle"] = shuffle()
-        found["generator"] = shuffle(torch.Generator(device))
-        found["cost"] = seconds_a_call()
+        return {
+            "device": device,
+            "block": block,
+            "setting": tried(nullcontext()),
+            "shuffle": shuffle(),
+            "generator": shuffle(torch.Generator(device)),
+            "cost": seconds_a_call(),
+        }
     finally:
         torch.set_default_device(None)
-    return found

@@ -52,20 +52,20 @@ def measure(
 
 def count(device_name: str, size: int = 2**20) -> dict[tuple[str, str], Crossing]:
     """Count copies and waits for each kind of copy on the simulated accelerator."""
-    counted = {}
+    crossings = {}
     for kind, copy in device_copies(size, devices.resolve(device_name)).items():
         with ledger.counting() as counts:
             copy()
-        counted[kind] = crossing(counts)
-    return counted
+        crossings[kind] = crossing(counts)
+    return crossings
 
 
 def crossing(counts: ledger.Counts) -> Crossing:
     """The counts of copies between host and device, and of waits."""
-    between = [each for each in counts.copies if each.what != ledger.WITHIN]
+    between = [copy for copy in counts.copies if copy.what != ledger.WITHIN]
     return Crossing(
-        sum(counts.copies[each] for each in between),
-        sum(counts.copied[each] for each in between),
+        sum(counts.copies[copy] for copy in between),
+        sum(counts.copied[copy] for copy in between),
         counts.waits.total(),
     )
 

@@ -52,11 +52,11 @@ def draw_counted() -> None:
     copies: dict[tuple[str, str], Crossing]
     copies = ask_once("core.lessons.model.transfers:count", SIMULATED)
     table: dict[str, dict[str, str]] = {}
-    for (direction, memory), crossed in copies.items():
+    for (direction, memory), copy in copies.items():
         row = table.setdefault(memory, {"Host memory": memory})
-        row[f"To {direction.split()[-1]}"] = "waits" if crossed.waits else "works"
-    one = next(iter(copies.values()))
-    st.markdown(words("transfers.counted", size=format.size(one.bytes)))
+        row[f"To {direction.split()[-1]}"] = "waits" if copy.waits else "works"
+    size = format.size(next(iter(copies.values())).bytes)
+    st.markdown(words("transfers.counted", size=size))
     figures.table(table.values(), alt="What the host does during each kind of copy")
 
 

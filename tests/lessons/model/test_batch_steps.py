@@ -53,7 +53,7 @@ def test_each_step_changes_what_it_should(second):
 
 
 def test_the_memories_hold_what_was_made(second):
-    held = [{each.name: each.bytes for each in stage.held} for stage in second.stages]
+    held = [{each.name: each.bytes for each in stage.groups} for stage in second.stages]
     assert held[MOVE]["inputs"] == 64 * 28 * 28
     for stage in (ZERO, FORWARD, LOSS):
         assert "gradients" not in held[stage]
@@ -84,7 +84,7 @@ def test_a_batch_on_the_simulated_accelerator(model):
     assert [stage.moved for stage in simulated.stages] == [
         stage.moved for stage in here.stages
     ]
-    held = [{each.name: each for each in stage.held} for stage in simulated.stages]
+    held = [{each.name: each for each in stage.groups} for stage in simulated.stages]
     batch = held[MOVE]["inputs"].bytes + held[MOVE]["targets"].bytes
     move, *others = (stage.crossed for stage in simulated.stages)
     assert (move.copies, move.bytes, move.waits) == (2, batch, 2)

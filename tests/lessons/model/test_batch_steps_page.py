@@ -3,19 +3,17 @@
 import xml.etree.ElementTree as ET
 
 from core.lessons.model import batch_steps_page
-from core.lessons.model.model_result import Held
+from core.lessons.model.model_result import Group
 from core.ui.charts import LIGHT
 from tests.samples import CARD, PROCESSOR
 
-MODEL, GRADIENTS = (
-    Held("model", "cuda:0", 438_000),
-    Held("gradients", "cuda:0", 438_000),
-)
-BATCH = (Held("inputs", "cuda:0", 50_176), Held("targets", "cuda:0", 512))
-STATE = (Held("optimizer state", "cuda:0", 875_000), Held("step counts", "cpu", 24))
+MODEL = Group("model", "cuda:0", 438_000)
+GRADIENTS = Group("gradients", "cuda:0", 438_000)
+BATCH = (Group("inputs", "cuda:0", 50_176), Group("targets", "cuda:0", 512))
+STATE = (Group("optimizer state", "cuda:0", 875_000), Group("step counts", "cpu", 24))
 
 
-def picture(now: tuple[Held, ...], before: tuple[Held, ...] = ()) -> ET.Element:
+def picture(now: tuple[Group, ...], before: tuple[Group, ...] = ()) -> ET.Element:
     """The picture of a machine with a card; it is well-formed."""
     return ET.fromstring(batch_steps_page.picture(now, before, CARD, LIGHT))
 
@@ -45,7 +43,7 @@ def test_what_is_gone_leaves_its_place():
 
 
 def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
-    here = Held("model", "cpu", 438_000)
+    here = Group("model", "cpu", 438_000)
     said = batch_steps_page.in_words((here,), one_memory=True)
     assert "host's memory: nothing" in said
     drawn = batch_steps_page.picture((here,), (here,), PROCESSOR, LIGHT)
