@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from core.lessons.device import diagnosis_page as diagnosis
+from core.lessons.device import diagnosis_page
 from core.lessons.device import machine_page as machine
 from core.lessons.device.diagnosis import diagnose
 from core.ui import frame, simulated
@@ -22,12 +22,12 @@ with (
 if facts is None:
     frame.end("Device")
     st.stop()
-found = diagnosis.as_seen(diagnose(facts))
+diagnosis = diagnosis_page.for_visitor(diagnose(facts))
 left, right = st.columns([5, 4], gap="medium", vertical_alignment="center")
 with left:
-    diagnosis.verdict(found)
+    diagnosis_page.verdict(diagnosis)
 with right:
-    diagnosis.draw(found)
+    diagnosis_page.draw(diagnosis)
 machine.watch(facts)
 
 
@@ -36,12 +36,12 @@ def ask() -> None:
         answers = machine.answers()
         machine.idioms(answers)
         machine.trap(answers)
-        here = engine().machine()
-        if here and here.simulates:
+        description = engine().machine()
+        if description and description.simulates:
             with explained("The simulated accelerator did not respond"):
                 machine.simulated_idioms(answers, machine.simulated_answers())
-        elif here:
-            simulated.tell(here)
+        elif description:
+            simulated.tell(description)
 
 
 def why() -> None:
@@ -55,7 +55,7 @@ def why() -> None:
 def here() -> None:
     machine.cards()
     with st.expander("A report for a forum", icon=":material/description:"):
-        machine.report(found, facts, devices)
+        machine.report(diagnosis, facts, devices)
 
 
 frame.sections(
@@ -63,9 +63,9 @@ frame.sections(
         "Three ways to ask": ask,
         "Why a GPU is fast": why,
         "This machine": here,
-        "Another machine": partial(diagnosis.another, facts),
+        "Another machine": partial(diagnosis_page.another, facts),
     }
 )
 with st.expander("The code behind this page", icon=":material/code:"):
-    diagnosis.code(found)
+    diagnosis_page.code(diagnosis)
 frame.end("Device")

@@ -62,7 +62,7 @@ class Facts:
     def build(self) -> str:
         """The platform of torch's build: "CUDA", "ROCm", "XPU", "MPS" or "CPU"."""
         built = {"ROCm": self.hip, "CUDA": self.cuda, "XPU": self.xpu, "MPS": self.mps}
-        return next((build for build, known in built.items() if known), "CPU")
+        return next((build for build, version in built.items() if version), "CPU")
 
     @property
     def vendor(self) -> str:
@@ -72,8 +72,8 @@ class Facts:
     @property
     def present(self) -> list[str]:
         """Vendors of this machine's GPUs; the one that torch supports best is first."""
-        here = {*self.vendors, *(["NVIDIA"] if self.nvidia_gpus else [])}
-        return [each for each in ("NVIDIA", "AMD", "Intel") if each in here]
+        present = {*self.vendors, *(["NVIDIA"] if self.nvidia_gpus else [])}
+        return [vendor for vendor in ("NVIDIA", "AMD", "Intel") if vendor in present]
 
     @property
     def first(self) -> VisibleDevice | None:
@@ -108,7 +108,7 @@ class DeviceDetails:
     device_name: str
     backend: str
     total_bytes: int | None
-    known: dict[str, Any]  # all else, with the keys of [cards.labels] in words.toml
+    details: dict[str, Any]  # all else, with the keys of [cards.labels] in words.toml
 
 
 @dataclass(frozen=True)

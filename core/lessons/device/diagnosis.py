@@ -26,13 +26,13 @@ def works(facts: Facts) -> Answer:
     """An accelerator is available, and it can compute."""
     if not facts.accelerator or (facts.first and facts.first.complaint):
         return False
-    seen, accelerator, further = len(facts.seen), facts.accelerator, ""
+    count, accelerator, further = len(facts.seen), facts.accelerator, ""
     kind = "MPS" if accelerator == "mps" else facts.build
-    if seen > 1:
-        further += words("causes.works.several", count=seen, accelerator=accelerator)
+    if count > 1:
+        further += words("causes.works.several", count=count, accelerator=accelerator)
     if failing := [_name(device) for device in facts.seen if device.complaint]:
         further += words("causes.works.failing", names=", ".join(failing))
-    hidden = len(facts.nvidia_gpus) - seen
+    hidden = len(facts.nvidia_gpus) - count
     if kind == "CUDA" and facts.setting and hidden > 0:
         setting = _setting(facts.setting)
         further += words("causes.works.hidden", setting=setting, count=hidden)

@@ -39,7 +39,7 @@ def verdict(diagnosis: Diagnosis) -> None:
             st.code(diagnosis.command, language="bash", wrap_lines=True)
 
 
-def as_seen(diagnosis: Diagnosis) -> Diagnosis:
+def for_visitor(diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis, in words that name the server if the visitor is remote."""
     if is_direct(st.context.headers):
         return diagnosis

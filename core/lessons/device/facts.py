@@ -36,7 +36,7 @@ def probe() -> Facts:
     version, names = driver.version, tuple(gpu.name for gpu in driver.gpus)
     if not version:
         version, names = nvidia_smi()
-    accelerator, seen, complaint = ask_torch()
+    accelerator, visible, complaint = ask_torch()
     kfd = Path("/dev/kfd")
     return Facts(
         system=platform.system(),
@@ -49,7 +49,7 @@ def probe() -> Facts:
         architectures=tuple(torch.cuda.get_arch_list()),
         releases=releases(),
         accelerator=accelerator,
-        seen=seen,
+        seen=visible,
         complaint=complaint,
         vendors=vendors(),
         nvidia_gpus=names,
@@ -64,7 +64,8 @@ def probe() -> Facts:
         and run_tool("sysctl", "-n", "sysctl.proc_translated") == "1",
         macos=platform.mac_ver()[0],
         variables=tuple(
-            (name, _without_ids(os.environ[name]))
+            # Without the UUIDs of GPUs, which identify the hardware.
+            (name, re.sub(r"((?:GPU|MIG)-)[\w-]+", r"\1…", os.environ[name]))
             for name in VARIABLES
             if name in os.environ
         ),
@@ -79,17 +80,17 @@ def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        here = devices.accelerator()
-        if here is None:
+        accelerator = devices.accelerator()
+        if accelerator is None:
             built_for = torch.accelerator.current_accelerator()
             complaint = try_to_compute(built_for) if built_for is not None else ""
             warnings_ = (_first_line(str(warning.message)) for warning in caught)
             return "", (), complaint or next(warnings_, "")
-        seen = tuple(
+        visible = tuple(
             VisibleDevice(devices.name(d), architecture(d), try_to_compute(d))
             for d in devices.every()[:-1]  # the last one is the CPU
         )
-    return here.type, seen, ""
+    return accelerator.type, visible, ""
 
 
 def try_to_compute(device: torch.device) -> str:
@@ -106,8 +107,8 @@ def architecture(device: torch.device) -> str:
     if device.type != "cuda":
         return ""
     if torch.version.hip:
-        named = torch.cuda.get_device_properties(device).gcnArchName
-        return named.partition(":")[0]  # leaves out features: "gfx90a:xnack-"
+        name = torch.cuda.get_device_properties(device).gcnArchName
+        return name.partition(":")[0]  # leaves out features: "gfx90a:xnack-"
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"
 
@@ -115,10 +116,10 @@ def architecture(device: torch.device) -> str:
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """CUDA version and architectures of PyTorch's wheels; () before torch 2.9."""
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    known = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
+    wheels = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
     return tuple(
         (cuda, tuple(f"sm_{code}" for code in sorted(codes[kind])))
-        for cuda, codes in known.items()
+        for cuda, codes in wheels.items()
         if kind in codes
     )
 
@@ -143,7 +144,7 @@ def _windows_ids() -> list[str]:
         return []
     import winreg
 
-    found = []
+    ids = []
     adapters = (
         r"SYSTEM\CurrentControlSet\Control\Class"
         r"\{4d36e968-e325-11ce-bfc1-08002be10318}"
@@ -156,8 +157,8 @@ def _windows_ids() -> list[str]:
             ):
                 name = winreg.QueryValueEx(adapter, "MatchingDeviceId")[0]
                 if match := re.search(r"ven_([0-9a-f]{4})", name, re.IGNORECASE):
-                    found.append(match[1].lower())
-    return found
+                    ids.append(match[1].lower())
+    return ids
 
 
 def nvidia_smi() -> tuple[str, tuple[str, ...]]:
@@ -206,11 +207,6 @@ def anonymous(text: str) -> str:
 
 def _first_line(text: str) -> str:
     return anonymous(text.strip().partition("\n")[0][:LINE])
-
-
-def _without_ids(value: str) -> str:
-    """A variable's value without the UUIDs of GPUs, which identify the hardware."""
-    return re.sub(r"((?:GPU|MIG)-)[\w-]+", r"\1…", value)
 
 
 def _read(path: str | Path) -> str:

@@ -16,15 +16,14 @@ from core.measure import nvml
 def describe() -> list[DeviceDetails]:
     kinds: dict[str, Callable[[torch.device], dict[str, Any]]]
     kinds = {"cuda": partial(cuda, driver=nvml.read()), "xpu": xpu, "mps": mps}
-    found = []
-    for here in devices.every():
-        told = kinds.get(here.type, cpu)(here)
-        known = {name: value for name, value in told.items() if value is not None}
-        backend, (_, total) = devices.backend(here), devices.memory(here)
-        found.append(
-            DeviceDetails(str(here), devices.name(here), backend, total, known)
-        )
-    return found
+    descriptions = []
+    for device in devices.every():
+        details = kinds.get(device.type, cpu)(device)
+        details = {name: value for name, value in details.items() if value is not None}
+        name, backend = devices.name(device), devices.backend(device)
+        _, total = devices.memory(device)
+        descriptions.append(DeviceDetails(str(device), name, backend, total, details))
+    return descriptions
 
 
 def now() -> list[DeviceLoad]:
@@ -39,16 +38,16 @@ def now() -> list[DeviceLoad]:
 def cuda(device: torch.device, driver: nvml.Driver) -> dict[str, Any]:
     """The details of an NVIDIA GPU or, in a build for ROCm, of an AMD GPU."""
     properties = torch.cuda.get_device_properties(device)
-    known: dict[str, Any] = {"multiprocessors": properties.multi_processor_count}
+    details: dict[str, Any] = {"multiprocessors": properties.multi_processor_count}
     if torch.version.hip:
-        known["architecture"] = properties.gcnArchName.partition(":")[0]
-        return known | {"runtime": f"ROCm {torch.version.hip}"}
+        details["architecture"] = properties.gcnArchName.partition(":")[0]
+        return details | {"runtime": f"ROCm {torch.version.hip}"}
     runtime = f"CUDA {torch.version.cuda}"
     if cudnn := torch.backends.cudnn.version():  # 91900 for version 9.19.0
         runtime += f", cuDNN {cudnn // 10000}.{cudnn % 10000 // 100}"
     if driver.version:
-        known["driver"] = f"{driver.version}, supports CUDA up to {driver.cuda}"
-    return known | {
+        details["driver"] = f"{driver.version}, supports CUDA up to {driver.cuda}"
+    return details | {
         "compute_capability": f"{properties.major}.{properties.minor}",
         "fast_formats": cuda_formats(properties.major, properties.minor),
         "runtime": runtime,
@@ -78,16 +77,16 @@ def xpu(device: torch.device) -> dict[str, Any]:
 
 
 def mps(_: torch.device) -> dict[str, Any]:
-    known = {"runtime": "Metal", "lacks": ["float64"], "shared_memory": True}
+    details = {"runtime": "Metal", "lacks": ["float64"], "shared_memory": True}
     if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
-        known["multiprocessors"] = torch.backends.mps.get_core_count()
-    return known
+        details["multiprocessors"] = torch.backends.mps.get_core_count()
+    return details
 
 
 def cpu(_: torch.device) -> dict[str, Any]:
-    told: dict[str, object]  # empty if torch has no get_capabilities, as in 2.10
-    told = getattr(torch.cpu, "get_capabilities", dict)()
-    has = {name for name, value in told.items() if value is True}
+    # Empty if torch has no get_capabilities, as in 2.10.
+    capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
+    has = {name for name, value in capabilities.items() if value is True}
     return {
         "cores": physical_cores(),
         "logical_cores": os.cpu_count(),

@@ -15,7 +15,7 @@ from core.lessons.device.device_result import (
     Diagnosis,
     Facts,
 )
-from core.ui import answers as kept
+from core.ui import answers as visitor_answers
 from core.ui import charts, controls, course, format, frame, hosts, simulated
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
@@ -24,7 +24,6 @@ from core.words import Words
 words = Words(__file__)
 
 LIVE_SECONDS = 2.0
-YOUR_GPU = {"tab": "Your GPU"}  # in a link, opens this tab of the Compare page
 LABELS: dict[str, str] = words.table("cards.labels")
 
 # Answers about the machine, which all visitors share. They are renewed after a while,
@@ -50,9 +49,9 @@ def live() -> dict[str, DeviceLoad]:
 
 
 @st.fragment(run_every=LIVE_SECONDS)
-def watch(shown: Facts) -> None:
-    """Redraw the page when the newest facts differ from those `shown`."""
-    if facts.newest not in (None, shown):
+def watch(page_facts: Facts) -> None:
+    """Redraw the page when the newest facts differ from those on the page."""
+    if facts.newest not in (None, page_facts):
         st.rerun()
 
 
@@ -66,9 +65,10 @@ def cards() -> None:
             with st.container(border=True):
                 _card(device, loads.get(device.device))
     # The name of the browser's GPU, from Compare
-    if name := kept.of_visitor().get("your_gpu_name"):
+    if name := visitor_answers.of_visitor().get("your_gpu_name"):
         st.markdown(words("cards.browser", name=quoted(name)))
-    course.link(course.page("Compare"), words("cards.your_gpu"), query_params=YOUR_GPU)
+    tab = {"tab": "Your GPU"}
+    course.link(course.page("Compare"), words("cards.your_gpu"), query_params=tab)
 
 
 def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
@@ -90,16 +90,17 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         )
         figures["Memory used"] = format.size(used)
         figures["Memory free"] = format.size(total - used)
-        shared = ", shared with the CPU" * device.known.get("shared_memory", False)
+        shared = ", shared with the CPU" * device.details.get("shared_memory", False)
         figures["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
         figures["Busy"] = f"{load.busy_percent}% of the time"
     if load and load.celsius is not None:
         figures["Temperature"] = f"{load.celsius} °C"
-    for name in (name for name in LABELS if name in device.known):
-        value = device.known[name]
-        text = ", ".join(value) or "none" if isinstance(value, list) else str(value)
-        figures[LABELS[name]] = text
+    for name, label in LABELS.items():
+        if name in device.details:
+            value = device.details[name]
+            text = ", ".join(value) or "none" if isinstance(value, list) else value
+            figures[label] = text
     with st.grid(min_column_width=150):
         for label, text in figures.items():
             about = words("cards.threads") if label == LABELS["threads"] else None
@@ -141,17 +142,17 @@ def trap(answers: dict[str, str]) -> None:
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
     """Draw all that the page knows as JSON, to be pasted into a question in a forum."""
-    rows = [vars(device) | device.known for device in devices]
+    rows = [vars(device) | device.details for device in devices]
     machine = engine().machine()
-    known = {
+    contents = {
         "verdict": diagnosis.verdict,
         "cause": diagnosis.cause,
         "python": machine.devices[0].python if machine else None,
         "facts": {k: v for k, v in asdict(facts).items() if k != "releases"},
-        "devices": [{k: row[k] for k in row if k != "known"} for row in rows],
+        "devices": [{k: row[k] for k in row if k != "details"} for row in rows],
         "answers": answers(),
     }
-    text = json.dumps(known, indent=2)
+    text = json.dumps(contents, indent=2)
     st.markdown(words("code.report"), width=frame.PROSE)
     name, kind = "device-report.json", "application/json"
     controls.download("Download the report", text, name, "download_report", mime=kind)

@@ -81,7 +81,7 @@ def measure(
     """Time a multiplication in each of the `ways`. Reports each Multiplied."""
     device = devices.resolve(device_name)
     cores = devices.usable_cores()
-    found = []
+    results: list[Multiplied] = []
     for work, way, threads, where, count, call in ways(device, cores, size):
         watch.check()
         if way == SHORT_VECTORS:
@@ -90,10 +90,10 @@ def measure(
             with devices.cpu_threads(threads) if threads else nullcontext():
                 call = watch.checked(call)
                 seconds = list(timing.measure(call, where, REPEATS, warmup=2))
-        one = tuple(total / count for total in seconds)
-        found.append(Multiplied(work, way, one, where.type))
-        watch.report(found[-1])
-    return Multiplications(tuple(found), cores, devices.environment(device), now())
+        per_multiplication = tuple(total / count for total in seconds)
+        results.append(Multiplied(work, way, per_multiplication, where.type))
+        watch.report(results[-1])
+    return Multiplications(tuple(results), cores, devices.environment(device), now())
 
 
 def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
@@ -119,8 +119,8 @@ def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
         there = torch.rand(large, large, device=device)
         yield AT_ONCE, accelerator, 0, device, large**3, lambda: at_once(there, there)
     yield IN_TURN, "Python loop", 1, CPU, CHAIN, lambda: in_turn(1.0, 1.000001)
-    one = torch.ones(())
-    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(one, one)
+    x = torch.ones(())
+    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(x, x)
     if device != CPU:
-        far = one.to(device)
-        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(far, far)
+        y = x.to(device)
+        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(y, y)

@@ -39,8 +39,8 @@ class Parallel(Lab):
         return job.value or tuple(reported(job, Multiplied))
 
     def chart(self, result: Multiplications | tuple[Multiplied, ...]) -> None:
-        found = result if isinstance(result, tuple) else result.found
-        frame = figures.readings(found, "work", "way", "device", nanoseconds=1e9)
+        results = result if isinstance(result, tuple) else result.found
+        frame = figures.readings(results, "work", "way", "device", nanoseconds=1e9)
         colors = charts.palette()
         named = {
             "Python loop": colors.further[3],
@@ -96,7 +96,7 @@ class Parallel(Lab):
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:
             lines.append(self.words["loop"])
-        unsteady = [e.way for e in result.found if not agree(e.seconds)]
+        unsteady = [method.way for method in result.found if not agree(method.seconds)]
         if unsteady:
             ways = format.enumerated(dict.fromkeys(unsteady))
             lines.append(words("parallel.unsteady", ways=ways, factor=f"{STEADY:g}"))

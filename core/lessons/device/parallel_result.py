@@ -27,7 +27,9 @@ class Multiplications:
 
     def readings(self, work: str) -> dict[str, tuple[float, ...]]:
         """Seconds of one multiplication in each repeat, keyed by the way's name."""
-        return {e.way: e.seconds for e in self.found if e.work == work}
+        return {
+            result.way: result.seconds for result in self.found if result.work == work
+        }
 
     def at(self, work: str) -> dict[str, float]:
         """Median seconds of one multiplication, keyed by the way's name."""

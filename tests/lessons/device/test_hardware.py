@@ -85,7 +85,7 @@ def test_the_cpu_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.keys() <= LABELS.keys()
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     (*_, here) = hardware.describe()
-    assert not {"vectors", "fast_formats"} & here.known.keys()
+    assert not {"vectors", "fast_formats"} & here.details.keys()
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_memory_is_used_and_free() -> None:
 def test_the_accelerator_is_described() -> None:
     first = hardware.describe()[0]
     assert first.backend in ("CUDA", "ROCm", "XPU", "MPS")
-    assert first.known["runtime"]
+    assert first.details["runtime"]
     assert first.total_bytes > 0
