@@ -50,8 +50,8 @@ def answers() -> dict[str, str]:
     """Each idiom's answer, keyed by its name. "printed" has what the idioms printed."""
     idioms = (classic, with_mps, any_accelerator, unchecked, checked, announced)
     with redirect_stdout(StringIO()) as output:
-        names = {idiom.__name__: idiom() for idiom in idioms}
-    return names | {"printed": output.getvalue().strip()}
+        device_names = {idiom.__name__: idiom() for idiom in idioms}
+    return device_names | {"printed": output.getvalue().strip()}
 
 
 def simulated_answers() -> dict[str, str]:

@@ -119,8 +119,8 @@ def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
         there = torch.rand(large, large, device=device)
         yield AT_ONCE, accelerator, 0, device, large**3, lambda: at_once(there, there)
     yield IN_TURN, "Python loop", 1, CPU, CHAIN, lambda: in_turn(1.0, 1.000001)
-    x = torch.ones(())
-    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(x, x)
+    number = torch.ones(())
+    yield IN_TURN, "One core", 1, CPU, CHAIN, lambda: in_turn(number, number)
     if device != CPU:
-        y = x.to(device)
-        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(y, y)
+        x = number.to(device)
+        yield IN_TURN, accelerator, 0, device, CHAIN, lambda: in_turn(x, x)

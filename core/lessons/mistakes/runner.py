@@ -151,21 +151,19 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
     text = "".join(traceback.format_exception(type(error), error, frames))
     for root in ROOTS:
         text = text.replace(f"{root}{os.sep}", "")
+    file = function.__code__.co_filename  # core.halves gives each half its own
+    lines = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == file
+    ]
     return Failure(
         type(error).__name__,
         STYLE.sub("", str(error)),
-        guilty_line(error, function),
+        lines[-1] if lines else None,
         STYLE.sub("", text),
         not devices.usable(device),
     )
-
-
-def guilty_line(error: Exception, function: Callable) -> int | None:
-    """The last line of the function's body, from 1, that the error passed through."""
-    file = function.__code__.co_filename
-    frames = traceback.walk_tb(error.__traceback__)
-    own = [line for frame, line in frames if frame.f_code.co_filename == file]
-    return own[-1] if own else None
 
 
 def limit_device_memory(device: torch.device, memory_bytes: int) -> None:

@@ -90,7 +90,11 @@ def inspect_batch(
         }
         stages, tensors = [], dict[str, Tensor]()
         steps = walk(model, inputs, targets, training.criterion, optimizer, device)
-        for new, counts in with_counts(steps):
+        while True:
+            with ledger.counting() as counts:
+                new = next(steps, None)
+            if new is None:
+                break
             tensors |= new
             gradients = {
                 name: None if p.grad is None else p.grad.norm().item()
@@ -114,18 +118,6 @@ def inspect_batch(
         dataset.classes,
         devices.environment(device),
     )
-
-
-def with_counts(
-    steps: Iterator[dict[str, Tensor]],
-) -> Iterator[tuple[dict[str, Tensor], ledger.Counts]]:
-    """Yield each step's new tensors, and what the simulated accelerator counted."""
-    while True:
-        with ledger.counting() as counts:
-            new = next(steps, None)
-        if new is None:
-            return
-        yield new, counts
 
 
 def tensor_groups(

@@ -33,38 +33,34 @@ DEVICE_X = WIDTH - BOX
 MOVE_SECONDS = 0.9  # length of the animation
 
 
-def draw(task: str, model: str, device: str) -> None:
-    names = {"task": format.NAMES[task], "model": format.NAMES[model]}
-    with simulated.outline("batch", device=device):
-        st.markdown(words("batch.intro", device=device, **names))
-        stepper(task, model, device)
-
-
 @st.fragment
-def stepper(task: str, model: str, device: str) -> None:
+def draw(task: str, model: str, device: str) -> None:
     number = st.session_state.setdefault("batch_number", 1)  # the batch, from 1
     place = st.session_state.setdefault("batch_place", 0)  # the step, from 0
-    with explained("The step could not be run"):
+    outline = simulated.outline("batch", device=device)
+    with outline, explained("The step could not be run"):
+        names = {"task": format.NAMES[task], "model": format.NAMES[model]}
+        st.markdown(words("batch.intro", device=device, **names))
         batch: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
-        names = [f"{i} {name}" if i else name for i, name in enumerate(STEPS)]
-        _buttons(number, place, names[place])
-        names[place] = f"**{names[place]}**"
-        st.markdown(f"**Batch {number}** · {' → '.join(names)}")
-        name = list(STEPS)[place]
-        draw, code = STEPS[name]
+        steps = [f"{i} {step}" if i else step for i, step in enumerate(STEPS)]
+        _buttons(number, place, steps[place])
+        steps[place] = f"**{steps[place]}**"
+        st.markdown(f"**Batch {number}** · {' → '.join(steps)}")
+        step = list(STEPS)[place]
+        draw_step, code = STEPS[step]
         with st.container(border=True):
             left, right = st.columns([6, 5])
             with left:
                 st.code(loop(code), wrap_lines=True)
                 playground.button("core.lessons.model.batch_steps:walk", "stepper")
-                st.markdown(words.table("steps")[name])
+                st.markdown(words.table("steps")[step])
             with right:
                 _memories(batch, place)
-            draw(batch, place)
+            draw_step(batch, place)
         figures.caption("Seed 0, batches of 64, AdamW's default settings.", batch)
 
 
-def _buttons(number: int, place: int, name: str) -> None:
+def _buttons(number: int, place: int, step: str) -> None:
     def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
         state = dict(zip(("batch_number", "batch_place"), to, strict=True))
         more |= {"icon": f":material/{icon}:", "on_click": st.session_state.update}
@@ -73,7 +69,7 @@ def _buttons(number: int, place: int, name: str) -> None:
     # On a phone, page.css keeps these buttons on the screen.
     with st.container(horizontal=True, key="step_buttons"):
         if controls.on_phone():
-            st.markdown(f"**Batch {number}** · {name}")
+            st.markdown(f"**Batch {number}** · {step}")
         first, last = place == 0, place == len(STEPS) - 1
         button("Back", "arrow_back", "step_back", number, place - 1, disabled=first)
         label, *to = "Next step", number, place + 1
