@@ -31,33 +31,31 @@ def device_page(monkeypatch):
     )
 
     def opened() -> AppTest:
-        for each in caches:
-            each.clear()
+        for cache in caches:
+            cache.clear()
         return open_page("pages/1_Device.py")
 
     yield opened
-    for each in caches:
-        each.clear()
+    for cache in caches:
+        cache.clear()
 
 
 def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     at = device_page()
-    shown = texts(at.markdown)
-    known = engine.ask(
+    text = texts(at.markdown)
+    facts = engine.ask(
         "core.jobs.sandbox:call", "core.lessons.device.facts:probe", seconds=60
     )
-    assert diagnose(known).verdict in shown
+    assert diagnose(facts).verdict in text
     if engine.machine().simulates:
-        assert "| **torch.accelerator** | `cpu` | `sim` |" in shown
-    shown = texts(open_tab(at, "This machine").markdown)
-    assert "Memory free" in shown
+        assert "| **torch.accelerator** | `cpu` | `sim` |" in text
+    text = texts(open_tab(at, "This machine").markdown)
+    assert "Memory free" in text
     for device in engine.ask("core.lessons.device.hardware:describe"):
-        assert device.device_name in shown
-    report = json.loads(
-        next(each.value for each in at.code if each.value.startswith("{"))
-    )
+        assert device.device_name in text
+    report = json.loads(next(box.value for box in at.code if box.value.startswith("{")))
     assert report["answers"]["any_accelerator"] == devices.available()[0]
-    assert report["facts"]["torch"] == known.torch
+    assert report["facts"]["torch"] == facts.torch
     assert len(at.get("download_button")) == 1
     open_tab(at, "Why a GPU is fast")
     at.radio(key="multiply_guess").set_value("Less than 10 times").run()
@@ -80,25 +78,25 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
 def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     monkeypatch.setattr(machine, "facts", KeptAnswer(lambda: facts, 60))
     at = open_page("pages/1_Device.py")
-    found = diagnose(facts)
-    assert found.cause == cause
-    assert found.verdict in texts(at.markdown) + texts(at.error)
-    assert bool(at.error) == (found.state == "broken")
+    diagnosis = diagnose(facts)
+    assert diagnosis.cause == cause
+    assert diagnosis.verdict in texts(at.markdown) + texts(at.error)
+    assert bool(at.error) == (diagnosis.state == "broken")
     open_tab(at, "The diagnosis", "code_The check")
     assert f"`{cause}`" in texts(at.markdown)
-    assert all(f"`{each.__name__}`" in texts(at.markdown) for each in CAUSES)
+    assert all(f"`{function.__name__}`" in texts(at.markdown) for function in CAUSES)
 
 
 def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, engine):
-    here = engine.machine()
-    gpu = replace(here.devices[0], device="cuda", backend="CUDA")
+    cpu_only = engine.machine()
+    gpu = replace(cpu_only.devices[0], device="cuda", backend="CUDA")
     why_not = "The simulated accelerator is not offered beside a real one."
-    found = replace(here, simulates=False, why_not=why_not, devices=(gpu,))
+    refusing = replace(cpu_only, simulates=False, why_not=why_not)
+    with_gpu = replace(refusing, devices=(gpu,))
     for page in ("pages/1_Device.py", "pages/4_Mistakes.py"):
-        for devices_, told in ((found.devices, False), (here.devices, True)):
-            seen = replace(found, devices=devices_)
-            monkeypatch.setattr(engine, "machine", lambda seen=seen: seen)
-            assert (why_not in texts(open_page(page).caption)) == told
+        for description, says in ((with_gpu, False), (refusing, True)):
+            monkeypatch.setattr(engine, "machine", lambda machine=description: machine)
+            assert (why_not in texts(open_page(page).caption)) == says
 
 
 @pytest.mark.parametrize("question", ["facts", "answers", "simulated_answers"])
@@ -126,19 +124,19 @@ def test_a_page_whose_facts_are_old_is_drawn_anew(monkeypatch):
             st.session_state.runs += 1
             machine.watch(Facts() if st.session_state.runs == 1 else machine.facts())
 
-    kept = KeptAnswer(lambda: Facts(cuda="13.0"), 60)
-    kept()
-    monkeypatch.setattr(machine, "facts", kept)
+    answer = KeptAnswer(lambda: Facts(cuda="13.0"), 60)
+    answer()
+    monkeypatch.setattr(machine, "facts", answer)
     assert AppTest.from_function(page, default_timeout=60).run().session_state.runs == 2
 
 
 def test_all_machines_are_named_where_there_are_several(engine, monkeypatch):
-    here = engine.machine()
-    found = [Host("one", "a", 2, True, here), Host("two", "b", 1, False)]
-    monkeypatch.setattr(engine, "hosts", lambda: found)
+    description = engine.machine()
+    hosts = [Host("one", "a", 2, True, description), Host("two", "b", 1, False)]
+    monkeypatch.setattr(engine, "hosts", lambda: hosts)
     assert "2 machines: `one`, `two`" in texts(open_page("home.py").caption)
     at = open_page("pages/1_Device.py", tab="This machine")
-    rows = f"| `one` | {here.devices[0].device_name}", "| `two` | not responding"
+    rows = f"| `one` | {description.devices[0].device_name}", "| `two` | not responding"
     assert all(row in texts(at.main.markdown) for row in rows)
     assert all(row in texts(at.sidebar.markdown) for row in rows)
 

@@ -37,13 +37,15 @@ def find_mistake(at: AppTest, text: str, whole: bool = True) -> AppTest:
 
 def opened(at: AppTest) -> str:
     """The slug of the mistake whose card is open: there is one."""
-    (key,) = [each.key for each in at.button if each.key.startswith("run_mistake_")]
+    (key,) = [
+        button.key for button in at.button if button.key.startswith("run_mistake_")
+    ]
     return key.removeprefix("run_mistake_")
 
 
 def listed(at: AppTest) -> AppTest:
     """The list of mistakes."""
-    (box,) = [each for each in at.selectbox if (each.key or "").startswith("listed_")]
+    (box,) = [box for box in at.selectbox if (box.key or "").startswith("listed_")]
     return box
 
 
@@ -53,7 +55,9 @@ def test_all_mistakes_can_be_opened_from_their_page():
     titles = list(listed(at).options)
     at.button_group(key=f"kind_{MISTAKES[0].slug}").set_value(False).run()
     titles += listed(at).options
-    assert sorted(titles) == sorted(each.title.replace("`", "") for each in MISTAKES)
+    assert sorted(titles) == sorted(
+        mistake.title.replace("`", "") for mistake in MISTAKES
+    )
     assert listed(at).value is None
     listed(at).set_value("no_zero_grad").run()
     assert opened(at) == "no_zero_grad"
@@ -93,10 +97,10 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
 def test_a_silent_mistake_shows_both_figures(engine):
     at = open_page("pages/4_Mistakes.py", mistake="list_never_trained")
     assert BY_SLUG["list_never_trained"].why not in texts(at.markdown)
-    assert not [each for each in at.code if "ModuleList" in each.value]
+    assert not [code for code in at.code if "ModuleList" in code.value]
     make(at, engine, "list_never_trained")
     assert BY_SLUG["list_never_trained"].why in texts(at.markdown)
-    assert [each.value for each in at.metric] == ["650", "109,386"]
+    assert [metric.value for metric in at.metric] == ["650", "109,386"]
     assert "650 broken, 109,386 fixed" in texts(at.markdown)
     assert "torch" in texts(at.caption)
     assert not at.error
@@ -124,29 +128,29 @@ def test_home_answers_too_and_leads_to_the_mistake():
     at = find_mistake(open_page("home.py"), "IndexError: Target 37 is out of bounds.")
     assert not at.exception
     assert "labels = labels - 1" in texts(at.code)
-    links = [each.proto.query_string for each in at.get("page_link")]
+    links = [link.proto.query_string for link in at.get("page_link")]
     assert "mistake=label_outside_classes" in links
 
 
 def test_the_address_of_a_cause_tells_it_without_a_text():
     at = open_page("pages/4_Mistakes.py", error="no_kernel_image")
     assert "architecture" in texts(at.markdown)
-    assert not [each for each in at.button if each.key.startswith("run_mistake_")]
+    assert not [button for button in at.button if button.key.startswith("run_mistake_")]
     assert open_page("pages/4_Mistakes.py", error="<b>").session_state is not None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("ModuleNotFoundError: No module named 'x'", "not about devices"),
         ("RuntimeError: CUDA error: nobody knows it", "none of the known errors"),
     ],
 )
-def test_where_nothing_is_known_no_other_error_is_shown(text, said):
+def test_where_nothing_is_known_no_other_error_is_shown(text, sentence):
     at = find_mistake(open_page("pages/4_Mistakes.py"), text)
     assert not at.exception
-    assert said in texts(at.info)
-    assert not [each for each in at.button if each.key.startswith("run_mistake_")]
+    assert sentence in texts(at.info)
+    assert not [button for button in at.button if button.key.startswith("run_mistake_")]
     assert "error" not in at.query_params
 
 
@@ -222,7 +226,7 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
 def check_script(at: AppTest, text: str) -> AppTest:
     """Paste a script at the end of the page, and have it checked."""
     write_code(at, "script", text)
-    (check,) = [each for each in at.button if each.label == "Check my script"]
+    (check,) = [button for button in at.button if button.label == "Check my script"]
     return check.click().run()
 
 
@@ -251,7 +255,7 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
     assert "1 found, 1 marked “Sure”" in texts(at.markdown)
     assert "gradients that are never cleared" in texts(at.markdown)
     assert "**Line 3**" in texts(at.markdown)
-    links = [each.proto.query_string for each in at.get("page_link")]
+    links = [link.proto.query_string for link in at.get("page_link")]
     assert "mistake=no_zero_grad" in links
     assert "ode has none of the" in texts(check_script(at, "x = 1").success)
     assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)

@@ -37,9 +37,9 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
     assert at.selectbox(key="moved_to").value == "sim"
-    said = texts(at.markdown)
-    assert "obeys the rules of a GPU" in said
-    assert "**2 copies**, 50.7 kB in all. The host waits for each copy." in said
+    text = texts(at.markdown)
+    assert "obeys the rules of a GPU" in text
+    assert "**2 copies**, 50.7 kB in all. The host waits for each copy." in text
     at.button(key="step_on").click().run()
     assert "No copy goes to or from the device" in texts(at.markdown)
     for forgotten in model_to_page.MOVES:
@@ -56,7 +56,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     assert "blocks of 512 bytes" in texts(at.markdown)
     assert "takes **" not in texts(at.markdown)
     open_tab(at, "In place, or a copy?")
-    (table,) = (each.value for each in at.table if "AdamW" in each.value)
+    (table,) = (table.value for table in at.table if "AdamW" in table.value)
     assert list(table["A step after `model.to(sim)`"].str[:12]) == [
         "It works",
         "It works",

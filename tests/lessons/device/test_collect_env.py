@@ -36,7 +36,7 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
 
 
 @pytest.mark.parametrize(
-    ("text", "cause", "said"),
+    ("text", "cause", "part"),
     [
         (LINUX, "cuda_failed", "CUDA 13"),
         (LINUX.replace("\n", "\r\n"), "cuda_failed", "CUDA 13"),
@@ -68,14 +68,14 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         ),
     ],
 )
-def test_a_report_leads_to_the_cause(text, cause, said):
-    found = diagnose_report(text, RELEASES)
-    assert found.cause == cause
-    assert said in f"{found.verdict} {found.why} {found.way_out}"
+def test_a_report_leads_to_the_cause(text, cause, part):
+    diagnosis = diagnose_report(text, RELEASES)
+    assert diagnosis.cause == cause
+    assert part in f"{diagnosis.verdict} {diagnosis.why} {diagnosis.way_out}"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "part"),
     [
         ("", "PyTorch version:"),
         ("RuntimeError: CUDA error", "PyTorch version:"),
@@ -83,8 +83,8 @@ def test_a_report_leads_to_the_cause(text, cause, said):
         (MAC, "nothing about MPS"),
     ],
 )
-def test_too_little_is_a_sentence(text, said):
-    with pytest.raises(ExplainedError, match=said):
+def test_too_little_is_a_sentence(text, part):
+    with pytest.raises(ExplainedError, match=part):
         diagnose_report(text)
 
 

@@ -66,10 +66,10 @@ def test_no_cause_is_without_a_case() -> None:
 
 @pytest.mark.parametrize("cause", CASES)
 def test_every_cause_is_found(cause: str) -> None:
-    found = diagnose(CASES[cause])
-    assert found.cause == cause
-    assert found.verdict.count(". ") == 0  # one sentence
-    assert found.verdict.endswith(".")
+    diagnosis = diagnose(CASES[cause])
+    assert diagnosis.cause == cause
+    assert diagnosis.verdict.count(". ") == 0  # one sentence
+    assert diagnosis.verdict.endswith(".")
 
 
 def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
@@ -77,7 +77,7 @@ def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("case", "changes", "said"),
+    ("case", "changes", "parts"),
     [
         ("architecture_missing", {}, ["/whl/cu126"]),  # the only one with code for 6.1
         ("driver_too_old", {}, ["/whl/cu126"]),
@@ -101,11 +101,13 @@ def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
     ],
 )
 def test_a_diagnosis_names_what_is_there_and_what_helps(
-    case: str, changes: dict[str, Any], said: list[str]
+    case: str, changes: dict[str, Any], parts: list[str]
 ) -> None:
-    found = diagnose(replace(CASES[case], **changes))
-    told = f"{found.verdict} {found.why} {found.way_out} {found.command}"
-    assert [each for each in said if each not in told] == []
+    diagnosis = diagnose(replace(CASES[case], **changes))
+    text = (
+        f"{diagnosis.verdict} {diagnosis.why} {diagnosis.way_out} {diagnosis.command}"
+    )
+    assert [part for part in parts if part not in text] == []
 
 
 @pytest.mark.parametrize(
@@ -196,15 +198,15 @@ FACTS = st.builds(
 @settings(max_examples=1000)
 @given(facts=FACTS)
 def test_any_facts_have_one_diagnosis(facts: Facts) -> None:
-    found = diagnose(facts)
-    assert found == diagnose(facts)
-    assert found.cause in CASES
-    assert "http:" not in found.way_out
-    assert "None" not in found.verdict
-    for text in (found.verdict, found.why, found.way_out):
+    diagnosis = diagnose(facts)
+    assert diagnosis == diagnose(facts)
+    assert diagnosis.cause in CASES
+    assert "http:" not in diagnosis.way_out
+    assert "None" not in diagnosis.verdict
+    for text in (diagnosis.verdict, diagnosis.why, diagnosis.way_out):
         assert len(text) > 20
         assert text == text.strip()
         assert "  " not in text
-    assert "\n" not in found.command
-    if found.state == "cpu":
-        assert "trains on the CPU, because" in found.verdict
+    assert "\n" not in diagnosis.command
+    if diagnosis.state == "cpu":
+        assert "trains on the CPU, because" in diagnosis.verdict

@@ -20,18 +20,18 @@ from core.measure.nvml import NONE
 
 
 def test_facts_agree_with_torch() -> None:
-    found = sandbox.call("core.lessons.device.facts:probe")
-    here = devices.accelerator()
-    assert found.torch == torch.__version__
-    assert found.accelerator == (here.type if here else "")
-    assert bool(found.seen) == (here is not None)
-    assert bool(found.complaint) == (here is None and found.build != "CPU")
-    assert diagnose(found).state == ("cpu" if here is None else "accelerator")
+    machine = sandbox.call("core.lessons.device.facts:probe")
+    accelerator = devices.accelerator()
+    assert machine.torch == torch.__version__
+    assert machine.accelerator == (accelerator.type if accelerator else "")
+    assert bool(machine.seen) == (accelerator is not None)
+    assert bool(machine.complaint) == (accelerator is None and machine.build != "CPU")
+    assert diagnose(machine).state == ("cpu" if accelerator is None else "accelerator")
 
 
 def test_a_report_names_no_person_host_or_folder() -> None:
     text = json.dumps(
-        [asdict(each) for each in (facts.probe(), *hardware.describe())]
+        [asdict(part) for part in (facts.probe(), *hardware.describe())]
         + [idioms.answers()]
     )
     for private in (getpass.getuser(), socket.gethostname(), str(Path.home())):
@@ -45,8 +45,8 @@ def test_messages_are_made_anonymous(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts.Path, "home", lambda: Path("/home/ada"))
     monkeypatch.setattr(getpass, "getuser", lambda: "ada")
     monkeypatch.setattr(socket, "gethostname", lambda: "turing")
-    said = "can't read /home/ada/x on turing for ada, says adapter"
-    assert facts.anonymous(said) == "can't read ~/x on host for user, says adapter"
+    message = "can't read /home/ada/x on turing for ada, says adapter"
+    assert facts.anonymous(message) == "can't read ~/x on host for user, says adapter"
 
 
 def test_hardware_ids_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,9 +60,9 @@ def test_a_device_that_fails_is_seen_with_its_complaint(
 ) -> None:
     monkeypatch.setattr(devices, "accelerator", lambda: torch.device("meta"))
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
-    kind, (seen,), complaint = facts.ask_torch()
+    kind, (device,), complaint = facts.ask_torch()
     assert (kind, complaint) == ("meta", "")
-    assert "meta" in seen.complaint  # no number can be read from a meta tensor
+    assert "meta" in device.complaint  # no number can be read from a meta tensor
     assert facts.try_to_compute(torch.device("cpu")) == ""
 
 

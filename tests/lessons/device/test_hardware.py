@@ -47,20 +47,20 @@ def test_a_gpu_is_described_with_its_driver(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.version, "hip", None)
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
-    found = hardware.cuda(GPU, nvml.read())
-    assert found["compute_capability"] == "9.0"
-    assert found["multiprocessors"] == 132
-    assert "fp8" in found["fast_formats"]
-    assert found["driver"].startswith("580.95.05")
-    assert found["runtime"].startswith("CUDA 13.0")
-    assert found.keys() <= LABELS.keys()
+    details = hardware.cuda(GPU, nvml.read())
+    assert details["compute_capability"] == "9.0"
+    assert details["multiprocessors"] == 132
+    assert "fp8" in details["fast_formats"]
+    assert details["driver"].startswith("580.95.05")
+    assert details["runtime"].startswith("CUDA 13.0")
+    assert details.keys() <= LABELS.keys()
 
 
 def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = [torch.device("cuda:0"), torch.device("cuda:1")]
-    monkeypatch.setattr(devices, "every", lambda: here)
+    gpus = [torch.device("cuda:0"), torch.device("cuda:1")]
+    monkeypatch.setattr(devices, "every", lambda: gpus)
     monkeypatch.setattr(devices, "memory", lambda _: (60, 100))
-    monkeypatch.setattr(devices, "uuid", lambda each: f"GPU-{1 - each.index}")
+    monkeypatch.setattr(devices, "uuid", lambda gpu: f"GPU-{1 - gpu.index}")
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml())
     first, second = hardware.now()
     assert first.busy_percent is None  # NVML's number 1, which tells nothing
@@ -69,20 +69,20 @@ def test_load_belongs_to_the_right_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_amd_gpu_has_no_compute_capability(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = cuda_properties(gcnArchName="gfx942:sramecc+:xnack-")
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: told)
+    properties = cuda_properties(gcnArchName="gfx942:sramecc+:xnack-")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
     monkeypatch.setattr(torch.version, "hip", "6.4")
-    found = hardware.cuda(GPU, nvml.read())
-    assert found["architecture"] == "gfx942"
-    assert "compute_capability" not in found
+    details = hardware.cuda(GPU, nvml.read())
+    assert details["architecture"] == "gfx942"
+    assert "compute_capability" not in details
     assert devices.uuid(torch.device("cuda:0")) == ""
 
 
 def test_the_cpu_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = hardware.cpu(CPU)
-    assert 1 <= found["threads"] <= found["logical_cores"]
-    assert found["kernels"] == torch.backends.cpu.get_cpu_capability()
-    assert found.keys() <= LABELS.keys()
+    details = hardware.cpu(CPU)
+    assert 1 <= details["threads"] <= details["logical_cores"]
+    assert details["kernels"] == torch.backends.cpu.get_cpu_capability()
+    assert details.keys() <= LABELS.keys()
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     (*_, here) = hardware.describe()
     assert not {"vectors", "fast_formats"} & here.details.keys()
@@ -104,12 +104,12 @@ def test_a_cpu_is_fast_in_what_it_has_instructions_for(
 
 
 def test_memory_is_used_and_free() -> None:
-    found = hardware.now()
-    assert [each.device for each in found] == [
-        each.device for each in hardware.describe()
+    loads = hardware.now()
+    assert [load.device for load in loads] == [
+        device.device for device in hardware.describe()
     ]
-    for each in found:
-        assert each.used_bytes + each.free_bytes == each.total_bytes
+    for load in loads:
+        assert load.used_bytes + load.free_bytes == load.total_bytes
 
 
 @pytest.mark.gpu

@@ -17,18 +17,18 @@ from core.watch import Watch
 
 def test_the_loop_and_torch_multiply_the_same() -> None:
     a, b = torch.rand(5, 4), torch.rand(4, 3)
-    found = parallel.python_loop(a.tolist(), b.tolist())
-    assert torch.allclose(torch.tensor(found), parallel.at_once(a, b))
+    product = parallel.python_loop(a.tolist(), b.tolist())
+    assert torch.allclose(torch.tensor(product), parallel.at_once(a, b))
 
 
 def test_short_vectors_are_timed_like_the_others(monkeypatch) -> None:
     monkeypatch.setenv("MKL_CBWR", "")
-    told = []
+    settings = []
     monkeypatch.setattr(
-        parallel, "at_once", lambda *_: told.append(os.environ["MKL_CBWR"])
+        parallel, "at_once", lambda *_: settings.append(os.environ["MKL_CBWR"])
     )
     assert len(parallel.with_short_vectors(16)) == parallel.REPEATS
-    assert set(told) == {"COMPATIBLE"}
+    assert set(settings) == {"COMPATIBLE"}
 
 
 def test_every_way_is_measured_and_reported(monkeypatch) -> None:
@@ -37,7 +37,7 @@ def test_every_way_is_measured_and_reported(monkeypatch) -> None:
     threads = torch.get_num_threads()
     done = parallel.measure("cpu", Watch(events.append, lambda: False), size=16)
     assert tuple(events) == done.found
-    assert all(isinstance(each, Multiplied) for each in events)
+    assert all(isinstance(event, Multiplied) for event in events)
     assert {"Python loop", "One core"} <= done.at(AT_ONCE).keys()
     short = done.at(AT_ONCE).get(SHORT_VECTORS, 1.5 / 16**3)
     assert short == pytest.approx(1.5 / 16**3)  # what the other process took

@@ -28,9 +28,9 @@ def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
 
 
 @pytest.mark.parametrize(
-    ("short", "said"), [(2e-10, "takes 2.0 times"), (8.5e-11, "draw a conclusion")]
+    ("short", "part"), [(2e-10, "takes 2.0 times"), (8.5e-11, "draw a conclusion")]
 )
-def test_short_vectors_are_never_told_to_be_faster(short, said):
+def test_short_vectors_are_never_told_to_be_faster(short, part):
     slower = Multiplied(AT_ONCE, SHORT_VECTORS, (short,) * 3, "cpu")
     lines = Parallel().lines(replace(MULTIPLIED, found=(*MULTIPLIED.found, slower)))
-    assert said in " ".join(lines)
+    assert part in " ".join(lines)

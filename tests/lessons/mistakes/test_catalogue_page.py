@@ -10,8 +10,8 @@ def test_an_arrow_points_at_the_statement_that_raised():
     def pointed_at(line: int) -> list[int]:
         failure = Failure("KeyError", "", line, "", False)
         lines = arrowed(code, failure).splitlines()
-        assert [each[2:] for each in lines] == code.splitlines()
-        return [n for n, each in enumerate(lines, 1) if each.startswith("→")]
+        assert [line[2:] for line in lines] == code.splitlines()
+        return [n for n, line in enumerate(lines, 1) if line.startswith("→")]
 
     assert pointed_at(2) == [2, 3, 4]
     assert pointed_at(1) == [1]

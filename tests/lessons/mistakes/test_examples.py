@@ -26,8 +26,8 @@ from core.lessons.mistakes.examples import (
 from tests.process import HOUR, ROOT, python
 
 CPU = torch.device("cpu")
-LOUD = [each.slug for each in MISTAKES if each.loud]
-SILENT = [each.slug for each in MISTAKES if not each.loud]
+LOUD = [mistake.slug for mistake in MISTAKES if mistake.loud]
+SILENT = [mistake.slug for mistake in MISTAKES if not mistake.loud]
 MISMATCHES = LOUD[:8]
 # How far apart the two figures are, at the least, and which one is the higher.
 MISLED = {
@@ -52,32 +52,34 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(scope="module")
 def reports() -> dict[str, MistakeRun]:
     """Each mistake, run once as the page runs it, two at a time."""
-    slugs = [each.slug for each in MISTAKES]
+    slugs = [mistake.slug for mistake in MISTAKES]
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
         patch.setattr(runner, "SECONDS", HOUR)
         return dict(zip(slugs, pool.map(runner.run, slugs), strict=True))
 
 
 def test_the_catalogue_and_the_functions_are_the_same_mistakes():
-    slugs = [each.slug for each in MISTAKES]
+    slugs = [mistake.slug for mistake in MISTAKES]
     assert len(slugs) == len(set(slugs)) >= 16
-    halves = {each.address(half) for each in MISTAKES for half in ("broken", "fixed")}
-    found = {
+    halves = {
+        mistake.address(half) for mistake in MISTAKES for half in ("broken", "fixed")
+    }
+    functions = {
         f"{module.__name__}:{name}"
         for module in (bounds, fixtures, loading, moving, silent, training, workers)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name.startswith(("broken_", "fixed_"))
     }
-    assert found == halves
+    assert functions == halves
 
 
 def test_each_mistake_is_short_and_fits_half_a_screen():
     from core.ui.source import source  # a bare machine has no streamlit
 
-    for each in MISTAKES:
-        assert 20 < len(each.why) < 300
+    for mistake in MISTAKES:
+        assert 20 < len(mistake.why) < 300
         for half in ("broken", "fixed"):
-            lines = source(each.address(half)).splitlines()
+            lines = source(mistake.address(half)).splitlines()
             assert len(lines) <= 22
             assert max(len(line) - 4 for line in lines[1:]) <= 42
 
@@ -183,7 +185,7 @@ from core.lessons.checkpoints import round_trip
 from core.lessons.mistakes.examples.loading import saved_on_cuda
 model = models.build("{model}")
 file = saved_on_cuda(model)
-print(*{{each.device for each in round_trip.inspect(file.getvalue())}})
+print(*{{tensor.device for tensor in round_trip.inspect(file.getvalue())}})
 state = torch.load(file, map_location="cpu", weights_only=True)
 there = model.state_dict()
 print(*{{torch.equal(state[name], there[name]) for name in {{*state, *there}}}})
@@ -207,7 +209,7 @@ def test_a_mistake_that_kills_its_process_is_an_outcome(monkeypatch):
 
 
 def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
-    hidden = [each.slug for each in MISTAKES if each.broken_on == NO_GPU]
+    hidden = [mistake.slug for mistake in MISTAKES if mistake.broken_on == NO_GPU]
     assert hidden == ["cuda_hard_coded", "cuda_checkpoint"]
     before = os.environ.get("CUDA_VISIBLE_DEVICES")
     for slug in hidden:
@@ -219,9 +221,9 @@ def test_gpus_are_hidden_where_the_mistake_is_to_have_none():
 @pytest.mark.gpu
 @pytest.mark.parametrize("slug", MISMATCHES)
 def test_on_an_accelerator_mismatches_are_its_own(reports, slug):
-    here = runner.devices.other_than_cpu().type
-    assert reports[slug].broken.device == here
-    assert [each.device for each in reports[slug].fixed] == [here]
+    device = runner.devices.other_than_cpu().type
+    assert reports[slug].broken.device == device
+    assert [outcome.device for outcome in reports[slug].fixed] == [device]
 
 
 @pytest.mark.gpu

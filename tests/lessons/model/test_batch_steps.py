@@ -37,7 +37,7 @@ def test_the_steps_are_those_of_the_training_loop():
     walked = statements("core.lessons.model.batch_steps:walk")
     trained = statements("core.loops:train_epoch")
     assert len(walked) == 7
-    assert [each for each in trained if each in walked] == walked
+    assert [statement for statement in trained if statement in walked] == walked
 
 
 def test_each_step_changes_what_it_should(second):
@@ -53,20 +53,22 @@ def test_each_step_changes_what_it_should(second):
 
 
 def test_the_memories_hold_what_was_made(second):
-    held = [{each.name: each.bytes for each in stage.groups} for stage in second.stages]
-    assert held[MOVE]["inputs"] == 64 * 28 * 28
+    sizes = [
+        {group.name: group.bytes for group in stage.groups} for stage in second.stages
+    ]
+    assert sizes[MOVE]["inputs"] == 64 * 28 * 28
     for stage in (ZERO, FORWARD, LOSS):
-        assert "gradients" not in held[stage]
-    assert held[BACKWARD]["gradients"] == held[BACKWARD]["model"]
-    assert held[STEP]["optimizer state"] == 2 * held[STEP]["model"]
-    assert "loss" in held[LOSS].keys() - held[FORWARD].keys()
+        assert "gradients" not in sizes[stage]
+    assert sizes[BACKWARD]["gradients"] == sizes[BACKWARD]["model"]
+    assert sizes[STEP]["optimizer state"] == 2 * sizes[STEP]["model"]
+    assert "loss" in sizes[LOSS].keys() - sizes[FORWARD].keys()
 
 
 def test_what_is_shown_of_the_first_images_belongs_together(second):
     train = datasets.load("sprites").train
     for image, label in zip(second.images, second.labels, strict=True):
-        found = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
-        assert label in train.labels[found.nonzero()[:, 0]]
+        equal = (train.images[:, 0] == torch.from_numpy(image)).all(dim=(1, 2))
+        assert label in train.labels[equal.nonzero()[:, 0]]
     for row, logits in zip(second.probabilities, second.logits, strict=True):
         assert row.sum() == pytest.approx(1, abs=1e-5)
         assert logits.argmax() == row.argmax()
@@ -76,23 +78,25 @@ def test_what_is_shown_of_the_first_images_belongs_together(second):
 @pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
 @pytest.mark.parametrize("model", ["ann", "cnn"])
 def test_a_batch_on_the_simulated_accelerator(model):
-    simulated, here = (
+    simulated, on_cpu = (
         batch_steps.inspect_batch("sprites", model, device, 0, 3)
         for device in ("sim", "cpu")
     )
-    assert (simulated.logits == here.logits).all()
+    assert (simulated.logits == on_cpu.logits).all()
     assert [stage.moved for stage in simulated.stages] == [
-        stage.moved for stage in here.stages
+        stage.moved for stage in on_cpu.stages
     ]
-    held = [{each.name: each for each in stage.groups} for stage in simulated.stages]
-    batch = held[MOVE]["inputs"].bytes + held[MOVE]["targets"].bytes
+    groups = [
+        {group.name: group for group in stage.groups} for stage in simulated.stages
+    ]
+    batch = groups[MOVE]["inputs"].bytes + groups[MOVE]["targets"].bytes
     move, *others = (stage.crossed for stage in simulated.stages)
     assert (move.copies, move.bytes, move.waits) == (2, batch, 2)
-    assert {(each.copies, each.waits) for each in others} == {(0, 0)}
-    activations = [step for step in range(6) if "activations" in held[step]]
+    assert {(crossing.copies, crossing.waits) for crossing in others} == {(0, 0)}
+    activations = [step for step in range(6) if "activations" in groups[step]]
     assert activations == [FORWARD, LOSS]
-    assert held[LOSS]["activations"].bytes > held[MOVE]["inputs"].bytes
-    assert {each.device for each in held[STEP].values()} == {"sim:0", "cpu"}
+    assert groups[LOSS]["activations"].bytes > groups[MOVE]["inputs"].bytes
+    assert {group.device for group in groups[STEP].values()} == {"sim:0", "cpu"}
 
 
 def test_batches_follow_each_other_as_in_training():

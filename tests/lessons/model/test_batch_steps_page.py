@@ -19,32 +19,32 @@ def picture(now: tuple[Group, ...], before: tuple[Group, ...] = ()) -> ET.Elemen
 
 
 def test_a_tensor_stands_where_it_is():
-    said = batch_steps_page.in_words((MODEL, *BATCH, *STATE), one_memory=False)
-    host, device = said.split("In the device's memory")
+    text = batch_steps_page.in_words((MODEL, *BATCH, *STATE), one_memory=False)
+    host, device = text.split("In the device's memory")
     assert "step counts (24 B)" in host
     assert "model" not in host
     assert "targets (512 B)" in device
-    texts = [each.text for each in picture((MODEL, *BATCH, *STATE)).iter() if each.text]
-    assert {"model", "inputs", "targets", "optimizer state", "step counts"} <= {*texts}
+    texts = {part.text for part in picture((MODEL, *BATCH, *STATE)).iter()}
+    assert {"model", "inputs", "targets", "optimizer state", "step counts"} <= texts
 
 
 def test_the_batch_is_seen_to_move_once():
     first, second = picture((MODEL, *BATCH)), picture((MODEL, *BATCH), (MODEL, *BATCH))
     moves = "{http://www.w3.org/2000/svg}animateTransform"
-    assert [len([*each.iter(moves)]) for each in (first, second)] == [2, 0]
-    sizes = [[each.text for each in it.iter()].count("512 B") for it in (first, second)]
-    assert sizes == [2, 1]  # the arrow has it too
+    assert [len([*svg.iter(moves)]) for svg in (first, second)] == [2, 0]
+    texts = [[part.text for part in svg.iter()] for svg in (first, second)]
+    assert [text.count("512 B") for text in texts] == [2, 1]  # the arrow has it too
 
 
 def test_what_is_gone_leaves_its_place():
-    gone = picture((MODEL,), (MODEL, GRADIENTS))
-    (name,) = [each for each in gone.iter() if each.text == "gradients"]
+    after = picture((MODEL,), (MODEL, GRADIENTS))
+    (name,) = [element for element in after.iter() if element.text == "gradients"]
     assert name.get("fill") == LIGHT.quiet
 
 
 def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
-    here = Group("model", "cpu", 438_000)
-    said = batch_steps_page.in_words((here,), one_memory=True)
-    assert "host's memory: nothing" in said
-    drawn = batch_steps_page.picture((here,), (here,), PROCESSOR, LIGHT)
+    group = Group("model", "cpu", 438_000)
+    text = batch_steps_page.in_words((group,), one_memory=True)
+    assert "host's memory: nothing" in text
+    drawn = batch_steps_page.picture((group,), (group,), PROCESSOR, LIGHT)
     assert "stroke-dasharray" in drawn

@@ -23,9 +23,11 @@ THERE = f"{DEVICE}:0"
 def test_every_parameter_and_buffer_is_moved_and_takes_memory(name):
     moved = model_to.move(name, DEVICE)
     state = models.build(name).state_dict()
-    assert [each.name for each in moved.tensors] == list(state)
-    assert {(each.before, each.after) for each in moved.tensors} == {("cpu", THERE)}
-    size = sum(each.bytes for each in moved.tensors)
+    assert [tensor.name for tensor in moved.tensors] == list(state)
+    assert {(tensor.before, tensor.after) for tensor in moved.tensors} == {
+        ("cpu", THERE)
+    }
+    size = sum(tensor.bytes for tensor in moved.tensors)
     assert size == sum(tensor.nbytes for tensor in state.values())
     assert moved.allocated_after - moved.allocated_before >= size
     if moved.environment.is_simulated:
@@ -34,7 +36,7 @@ def test_every_parameter_and_buffer_is_moved_and_takes_memory(name):
 
 
 def test_buffers_are_told_from_parameters():
-    kinds = {each.name: each.kind for each in model_to.move("cnn", "cpu").tensors}
+    kinds = {tensor.name: tensor.kind for tensor in model_to.move("cnn", "cpu").tensors}
     assert kinds["layers.0.2.running_mean"] == "buffer"
     assert kinds["layers.0.2.weight"] == "parameter"
     assert {e.kind for e in model_to.move("ann", "cpu").tensors} == {"parameter"}
@@ -42,25 +44,27 @@ def test_buffers_are_told_from_parameters():
 
 @pytest.mark.gpu
 def test_a_tensor_is_copied_and_a_module_is_moved_in_place():
-    found = model_to.tried(DEVICE)
-    assert found["copy_of_a_tensor"]["x.device"] == "cpu"
-    assert found["copy_of_a_tensor"]["y is x"] == "False"
-    assert found["module_in_place"]["moved is model"] == "True"
-    assert found["module_in_place"]["next(model.parameters()).device"] == THERE
+    values = model_to.tried(DEVICE)
+    assert values["copy_of_a_tensor"]["x.device"] == "cpu"
+    assert values["copy_of_a_tensor"]["y is x"] == "False"
+    assert values["module_in_place"]["moved is model"] == "True"
+    assert values["module_in_place"]["next(model.parameters()).device"] == THERE
     # Only parameters and buffers are moved.
-    found = found["what_a_module_moves"]
-    places = [found[f"module.{name}.device"] for name in ("scale", "mean", "note")]
+    values = values["what_a_module_moves"]
+    places = [values[f"module.{name}.device"] for name in ("scale", "mean", "note")]
     assert places == [THERE, THERE, "cpu"]
-    assert found["list(module.state_dict())"] == "['scale', 'mean']"
+    assert values["list(module.state_dict())"] == "['scale', 'mean']"
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param(DEVICE, marks=pytest.mark.gpu)])
 def test_an_optimizer_is_found_out_not_asserted(device):
-    found = {each.when: each for each in model_to.optimizer_findings(device)}
-    assert all(each.holds_the_parameters for each in found.values())
-    works = {when: not found[when].error for when in found}
+    findings = {
+        finding.when: finding for finding in model_to.optimizer_findings(device)
+    }
+    assert all(finding.holds_the_parameters for finding in findings.values())
+    works = {when: not findings[when].error for when in findings}
     assert works == {"after": True, "before": True, "used": False}
-    assert all(found[when].weights_changed for when in found if works[when])
+    assert all(findings[when].weights_changed for when in findings if works[when])
 
 
 def test_an_optimizer_that_lost_its_parameters_is_noticed():

@@ -26,28 +26,28 @@ def test_what_is_shown_is_what_ran() -> None:
 
 
 def test_a_default_device_moves_what_is_new() -> None:
-    found = sandbox.call("core.lessons.model.set_default_device:compare")
-    here = devices.other_than_cpu()
-    assert here is not None
-    assert found["device"] == here.type
-    made = found["block"]["made"]
-    assert made["torch.zeros(3)"] == found["device"]
-    assert made["nn.Linear(3, 1).weight"] == found["device"]
-    assert made["torch.from_numpy(array)"] == "cpu"
-    assert made['torch.zeros(3, device="cpu")'] == "cpu"
-    assert found["block"]["after"] == "cpu"
-    assert found["setting"]["after"] == found["device"]
-    assert len(found["cost"]) == 2
-    assert min(found["cost"]) > 0
+    comparison = sandbox.call("core.lessons.model.set_default_device:compare")
+    device = devices.other_than_cpu()
+    assert device is not None
+    assert comparison["device"] == device.type
+    types = comparison["block"]["made"]
+    assert types["torch.zeros(3)"] == comparison["device"]
+    assert types["nn.Linear(3, 1).weight"] == comparison["device"]
+    assert types["torch.from_numpy(array)"] == "cpu"
+    assert types['torch.zeros(3, device="cpu")'] == "cpu"
+    assert comparison["block"]["after"] == "cpu"
+    assert comparison["setting"]["after"] == comparison["device"]
+    assert len(comparison["cost"]) == 2
+    assert min(comparison["cost"]) > 0
 
 
 def test_a_shuffle_fails_on_its_own_generator_alone() -> None:
     assert set_default_device.shuffle() == ""
     assert set_default_device.shuffle(torch.Generator("cpu")) == ""
-    here = devices.other_than_cpu()
-    with torch.device(here):
+    device = devices.other_than_cpu()
+    with torch.device(device):
         assert "device type for generator" in set_default_device.shuffle()
-        assert set_default_device.shuffle(torch.Generator(here)) == ""
+        assert set_default_device.shuffle(torch.Generator(device)) == ""
 
 
 def test_nothing_leaks_into_the_process_that_asks() -> None:

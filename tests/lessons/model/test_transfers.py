@@ -16,10 +16,10 @@ def test_every_size_is_measured_in_every_kind():
     reported = []
     result = transfers.measure("cpu", Watch(reported.append), sizes=SMALL)
     assert tuple(reported) == result.measured
-    assert [each.bytes for each in reported] == [4096, 4096, 65536, 65536]
-    assert {each.direction for each in reported} == {"host to host"}
-    assert all(len(each.seconds) == transfers.REPEATS for each in reported)
-    assert all(seconds > 0 for each in reported for seconds in each.seconds)
+    assert [transfer.bytes for transfer in reported] == [4096, 4096, 65536, 65536]
+    assert {transfer.direction for transfer in reported} == {"host to host"}
+    assert all(len(transfer.seconds) == transfers.REPEATS for transfer in reported)
+    assert all(seconds > 0 for transfer in reported for seconds in transfer.seconds)
 
 
 def test_the_kinds_of_a_size_are_timed_in_turn(monkeypatch):
@@ -49,7 +49,7 @@ def test_a_size_that_does_not_fit_ends_the_measurement(monkeypatch):
     fitting = transfers.host_copies
     monkeypatch.setattr(transfers, "host_copies", host_copies)
     result = transfers.measure("cpu", sizes=SMALL)
-    assert {each.bytes for each in result.measured} == {4096}
+    assert {transfer.bytes for transfer in result.measured} == {4096}
     with pytest.raises(torch.OutOfMemoryError):
         transfers.measure("cpu", sizes=SMALL[1:])
     with pytest.raises(ExplainedError):
@@ -59,8 +59,10 @@ def test_a_size_that_does_not_fit_ends_the_measurement(monkeypatch):
 @pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
 def test_the_host_waits_for_all_but_pinned_non_blocking_copies():
     counted = transfers.count("sim", 1000)
-    assert {(each.copies, each.bytes) for each in counted.values()} == {(1, 1000)}
-    waits = {kind: each.waits for kind, each in counted.items()}
+    assert {(crossing.copies, crossing.bytes) for crossing in counted.values()} == {
+        (1, 1000)
+    }
+    waits = {kind: crossing.waits for kind, crossing in counted.items()}
     assert {memory for (_, memory), waited in waits.items() if not waited} == {
         "pinned, non_blocking"
     }

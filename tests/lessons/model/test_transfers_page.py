@@ -7,7 +7,7 @@ from core.lessons.model.transfers_page import TransfersLab
 
 
 @pytest.mark.parametrize(
-    ("microseconds", "said"),
+    ("microseconds", "sentence"),
     [
         ((1, 16, 256), "levels out at **4.1 GB/s**"),
         (
@@ -17,13 +17,13 @@ from core.lessons.model.transfers_page import TransfersLab
         ),
     ],
 )
-def test_a_hump_is_no_plateau(microseconds, said):
+def test_a_hump_is_no_plateau(microseconds, sentence):
     measured = [
         Transfer("host to host", "new memory", 4096 * 16**power, (us * 1e-6,) * 5)
         for power, us in enumerate(microseconds)
     ]
     (line,) = TransfersLab().lines(Transfers(tuple(measured)))
-    assert said in line
+    assert sentence in line
     assert "A copy of 4 KB takes 1 µs" in line
 
 
