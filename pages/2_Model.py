@@ -12,14 +12,14 @@ machine = frame.machine()
 model, device = model_to_page.settings(machine)
 
 
-def stepped() -> None:
+def batch() -> None:
     batch_steps_page.draw(dataset.default_task(machine), model, device)
     model_to_page.forget(device)
 
 
 frame.sections(
     {
-        "One batch, step by step": stepped,
+        "One batch, step by step": batch,
         "Move a model": partial(model_to_page.draw, model, device),
         "In place, or a copy?": partial(
             model_to_page.in_place, device, machine.devices[0]

@@ -18,11 +18,11 @@ from core.words import Words
 
 words = Words(__file__)
 
-# Pixels of the diagram: width of the left and the right boxes, height of a row and of a
-# box, and length of the arrows from left to right.
-LEFT, RIGHT, STEP, HIGH = 190, 184, 62, 34
-BETWEEN = 48
-WIDE = LEFT + BETWEEN + RIGHT
+# Measures of the diagram, in pixels: the widths of the boxes on the left, of the arrows
+# to the right, and of the boxes there; then the heights of a row and of a box.
+LEFT, ARROW, RIGHT = 190, 48, 184
+WIDTH = LEFT + ARROW + RIGHT
+ROW, BOX = 62, 34
 
 
 def verdict(diagnosis: Diagnosis) -> None:
@@ -124,34 +124,34 @@ def picture(diagnosis: Diagnosis, colors: Palette) -> str:
     ink = {"cpu": colors.cpu, "broken": colors.wrong}
     strong = ink.get(diagnosis.state, colors.accelerator)
     way = branches(diagnosis)
-    high = STEP * (len(way) - 1) + HIGH + 4
-    parts = [part for at, branch in enumerate(way) for part in _row(at, branch, strong)]
+    height = ROW * (len(way) - 1) + BOX + 4
+    parts = [part for row in enumerate(way) for part in _row(*row, strong)]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {WIDE + 4} {high}" '
-        f'width="{WIDE + 4}" height="{high}" font-size="13" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-2 -2 {WIDTH + 4} {height}" '
+        f'width="{WIDTH + 4}" height="{height}" font-size="13" '
         f'fill="{colors.text}" stroke="{colors.quiet}">{"".join(parts)}</svg>'
     )
 
 
-def _row(at: int, branch: Branch, strong: str) -> Iterator[str]:
-    top = at * STEP
-    middle = top + HIGH / 2
+def _row(number: int, branch: Branch, strong: str) -> Iterator[str]:
+    top = number * ROW
+    middle = top + BOX / 2
     yes = strong if branch.yes else ""
     no = strong if branch.asked and not branch.yes else ""
 
-    def box(x: float, wide: float, text: str, color: str, radius: float) -> str:
-        place = f'x="{x}" y="{top}" width="{wide}" height="{HIGH}" rx="{radius}"'
-        return _part(f"rect {place}", text, x + wide / 2, middle + 5, color, "middle")
+    def box(x: float, width: float, text: str, color: str, radius: float) -> str:
+        place = f'x="{x}" y="{top}" width="{width}" height="{BOX}" rx="{radius}"'
+        return _part(f"rect {place}", text, x + width / 2, middle + 5, color, "middle")
 
     if not branch.question:
-        yield box(0, LEFT, branch.leads_to, yes, HIGH / 2)
+        yield box(0, LEFT, branch.leads_to, yes, BOX / 2)
         return
     yield box(0, LEFT, branch.question, strong if branch.asked else "", 4)
-    yield box(LEFT + BETWEEN, RIGHT, branch.leads_to, yes, HIGH / 2)
-    right = f'path d="M{LEFT} {middle}h{BETWEEN}m-6 -5l6 5l-6 5"'
-    yield _part(right, "yes", LEFT + BETWEEN / 2 - 11, middle - 6, yes)
-    down = f'path d="M{LEFT / 2} {top + HIGH}v{STEP - HIGH}m-5 -6l5 6l5 -6"'
-    yield _part(down, "no", LEFT / 2 + 9, top + (STEP + HIGH) / 2 + 5, no)
+    yield box(LEFT + ARROW, RIGHT, branch.leads_to, yes, BOX / 2)
+    right = f'path d="M{LEFT} {middle}h{ARROW}m-6 -5l6 5l-6 5"'
+    yield _part(right, "yes", LEFT + ARROW / 2 - 11, middle - 6, yes)
+    down = f'path d="M{LEFT / 2} {top + BOX}v{ROW - BOX}m-5 -6l5 6l5 -6"'
+    yield _part(down, "no", LEFT / 2 + 9, top + (ROW + BOX) / 2 + 5, no)
 
 
 def _part(

@@ -23,8 +23,7 @@ from core import devices
 from core.lessons.device.device_result import VARIABLES, Facts, VisibleDevice
 from core.measure import nvml
 
-TOOL_SECONDS = 5.0
-LINE = 300  # characters that are kept of a message
+MOST_OF_A_MESSAGE = 300  # characters
 VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}  # by PCI vendor number
 # PCI base classes of GPUs ("PCI Code and ID Assignment"): display controllers, and
 # processing accelerators, which include some GPUs without a display output.
@@ -179,7 +178,7 @@ def in_container() -> bool:
     )
 
 
-def run_tool(name: str, *arguments: str, seconds: float = TOOL_SECONDS) -> str:
+def run_tool(name: str, *arguments: str, seconds: float = 5.0) -> str:
     """The output of a tool; "" if it is missing, fails, or takes too long."""
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(
@@ -206,7 +205,7 @@ def anonymous(text: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    return anonymous(text.strip().partition("\n")[0][:LINE])
+    return anonymous(text.strip().partition("\n")[0][:MOST_OF_A_MESSAGE])
 
 
 def _read(path: str | Path) -> str:

@@ -64,9 +64,9 @@ class Mistake:
 def _mistakes() -> Iterator[Mistake]:
     modules = tomllib.loads(ROOT.joinpath("mistakes.toml").read_text("utf-8"))
     for module, mistakes in modules.items():
-        for slug, texts in mistakes.items():
-            figure = Figure(**texts.pop("figure")) if "figure" in texts else None
-            yield Mistake(module, slug, figure=figure, **texts)
+        for slug, fields in mistakes.items():
+            figure = Figure(**fields.pop("figure")) if "figure" in fields else None
+            yield Mistake(module, slug, figure=figure, **fields)
 
 
 MISTAKES = tuple(_mistakes())

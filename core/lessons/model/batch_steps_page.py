@@ -14,7 +14,7 @@ from core.measure.environment import Environment
 from core.ui import charts, controls, figures, format, playground, simulated, wall
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask_once, explained
-from core.ui.source import body
+from core.ui.source import body, marked
 from core.words import Words
 
 words = Words(__file__)
@@ -84,11 +84,9 @@ def _buttons(number: int, place: int, step: str) -> None:
 def loop(part: str) -> str:
     """The loop's body, with an arrow at the lines that contain `part`."""
     lines = body("core.lessons.model.batch_steps:walk").splitlines()
-    return "\n".join(
-        f"{'→' if part in line else ' '} {line}"
-        for line in lines
-        if line and not line.startswith("yield")
-    )
+    lines = [line for line in lines if line and not line.startswith("yield")]
+    numbers = [number for number, line in enumerate(lines, 1) if part in line]
+    return marked("\n".join(lines), numbers)
 
 
 # What each step shows
