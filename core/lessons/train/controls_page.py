@@ -148,24 +148,24 @@ def draw(devices: list[str]) -> None:
 
 def _class_rules() -> str:
     """A summary of the class's rules for a run; "" without rules."""
-    held, parts = class_rules.rules(), []
-    if held.epochs:
-        parts.append(f"up to {format.counted(held.epochs, 'epoch')}")
-    if held.runs:
-        parts.append(f"up to {format.counted(held.runs, 'run')} each")
-    if held.seconds:
-        parts.append(f"up to {spoken(held.seconds)} per run")
-    for allowed in filter(None, (held.models, held.devices)):
+    rules, parts = class_rules.rules(), []
+    if rules.epochs:
+        parts.append(f"up to {format.counted(rules.epochs, 'epoch')}")
+    if rules.runs:
+        parts.append(f"up to {format.counted(rules.runs, 'run')} each")
+    if rules.seconds:
+        parts.append(f"up to {spoken(rules.seconds)} per run")
+    for allowed in filter(None, (rules.models, rules.devices)):
         parts.append(f"{' or '.join(format.NAMES[name] for name in allowed)} only")
-    own = ("seed",) if held.own_seeds else ()
+    own = ("seed",) if rules.own_seeds else ()
     names = [
-        name for name in held.fixed if not class_rules.hides(name) and name not in own
+        name for name in rules.fixed if not class_rules.hides(name) and name not in own
     ]
     if names:
         fixed = " and ".join(configs.LABELS[name].lower() for name in names)
         parts.append(f"the same {fixed} for everybody")
-    if own and "seed" in held.fixed:
-        parts.append(f"your own seed ({held.fixed['seed']})")
+    if own and "seed" in rules.fixed:
+        parts.append(f"your own seed ({rules.fixed['seed']})")
     return f"In your class: {', '.join(parts)}." if parts else ""
 
 
@@ -246,20 +246,24 @@ def fast_setting() -> None:
 
 def both_settings(task: str, model: str) -> str:
     """The comparison of the default and the fast setting; "" until both have run."""
-    tried: list[tuple[Run, str]] = []
+    plain_runs: list[tuple[Run, str]] = []
     for job in engine().jobs(runs.RUN, visitor()):
         config = job.arguments[0]
-        given = {"task": task, "model": model, "device": config.device}
+        settings = {"task": task, "model": model, "device": config.device}
         for fast, name in enumerate(BOTH):
-            recipe = RunConfig.with_recipe(fast=bool(fast), seed=config.seed, **given)
+            recipe = RunConfig.with_recipe(
+                fast=bool(fast), seed=config.seed, **settings
+            )
             is_plain = job.status == "finished" and not job.progress.changes
             # Runs on the simulated accelerator are left out, since they aren't timed.
             if is_plain and config == recipe and config.device != SIMULATED:
-                tried.append((runs.view(job), name))
-    on = [runs.summary(run).device_name for run, _ in tried]
-    tried = [pair for pair, device in zip(tried, on, strict=True) if device == on[-1]]
-    both = {name for _, name in tried} == set(BOTH)
-    return comparison.finding(*zip(*tried, strict=True)) if both else ""
+                plain_runs.append((runs.view(job), name))
+    on = [runs.summary(run).device_name for run, _ in plain_runs]
+    plain_runs = [
+        pair for pair, device in zip(plain_runs, on, strict=True) if device == on[-1]
+    ]
+    both = {name for _, name in plain_runs} == set(BOTH)
+    return comparison.finding(*zip(*plain_runs, strict=True)) if both else ""
 
 
 def _is_fast() -> bool:

@@ -57,8 +57,8 @@ def chart(colors: Palette, backend: str) -> Chart:
     """
     points = [{"x": x, "y": y} for x, y in curve.draw(POINTS, seed=0)]
     truth = [{"line": TRUTH, "x": x, "y": curve.f(x)} for x in curve.POSITIONS]
-    shown = (colors.text, colors.of(backend))
-    color = base.hues("line", (TRUTH, MODEL), shown, **LINES)
+    hues = (colors.text, colors.of(backend))
+    color = base.hues("line", (TRUTH, MODEL), hues, **LINES)
     # The lines of a good fit overlap, and color alone can't tell them apart.
     dash = alt.StrokeDash("line:N").legend(alt.Legend(title=None, orient="top"))
     dash = dash.scale(domain=[TRUTH, MODEL], range=[[6, 4], [1, 0]])

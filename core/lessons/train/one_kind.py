@@ -16,11 +16,11 @@ EPOCHS = 3
 def score(logits: Tensor, targets: Tensor) -> OneKindScore:
     """How well logits (N, 1) fit targets (N, 1), which are 0.0 or 1.0."""
     is_kind = targets == 1
-    said = logits > 0  # the same as sigmoid(logits) > 0.5
+    says_yes = logits > 0  # the same as sigmoid(logits) > 0.5
     return OneKindScore(
-        (said == is_kind).float().mean().item(),
+        (says_yes == is_kind).float().mean().item(),
         (~is_kind).float().mean().item(),
-        said[is_kind].float().mean().item(),
+        says_yes[is_kind].float().mean().item(),
     )
 
 

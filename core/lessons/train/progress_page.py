@@ -151,9 +151,9 @@ def onward(current: Run) -> None:
 
 
 def name_it(current: Run) -> None:
-    config, shown = current.config, ["task", "model", "batch_size", "epochs"]
-    shown += ["host"] if config.host else []
-    settings = (format.setting(config, name) for name in shown)
+    config, names = current.config, ["task", "model", "batch_size", "epochs"]
+    names += ["host"] if config.host else []
+    settings = (format.setting(config, name) for name in names)
     line = " · ".join([f"**{current.name}**", *settings])
     if current.job.owner != visitor():
         line += " · somebody else's" if current.job.owner else " · the server's own"
@@ -207,14 +207,14 @@ def draw_status(current: Run) -> None:
 
 
 def draw_learning(current: Run) -> None:
-    shown = [*earlier(current, COMPARED), current]
-    timed = [run for run in shown if not run.is_simulated]
+    runs = [*earlier(current, COMPARED), current]
+    timed = [run for run in runs if not run.is_simulated]
     if len(timed) > 1 and not current.is_simulated:
         _finding(*timed[-2:])
-    _losses(shown)
-    if len(shown) > 1:
-        legend(shown)
-    for steered in filter(None, map(steer.in_words, shown)):
+    _losses(runs)
+    if len(runs) > 1:
+        legend(runs)
+    for steered in filter(None, map(steer.in_words, runs)):
         st.markdown(steered)
     _figures(current)
     if current.is_simulated:
@@ -225,8 +225,8 @@ def draw_learning(current: Run) -> None:
     else:
         started = current.started
         fit_page.draw(current.fit, started.environment.backend if started else "CPU")
-    if any(run.history for run in shown):
-        _epochs(ticked(shown))
+    if any(run.history for run in runs):
+        _epochs(ticked(runs))
     if (result := current.result) is not None:
         where = f"on {format.provenance(result.environment)}, seed {result.config.seed}"
         took = f"{format.duration(result.seconds)} in all"
@@ -342,13 +342,14 @@ def finding(before: Run, now: Run) -> str:
     names = [before.name.lower(), now.name.lower()]
     settings = differences([before, now])
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
-        names = [f"{name} ({some})" for name, some in zip(names, settings, strict=True)]
-    one, other = names
+        pairs = zip(names, settings, strict=True)
+        names = [f"{name} ({differing})" for name, differing in pairs]
+    first, second = names
     if not now.job.ended and comparison.same_work(before, now):
-        return words("figures.same", now=now.name, before=one)
+        return words("figures.same", now=now.name, before=first)
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
-        return f"**Will {other} need fewer seconds than {one} {to}?**"
+        return f"**Will {second} need fewer seconds than {first} {to}?**"
     if before.result is None or now.result is None:
         both = {"before": before.name, "now": now.name.lower()}
         return words("figures.unfinished", **both)
@@ -372,19 +373,19 @@ def _guessed(now: Run) -> str | None:
 # The curves, and the table that is their legend
 
 
-def legend(shown: Sequence[Run]) -> None:
+def legend(runs: Sequence[Run]) -> None:
     """Draw a table of the runs. The chart shows the runs whose boxes are ticked."""
-    table = legend_table(shown)
+    table = legend_table(runs)
     seconds, quality = table.column_names[2:4]
     st.dataframe(
         table,
         height="content",
         hide_index=True,
         placeholder="–",
-        key=_legend_key(shown),
+        key=_legend_key(runs),
         on_select="rerun",
         selection_mode="multi-row",
-        selection_default={"selection": {"rows": list(range(len(shown)))}},
+        selection_default={"selection": {"rows": list(range(len(runs)))}},
         column_config={
             " ": COLUMN.ImageColumn(" ", width=36),
             "Run": COLUMN.TextColumn("Run", width=60),
@@ -395,29 +396,29 @@ def legend(shown: Sequence[Run]) -> None:
     )
 
 
-def _legend_key(shown: Sequence[Run]) -> str:
+def _legend_key(runs: Sequence[Run]) -> str:
     """A key that changes with the runs, so that a new run ticks all boxes again."""
-    return "_".join(("loss_legend", *(run.id for run in shown)))
+    return "_".join(("loss_legend", *(run.id for run in runs)))
 
 
-def ticked(shown: Sequence[Run]) -> list[Run]:
+def ticked(runs: Sequence[Run]) -> list[Run]:
     """The runs whose boxes are ticked. At first, all boxes are ticked."""
-    state = st.session_state.get(_legend_key(shown))
-    rows = range(len(shown)) if state is None else state["selection"]["rows"]
-    return [run for row, run in enumerate(shown) if row in rows]
+    state = st.session_state.get(_legend_key(runs))
+    rows = range(len(runs)) if state is None else state["selection"]["rows"]
+    return [run for row, run in enumerate(runs) if row in rows]
 
 
-def legend_table(shown: Sequence[Run]) -> pa.Table:
+def legend_table(runs: Sequence[Run]) -> pa.Table:
     """A row per run. Long text comes last, since a phone shows the first columns."""
-    goal = comparison.level([run for run in shown if run.result])
+    goal = comparison.level([run for run in runs if run.result])
 
     def seconds(run: Run) -> str | None:
         if run.is_simulated:
             return None
-        taken = comparison.seconds_to(goal, run.history)
+        elapsed = comparison.seconds_to(goal, run.history)
         if goal is None:
-            taken = run.result.seconds if run.result else None
-        return None if taken is None else f"{taken:.1f}"
+            elapsed = run.result.seconds if run.result else None
+        return None if elapsed is None else f"{elapsed:.1f}"
 
     def quality(run: Run) -> str | None:
         if not run.history:
@@ -426,21 +427,21 @@ def legend_table(shown: Sequence[Run]) -> pa.Table:
         accuracy = last.test_accuracy
         return f"{last.test_r2:.3f}" if accuracy is None else f"{accuracy:.2%}"
 
-    colors, images = palette(), shown[-1].config.has_images
+    colors, images = palette(), runs[-1].config.has_images
     time_title = "Total seconds" if goal is None else f"Seconds to {goal:.0%}"
     return pa.table(
         {
-            " ": [charts.swatch(colors, run.number) for run in shown],
-            "Run": [run.name for run in shown],
-            time_title: [seconds(run) for run in shown],
-            "Accuracy" if images else "R²": [quality(run) for run in shown],
-            "What differs": differences(shown),
+            " ": [charts.swatch(colors, run.number) for run in runs],
+            "Run": [run.name for run in runs],
+            time_title: [seconds(run) for run in runs],
+            "Accuracy" if images else "R²": [quality(run) for run in runs],
+            "What differs": differences(runs),
         }
     )
 
 
-def _losses(shown: Sequence[Run]) -> None:
-    timed = not all(run.is_simulated for run in shown)
+def _losses(runs: Sequence[Run]) -> None:
+    timed = not all(run.is_simulated for run in runs)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown("**Training loss**", width="stretch")
         x = st.segmented_control(
@@ -453,9 +454,9 @@ def _losses(shown: Sequence[Run]) -> None:
             label_visibility="collapsed",
             help=words("figures.axis"),
         )
-    drawn = ticked(shown)
-    epochs = max(run.config.epochs for run in shown)
-    steps = max((run.started.steps for run in shown if run.started), default=100)
+    drawn = ticked(runs)
+    epochs = max(run.config.epochs for run in runs)
+    steps = max((run.started.steps for run in runs if run.started), default=100)
     st.vega_lite_chart(
         loss_table(drawn),
         charts.losses(
@@ -506,9 +507,8 @@ def _epochs(drawn: Sequence[Run]) -> None:
 
 
 def _traffic(run: Run) -> None:
-    told = run.result or run.latest
-    traffic = told.traffic if told else None
-    if traffic is None:
+    report = run.result or run.latest
+    if report is None or (traffic := report.traffic) is None:
         return
     text, crossings = words.table("traffic"), traffic.crossings
     with simulated.outline("traffic"):
@@ -520,8 +520,10 @@ def _traffic(run: Run) -> None:
         }
         figures.metrics(values)
         # A list, since a table with lines of code is wider than a phone.
-        st.markdown("\n".join(_crossing(each, traffic.steps) for each in crossings))
-        waits = any(each.waits for each in crossings if each.to_device)
+        st.markdown(
+            "\n".join(_crossing(crossing, traffic.steps) for crossing in crossings)
+        )
+        waits = any(crossing.waits for crossing in crossings if crossing.to_device)
         way = "waits" if waits else "goes_on"
         if run.config.feed == "device":
             way = "lies_there"

@@ -79,7 +79,7 @@ def draw(current: Run) -> None:
 def rates(rate: float) -> list[float]:
     """`rate` itself, and learning rates around it, rounded to one significant digit."""
     around = (rate * 10 ** (step / 2) for step in STEPS if step)
-    rounded = {float(f"{each:.0e}") for each in around if math.isfinite(each)}
+    rounded = {float(f"{rate:.0e}") for rate in around if math.isfinite(rate)}
     return sorted({*rounded, rate} - {0.0})
 
 

@@ -17,4 +17,4 @@ class OneKindScore:
 
     accuracy: float  # share of right answers, which says little alone
     always_no: float  # the accuracy of a model that says no to every image
-    found: float  # recall: the share of the class's own images that got a yes
+    recall: float  # the share of the class's own images that got a yes
