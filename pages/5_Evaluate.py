@@ -28,16 +28,16 @@ with (
     st.spinner("The model is classifying all the test images"),
 ):
     if anew:
-        evaluation.evaluation.clear(run.id)
-    done = evaluation.evaluation(run.id, _anew=anew)
+        evaluation.evaluate.clear(run.id)
+    done = evaluation.evaluate(run.id, _anew=anew)
 
 if done is not None:
-    found, metrics = done.value, st.container()
-    guessed = evaluation.guess_hardest(run, found)
+    metrics = st.container()
+    guessed = evaluation.guess_hardest(run, done.value)
     with metrics:
-        evaluation.accuracy(found, guessed)
+        evaluation.accuracy(done.value, guessed)
     if guessed is not None:
-        evaluation.confusion(run, found)
+        evaluation.confusion(run, done.value)
         st.caption(f"{evaluation.CONFUSION} {measured.sentence(done)}")
 
 

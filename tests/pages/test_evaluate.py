@@ -53,7 +53,7 @@ def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
 
     monkeypatch.setattr(evaluation, "ask", note)
     monkeypatch.setattr(evaluation, "keep", lambda _, job: kept.append(job))
-    evaluation.evaluation.clear()
+    evaluation.evaluate.clear()
     for _ in range(2):
         at = open_page("pages/5_Evaluate.py", run=run_id)
         assert asked.count(EVALUATE) == 1
@@ -62,7 +62,7 @@ def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
     assert [(subject(job.arguments), job.status) for job in kept] == [
         (run_id, "finished")
     ] * 2
-    evaluation.evaluation.clear()
+    evaluation.evaluate.clear()
     monkeypatch.setattr(
         measured,
         "newest",
@@ -77,7 +77,7 @@ def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_i
     def fail(*_arguments, **_more):
         raise ExplainedError("The lab has no room.")
 
-    evaluation.evaluation.clear()
+    evaluation.evaluate.clear()
     monkeypatch.setattr(evaluation, "ask", fail)
     at = open_page("pages/5_Evaluate.py", run=run_id)
     assert "no room" in texts(at.error)

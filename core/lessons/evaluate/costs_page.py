@@ -29,9 +29,9 @@ def draw_forward_memory() -> None:
     address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
     with outline, explained("Memory use was not measured"):
-        peaks: dict[str, int] = ask_once(address, SIMULATED)
-        kept = {mode: format.size(size) for mode, size in peaks.items()}
-        st.markdown(words("forward.kept", **kept))
+        bytes_left: dict[str, int] = ask_once(address, SIMULATED)
+        sizes = {mode: format.size(size) for mode, size in bytes_left.items()}
+        st.markdown(words("forward.kept", **sizes))
         with st.expander("The code that ran", icon=":material/code:"):
             show(address)
 
@@ -47,11 +47,11 @@ class Modes(Lab):
         return "Measuring the modes in turn, with one warm-up and five repeats each"
 
     def chart(self, costs: tuple[ModeCost, ...]) -> None:
-        named = {f"{format.NAMES[cost.model]}, {cost.mode}": cost for cost in costs}
-        draw_milliseconds(named, "autograd mode")
+        bars = {f"{format.NAMES[cost.model]}, {cost.mode}": cost for cost in costs}
+        draw_milliseconds(bars, "autograd mode")
         st.markdown("**Peak memory** used by tensors, in megabytes")
         backend = costs[0].environment.backend
-        peaks = {n: (c.peak_bytes / 1e6,) for n, c in named.items() if c.peak_bytes}
+        peaks = {n: (c.peak_bytes / 1e6,) for n, c in bars.items() if c.peak_bytes}
         if not peaks:
             st.markdown(f"PyTorch can't report peak memory on {backend}.")
             return
@@ -62,10 +62,10 @@ class Modes(Lab):
 
     def finding(self, costs: tuple[ModeCost, ...]) -> Finding | None:
         peaks = {cost.mode: cost.peak_bytes for cost in costs if cost.model == "cnn"}
-        recorded, plain = peaks.get("gradients"), peaks.get("no_grad")
-        if not recorded or not plain:
+        with_gradients, without = peaks.get("gradients"), peaks.get("no_grad")
+        if not with_gradients or not without:
             return None
-        ratio = recorded / plain
+        ratio = with_gradients / without
         text = "With gradients, the CNN needs "
         text += f"**{format.times(ratio)} times** as much memory."
         return Finding(text, spanned(self.words["answers"], (1.5, 5), ratio, ratio))
@@ -74,10 +74,10 @@ class Modes(Lab):
         by_name = {(cost.model, cost.mode): cost for cost in costs}
         lines = []
         for model in dict.fromkeys(cost.model for cost in costs):
-            recorded, plain = by_name[model, "gradients"], by_name[model, "no_grad"]
+            slow, plain = by_name[model, "gradients"], by_name[model, "no_grad"]
             text = f"**{format.NAMES[model]}**: "
-            if recorded.peak_bytes and plain.peak_bytes:
-                ratio = recorded.peak_bytes / plain.peak_bytes
+            if slow.peak_bytes and plain.peak_bytes:
+                ratio = slow.peak_bytes / plain.peak_bytes
                 text += (
                     f"with gradients, the model needs {format.times(ratio)} times as "
                     "much memory as under `no_grad`. "
@@ -85,7 +85,7 @@ class Modes(Lab):
                     else f"{self.words['small']} "
                 )
             quick = by_name[model, "inference_mode"]
-            times = paired(recorded.seconds, quick.seconds)
+            times = paired(slow.seconds, quick.seconds)
             text += times.sentence("a pass with gradients", "`inference_mode`")
             lines.append(text)
         return lines

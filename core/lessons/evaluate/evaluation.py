@@ -87,8 +87,8 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
 
 def images(task: str, indices: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
     """Test images by their numbers, uint8 (n, 28, 28), and their true classes."""
-    test, which = datasets.load(task).test, list(indices)
-    return test.images[which, 0].numpy(), tuple(test.labels[which].tolist())
+    test, rows = datasets.load(task).test, list(indices)
+    return test.images[rows, 0].numpy(), tuple(test.labels[rows].tolist())
 
 
 def probabilities(
@@ -119,9 +119,9 @@ def drawing(
 
 def _check_answers(outputs: Tensor) -> None:
     """Raise ExplainedError if an output (n, classes) is NaN or infinite."""
-    if odd := int((~torch.isfinite(outputs)).any(dim=1).sum()):
+    if count := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
-            f"For {odd:,} of {len(outputs):,} images, the model's output is NaN or "
+            f"For {count:,} of {len(outputs):,} images, the model's output is NaN or "
             "infinite, so the model can't be evaluated. Some weights are far too "
             "large. Train the model again with a smaller learning rate."
         )
@@ -129,16 +129,16 @@ def _check_answers(outputs: Tensor) -> None:
 
 def forward_memory(device_name: str) -> dict[str, int]:
     """For each mode, the bytes that a forward pass of the CNN keeps on the device."""
-    device, kept = devices.resolve(device_name), {}
+    device, sizes = devices.resolve(device_name), {}
     inputs = torch.rand(64, 1, 28, 28).to(device)
     model = models.build("cnn").to(device).eval()
     for mode, context in MODES.items():
         before = memory.allocated
         with context():
             outputs = model(inputs)
-        kept[mode] = memory.allocated - before
+        sizes[mode] = memory.allocated - before
         del outputs
-    return kept
+    return sizes
 
 
 def compare_modes(
@@ -152,9 +152,9 @@ def compare_modes(
     device = devices.resolve("auto")
     test = datasets.load(config.task).test.first(MODE_IMAGES)
     feed = batches.in_order(test, device, "device")
-    built = {config.model: state_dict.load(checkpoint, config.model, device)}
-    for other in IMAGE_MODELS:
-        built.setdefault(other, models.build(other).to(device))
+    networks = {config.model: state_dict.load(checkpoint, config.model, device)}
+    for name in IMAGE_MODELS:
+        networks.setdefault(name, models.build(name).to(device))
 
     def forward(model: nn.Module, mode: str) -> None:
         with MODES[mode]():
@@ -162,7 +162,7 @@ def compare_modes(
                 model(inputs)
 
     costs: list[ModeCost] = []
-    for name, model in built.items():
+    for name, model in networks.items():
         model.eval()
         passes = (partial(forward, model, mode) for mode in MODES)
         works = list(map(watch.checked, passes))

@@ -4,6 +4,8 @@ import time
 import uuid
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
+from itertools import permutations
 from typing import Any
 
 import altair as alt
@@ -14,11 +16,11 @@ import streamlit as st
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS, keep
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation
-from core.ui import charts, controls, dataset, figures, format, guess, wall
+from core.ui import charts, controls, dataset, figures, format, guess, runs, wall
 from core.ui import last_measurement as measured
 from core.ui.charts import Chart
 from core.ui.course import page
-from core.ui.runs import Run, run
+from core.ui.runs import Run
 from core.ui.server import ask, ask_once, engine, explained, store, visitor
 from core.ui.source import code_tabs
 from core.words import Words
@@ -36,24 +38,23 @@ MATRIX_HEIGHT = 420  # pixels
 STRONGEST = 0.6  # share of the full color in the cell of the most common mistake
 ZOOM = 4  # screen pixels for a pixel of an image
 INTERVAL = "95% interval"
-Pair = tuple[int, int]  # true class, predicted class
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def evaluation(run_id: str, _anew: bool = False) -> Job:
+def evaluate(run_id: str, _anew: bool = False) -> Job:
     """A job whose value is the Evaluation of a finished run's model.
 
     All visitors share the job. The database keeps it when the app restarts.
     """
-    if not _anew and (kept := measured.newest(EVALUATE, run_id)):
-        return kept
-    finished = run(run_id)
-    assert finished is not None
-    arguments = finished.checkpoint, finished.config
+    if not _anew and (stored := measured.newest(EVALUATE, run_id)):
+        return stored
+    run = runs.run(run_id)
+    assert run is not None
+    arguments = run.checkpoint, run.config
     job = Job(uuid.uuid4().hex, EVALUATE, arguments, "question", visitor(), "finished")
-    found = ask(EVALUATE, *arguments, seconds=60)
+    evaluation = ask(EVALUATE, *arguments, seconds=60)
     now, machine = time.time(), measured.machine()
-    job = replace(job, value=found, stopped=now, machine=machine)
+    job = replace(job, value=evaluation, stopped=now, machine=machine)
     keep(store().measurements, job)
     return job
 
@@ -66,77 +67,78 @@ def before_any_run() -> None:
     wall.draw(task, None, "", beside=True)
 
 
-def guess_hardest(shown: Run, found: Evaluation) -> str | None:
+def guess_hardest(run: Run, evaluation: Evaluation) -> str | None:
     """Ask which class is the hardest, once for each task.
 
     Returns the answer, or None as long as there is none.
     """
-    key, names = f"hardest_{shown.config.task}", [each.name for each in found.classes]
+    key = f"hardest_{run.config.task}"
     if (guessed := guess.of(key)) is None:
         with controls.row():
+            names = [score.name for score in evaluation.classes]
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed, "The confusion matrix and the table by class are")
         # As a first hint, draw the model's answers to some test images.
-        wall.draw(shown.config.task, shown, "this", beside=True)
+        wall.draw(run.config.task, run, "this", beside=True)
     return guessed
 
 
-def accuracy(found: Evaluation, guessed: str | None = guess.JUST_SHOW) -> None:
+def accuracy(evaluation: Evaluation, guessed: str | None = guess.JUST_SHOW) -> None:
     """Show the accuracy, its interval and, after a guess, the hardest class."""
-    low, high = found.interval
-    hardest = _hardest_first(found)[0]
-    told = {f"Hardest: {hardest.name}": f"{hardest.recall:.0%}"} if guessed else {}
-    figures.metrics(
-        {
-            "Test accuracy": f"{found.accuracy:.2%}",
-            INTERVAL: f"{100 * low:.1f}–{high:.1%}",
-            f"Correct of {found.total:,}": f"{found.correct:,}",
-        }
-        | told,
-        {INTERVAL: words("answers.interval", total=f"{found.total:,}")},
-    )
+    low, high = evaluation.interval
+    metrics = {
+        "Test accuracy": f"{evaluation.accuracy:.2%}",
+        INTERVAL: f"{100 * low:.1f}–{high:.1%}",
+        f"Correct of {evaluation.total:,}": f"{evaluation.correct:,}",
+    }
+    if guessed:
+        hardest = _hardest_first(evaluation)[0]
+        metrics[f"Hardest: {hardest.name}"] = f"{hardest.recall:.0%}"
+    note = words("answers.interval", total=f"{evaluation.total:,}")
+    figures.metrics(metrics, {INTERVAL: note})
 
 
-def _hardest_first(found: Evaluation) -> list[ClassScore]:
-    return sorted(found.classes, key=lambda each: each.recall)
+def _hardest_first(evaluation: Evaluation) -> list[ClassScore]:
+    return sorted(evaluation.classes, key=lambda score: score.recall)
 
 
-def _surest(found: Evaluation, indices: Iterable[int], most: int) -> list[int]:
-    return sorted(indices, key=lambda each: -found.confidences[each])[:most]
+def _surest(evaluation: Evaluation, indices: Iterable[int], most: int) -> list[int]:
+    return sorted(indices, key=lambda index: -evaluation.confidences[index])[:most]
 
 
-def mistakes(shown: Run, found: Evaluation) -> None:
+def mistakes(run: Run, evaluation: Evaluation) -> None:
     """Show the mistakes in which the model was most confident."""
-    pairs = zip(found.targets, found.predictions, strict=True)
-    wrong = [index for index, (true, said) in enumerate(pairs) if true != said]
+    pairs = enumerate(zip(evaluation.targets, evaluation.predictions, strict=True))
+    wrong = [index for index, (target, prediction) in pairs if target != prediction]
     if not wrong:
         st.markdown("There are no mistakes. The model got all the images right.")
         return
-    indices = _surest(found, wrong, PICTURES)
-    names = [each.name for each in found.classes]
+    indices = _surest(evaluation, wrong, PICTURES)
+    names = [score.name for score in evaluation.classes]
     with (
         explained("The images could not be loaded"),
         st.grid(columns=6, min_column_width=100),
     ):
-        images, _ = ask_once(IMAGES, shown.config.task, tuple(indices))
+        images, _ = ask_once(IMAGES, run.config.task, tuple(indices))
         for index, image in zip(indices, images, strict=True):
-            true = names[found.targets[index]]
-            predicted = names[found.predictions[index]]
-            said = f"{predicted}, {found.confidences[index]:.1%} sure"
+            true = names[evaluation.targets[index]]
+            answer = names[evaluation.predictions[index]]
+            answer += f", {evaluation.confidences[index]:.1%} sure"
             with st.container(gap="xxsmall"):
-                alt = f"Test image {index}: {true}, mistaken for {said}"
+                alt = f"Test image {index}: {true}, mistaken for {answer}"
                 wall.show(image[np.newaxis], alt, "content", zoom=ZOOM)
-                st.markdown(f"**{true}**  \n:small[{said}]")
+                st.markdown(f"**{true}**  \n:small[{answer}]")
 
 
 @st.fragment
-def confusion(shown: Run, found: Evaluation) -> None:
-    names = [each.name for each in found.classes]
-    worst = _most_common_mistake(found)
+def confusion(run: Run, evaluation: Evaluation) -> None:
+    names = [score.name for score in evaluation.classes]
+    counts = np.array(evaluation.confusion)
+    pair = max(permutations(range(len(names)), 2), key=counts.__getitem__)
     left, right = st.columns([6, 4], gap="medium")
     with left:
-        true, predicted = worst
-        count, images = found.confusion[true][predicted], found.classes[true].images
+        true, predicted = pair
+        count, images = counts[pair], evaluation.classes[true].images
         st.markdown(
             f"**Most common mistake: {names[true]} taken for {names[predicted]}**, "
             f"{count:,} of {images:,}"
@@ -145,77 +147,67 @@ def confusion(shown: Run, found: Evaluation) -> None:
         )
         event = st.altair_chart(
             confusion_chart(
-                found.confusion,
+                evaluation.confusion,
                 names,
-                [each.name for each in _hardest_first(found)],
+                [score.name for score in _hardest_first(evaluation)],
                 (names[true], names[predicted]),
             ),
             on_select="rerun",
-            key=f"confusion_{shown.id}",
+            key=f"confusion_{run.id}",
             alt="Confusion matrix: true classes against predicted classes",
         )
     if selected := event.selection.get("cell"):
         (cell,) = selected[:1]
-        worst = names.index(cell["true"]), names.index(cell["predicted"])
+        pair = names.index(cell["true"]), names.index(cell["predicted"])
     with right:
-        _cell(shown, found, worst)
+        _cell(run, evaluation, pair)
 
 
-def _most_common_mistake(found: Evaluation) -> Pair:
-    count = len(found.classes)
-    pairs = [(t, p) for t in range(count) for p in range(count) if t != p]
-    return max(pairs, key=lambda pair: found.confusion[pair[0]][pair[1]])
+def _cell(run: Run, evaluation: Evaluation, pair: tuple[int, int]) -> None:
+    """Show images of a cell of the matrix: those that the model was surest of.
 
-
-def _cell(shown: Run, found: Evaluation, pair: Pair) -> None:
-    """Show images of a cell of the matrix: those that the model was surest of."""
-    true, predicted = (found.classes[each].name for each in pair)
-    answers = zip(found.targets, found.predictions, strict=True)
+    `pair` has the true class and the predicted class.
+    """
+    true, predicted = (evaluation.classes[index].name for index in pair)
+    answers = zip(evaluation.targets, evaluation.predictions, strict=True)
     indices = [index for index, answer in enumerate(answers) if answer == pair]
-    taken = "recognized" if pair[0] == pair[1] else f"mistaken for **{predicted}**"
-    st.markdown(f"**{true}** {taken}: {format.counted(len(indices), 'image')}")
-    indices = _surest(found, indices, OF_A_CELL)
+    verdict = "recognized" if true == predicted else f"mistaken for **{predicted}**"
+    st.markdown(f"**{true}** {verdict}: {format.counted(len(indices), 'image')}")
+    indices = _surest(evaluation, indices, OF_A_CELL)
     if not indices:
         return
     with explained("The images could not be loaded"):
-        images, _ = ask_once(IMAGES, shown.config.task, tuple(indices))
-        sure = [found.confidences[each] for each in indices]
-        told = f"{max(sure):.1%} to {min(sure):.1%} sure"
-        alt = f"{len(indices)} test images: {true}, {taken}, {told}"
+        images, _ = ask_once(IMAGES, run.config.task, tuple(indices))
+        confidences = [evaluation.confidences[index] for index in indices]
+        share = f"{max(confidences):.1%} to {min(confidences):.1%} sure"
+        alt = f"{len(indices)} test images: {true}, {verdict}, {share}"
         wall.show(images, alt.replace("*", ""), zoom=ZOOM, columns=IN_A_ROW)
-        st.markdown(f":small[The most confident images come first: {told}.]")
+        st.markdown(f":small[The most confident images come first: {share}.]")
 
 
-def class_table(found: Evaluation, guessed: str) -> None:
-    hardest = _hardest_first(found)[0]
+def class_table(evaluation: Evaluation, guessed: str) -> None:
+    scores = _hardest_first(evaluation)
+    hardest = scores[0]
     if guessed != guess.JUST_SHOW:
         share = f"the model recognizes {hardest.recall:.0%} of these images"
         text = f"**{hardest.name}** is the hardest class: {share}."
         guess.judge(text, guessed, hardest.name, say=str)
     meanings = words.table("columns")
+    percent: Any = st.column_config.NumberColumn  # for a phone, which is narrow
+    if not controls.on_phone():
+        percent = partial(st.column_config.ProgressColumn, min_value=0, max_value=100)
     figures.table(
         [
-            (
-                each.name,
-                *(100 * share for share in (each.precision, each.recall, each.f1)),
-                each.images,
-            )
-            for each in _hardest_first(found)
+            (s.name, 100 * s.precision, 100 * s.recall, 100 * s.f1, s.images)
+            for s in scores
         ],
         ["Class", *meanings, "Images"],
         "Precision, recall, and F1 of each class",
         formats={"Images": "localized"},
-        column_config={name: _percent(name, note) for name, note in meanings.items()},
-    )
-
-
-def _percent(column: str, meaning: str) -> Any:
-    """A table column of percentages: bars, or numbers on a phone, which is narrow."""
-    kind = st.column_config
-    if controls.on_phone():
-        return kind.NumberColumn(column, help=meaning, format="%.1f%%")
-    return kind.ProgressColumn(
-        column, help=meaning, format="%.1f%%", min_value=0, max_value=100
+        column_config={
+            name: percent(name, help=meaning, format="%.1f%%")
+            for name, meaning in meanings.items()
+        },
     )
 
 

@@ -131,8 +131,8 @@ def _open(data: bytes) -> Image.Image:
     except MemoryError:
         raise ExplainedError(words("picture.memory")) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow on a damaged file
-        said = words("picture.damaged", error=quoted(error))
-        raise ExplainedError(said) from None
+        message = words("picture.damaged", error=quoted(error))
+        raise ExplainedError(message) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image
 

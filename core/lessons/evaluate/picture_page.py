@@ -6,7 +6,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from core.data.fashion_mnist import CLASSES  # the sprites dataset has the same
 from core.errors import quoted
@@ -30,35 +29,46 @@ def draw(run: Run) -> None:
     result = run.result
     assert result is not None
     source = st.radio("Picture", SOURCES, horizontal=True, key="picture_source")
-    given = None if source == "A test image" else _uploaded(source)
-    if given is None and source != "A test image":
+    file, problem = None, "No prediction"
+    if source == "A file":
+        file = st.file_uploader(
+            "A picture of a piece of clothing on a plain background",
+            type=FILES,
+            key="picture_file",
+            max_upload_size=10,
+        )
+        # If the uploader refuses a file, the one before stays. So the error names it.
+        problem += f" for {quoted(file.name)}" if file else ""
+    elif source == "The camera":
+        prompt = "Hold a piece of clothing in front of a plain wall"
+        file = st.camera_input(prompt, key="picture_photo")
+    if file is None and source != "A test image":
         return
-    # If the uploader refuses a file, the one before stays. So the error names it.
-    what = f" for {quoted(given.name)}" if given and source == "A file" else ""
-    with explained(f"No prediction{what}"):
-        if given is None:
+    with explained(problem):
+        if file is None:
             pixels, caption = _test_image(result)
         else:
             with st.spinner("Shrinking the picture to 28×28 pixels"):
-                picture = _prepared(given.getvalue())
+                picture = _prepared(file.getvalue())
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at the picture"):
-            found = ask(PREDICT, run.checkpoint, result.config, pixels)
-        best = int(np.argmax(found))
+            probabilities = ask(PREDICT, run.checkpoint, result.config, pixels)
+        best = int(np.argmax(probabilities))
         left, right = st.columns([1, 3])
         with left:
             wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
             st.markdown(caption)
         with right:
             st.markdown(
-                f"The model says **{CLASSES[best]}** and is {found[best]:.1%} sure."
+                f"The model says **{CLASSES[best]}** and is "
+                f"{probabilities[best]:.1%} sure."
             )
             st.altair_chart(
-                probability_chart(found, result.environment.backend),
+                probability_chart(probabilities, result.environment.backend),
                 alt="The probability of each of the ten classes",
             )
-        if given:
+        if file:
             st.markdown(words("picture.photo"))
 
 
@@ -80,27 +90,13 @@ def _test_image(result: RunResult) -> tuple[np.ndarray, str]:
             on_click=_random,
             args=(total,),
         )
-    task = result.config.task
     address = "core.lessons.evaluate.evaluation:images"
-    (image,), (label,) = ask_once(address, task, (int(number),))
+    (image,), (label,) = ask_once(address, result.config.task, (int(number),))
     return image, f"Test image {number:,}: **{CLASSES[label]}**"
 
 
 def _random(total: int) -> None:
     st.session_state.picture_number = random.randrange(total)
-
-
-def _uploaded(source: str) -> UploadedFile | None:
-    if source == "A file":
-        return st.file_uploader(
-            "A picture of a piece of clothing on a plain background",
-            type=FILES,
-            key="picture_file",
-            max_upload_size=10,
-        )
-    return st.camera_input(
-        "Hold a piece of clothing in front of a plain wall", key="picture_photo"
-    )
 
 
 @st.cache_data(max_entries=16, show_spinner=False)  # an entry takes 1 MB

@@ -26,19 +26,20 @@ def compare(
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
     feed = batches.in_order(test, device, "device")
-    works, said, targets = {}, dict[str, Tensor](), test.labels.to(device)
+    works, predictions = {}, dict[str, Tensor]()
     for name in precisions(device):
         work = watch.checked(partial(answers, model, feed, device, name))
         with suppress(RuntimeError, TypeError):  # not every device has bfloat16
-            said[name] = work()
+            predictions[name] = work()
             works[name] = work
+    targets = test.labels.to(device)
     timings = timing.measure_side_by_side(list(works.values()), device, REPEATS)
     return tuple(
         PrecisionCost(
             name,
             seconds,
-            int((said[name] != said[FLOAT32]).sum()),
-            int((said[name] == targets).sum()),
+            int((predictions[name] != predictions[FLOAT32]).sum()),
+            int((predictions[name] == targets).sum()),
             len(test),
             devices.environment(device),
         )
