@@ -125,7 +125,7 @@ class Steps:
         class Block(of_device):  # type: ignore[valid-type,misc]
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
-                self.piece = Piece(self.taken, steps.here(), steps.made)
+                self.piece = Piece(self.size, steps.here(), steps.made)
                 steps._taken(self.piece)
 
             def __del__(self) -> None:

@@ -48,8 +48,8 @@ def keeping_parameters(apply: Any) -> Any:
     def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
-        moved = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
-        is_ours = any(each.device.type == SIMULATED for each in moved)
+        tensors = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
+        is_ours = any(tensor.device.type == SIMULATED for tensor in tensors)
         lazy = [p for p in module.parameters(recurse=False) if is_lazy(p)]
         future.set_swap_module_params_on_conversion(before or is_ours)
         try:

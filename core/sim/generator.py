@@ -17,10 +17,10 @@ class Generator(torch._C.Generator):
     def __new__(cls, device: Any = "cpu") -> "Generator":
         is_ours = torch.device(device).type == SIMULATED
         device = torch.device("cpu") if is_ours else device
-        made: Any = super().__new__(cls, device)  # type: ignore[call-arg]
+        generator: Any = super().__new__(cls, device)  # type: ignore[call-arg]
         if is_ours:
-            _ours[made._cdata] = made
-        return made
+            _ours[generator._cdata] = generator
+        return generator
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -28,16 +28,16 @@ class Generator(torch._C.Generator):
         return torch.device(SIMULATED, 0) if is_ours else super().device
 
 
-def use(place: int, given: list[Any], named: dict[str, Any]) -> None:
+def use(place: int, args: list[Any], kwargs: dict[str, Any]) -> None:
     """Let an operation draw from the given generator, or else from `default`.
 
     `place` is the generator's position among the arguments. No positional argument may
     come after the generator, since the generator is removed there and passed by name.
     Raises RuntimeError for the generator of another device.
     """
-    asked = given.pop(place) if place < len(given) else named.get("generator")
-    if asked is not None and asked._cdata not in _ours:
+    generator = args.pop(place) if place < len(args) else kwargs.get("generator")
+    if generator is not None and generator._cdata not in _ours:
         raise RuntimeError(
             f"Expected a '{SIMULATED}' device type for generator but found 'cpu'"
         )
-    named["generator"] = asked or default
+    kwargs["generator"] = generator or default

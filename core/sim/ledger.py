@@ -4,22 +4,20 @@ A real device doesn't report these counts. A profiler's trace has only some of t
 one has to search for those.
 """
 
-import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
+
+import torch
 
 from core.sim import queue
 
 TO_DEVICE, TO_HOST, WITHIN = "to device", "to host", "within the device"
-_torch = importlib.util.find_spec("torch")
-_NOT_THE_CALLERS = tuple(
-    str(Path(file).parent) for file in (__file__, _torch and _torch.origin) if file
-)
+_NOT_THE_CALLERS = tuple(str(Path(file).parent) for file in (__file__, torch.__file__))
 
 
 class Event(NamedTuple):
@@ -38,16 +36,16 @@ class Counts:
     waits: Counter[Event] = field(default_factory=Counter)  # how often the host waited
 
     def since(self, earlier: Self) -> "Counts":
-        names = [each.name for each in fields(self)]
-        return Counts(*(getattr(self, n) - getattr(earlier, n) for n in names))
+        pairs = zip(vars(self).values(), vars(earlier).values(), strict=True)
+        return Counts(*(count - before for count, before in pairs))
 
 
 counts = Counts()  # since the process began
 
 
-def total(counter: Counter[Event], what: str) -> int:
+def total(counter: Counter[Event], kind: str) -> int:
     """The sum over all lines of copies in one direction, or of waits for one reason."""
-    return sum(number for event, number in counter.items() if event.what == what)
+    return sum(number for event, number in counter.items() if event.what == kind)
 
 
 @contextmanager

@@ -62,11 +62,10 @@ def empty_cache() -> None:
 def check_room(size: int) -> None:
     """Raise torch.OutOfMemoryError, in CUDA's words, if `size` bytes don't fit."""
     if allocated + size > capacity:
-        wanted, total, left, taken = map(_mib, (size, capacity, free(), allocated))
         raise torch.OutOfMemoryError(
-            f"SIM out of memory. Tried to allocate {wanted}. GPU 0 has a total "
-            f"capacity of {total} of which {left} is free. Of the allocated memory "
-            f"{taken} is allocated by PyTorch."
+            f"SIM out of memory. Tried to allocate {_mib(size)}. GPU 0 has a total "
+            f"capacity of {_mib(capacity)} of which {_mib(free())} is free. Of the "
+            f"allocated memory {_mib(allocated)} is allocated by PyTorch."
         )
 
 
@@ -82,19 +81,19 @@ class Block:
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
         global allocated, peak, reserved
-        self.taken, self.storage = 0, storage
-        taken = -(-storage.nbytes() // GRANULE) * GRANULE
+        self.size, self.storage = 0, storage
+        size = -(-storage.nbytes() // GRANULE) * GRANULE
         with _lock:
-            check_room(taken)
-            self.taken = taken
-            allocated += taken
+            check_room(size)
+            self.size = size
+            allocated += size
             peak = max(peak, allocated)
             reserved = max(reserved, allocated)
 
     def __del__(self) -> None:
         global allocated
         with _lock:
-            allocated -= self.taken
+            allocated -= self.size
 
 
 def to_device(host: Tensor) -> Tensor:

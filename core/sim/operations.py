@@ -87,7 +87,7 @@ class Hosts:
             self.pairs.append((value, to_host(value)))
             return self.pairs[-1][1]
         if isinstance(value, list | tuple):
-            return [self.of(each) for each in value]
+            return [self.of(part) for part in value]
         if isinstance(value, torch.device):
             rules.check_device(value)
             return CPU
@@ -120,25 +120,25 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
         plan, hosts = plan_of(op), Hosts()
-        given = [hosts.of(value) for value in args]
+        on_host = [hosts.of(value) for value in args]
         for place in plan.tensors:  # torch may hand us a number for a tensor
-            if place < len(given) and isinstance(given[place], int | float):
-                given[place] = torch.tensor(given[place])
+            if place < len(on_host) and isinstance(on_host[place], int | float):
+                on_host[place] = torch.tensor(on_host[place])
         named = {name: hosts.of(value) for name, value in kwargs.items()}
         if hosts.strangers:
             rules.check_same_device(op, args, kwargs, hosts.strangers)
         if plan.generator is not None:
-            generator.use(plan.generator, given, named)
+            generator.use(plan.generator, on_host, named)
         if plan.size is not None:  # checked before the CPU takes that memory
             dtype = named.get("dtype") or torch.get_default_dtype()
-            memory.check_room(math.prod(given[plan.size]) * dtype.itemsize)
+            memory.check_room(math.prod(on_host[plan.size]) * dtype.itemsize)
         ledger.counts.operations[plan.name] += 1
         if plan.fetch:
             why, sizes = plan.fetch
-            for size in sizes(*given, **named):
+            for size in sizes(*on_host, **named):
                 ledger.wait(why)
                 ledger.copy(ledger.TO_HOST, size)
-        result = queue.run(op, given, named, reads_host=bool(hosts.strangers))
+        result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
@@ -203,7 +203,7 @@ def convolution_backward(grad: Tensor, images: Tensor, weight: Tensor, *rest: An
 
 
 def lstm_cell(from_input: Tensor, from_hidden: Tensor, cell: Tensor, *biases: Tensor):
-    gates = sum((each for each in biases if each is not None), from_input + from_hidden)
+    gates = sum((bias for bias in biases if bias is not None), from_input + from_hidden)
     i, f, g, o = gates.chunk(4, 1)
     new = f.sigmoid() * cell + i.sigmoid() * g.tanh()
     return o.sigmoid() * new.tanh(), new, gates
@@ -235,7 +235,7 @@ OWN = {
     "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
     "record_stream": lambda *_: None,  # there is one stream
     "_pin_memory": rules.refuse_to_pin,
-    "is_pinned": lambda *_: False,
+    "is_pinned": is_pinned,
 }
 
 # Under autocast, the device runs the first list in 16 bits and the second in 32 bits.
@@ -262,27 +262,12 @@ def casting(op: Any, in_16_bits: bool) -> Callable:
     """
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
 
-    def called(*args: Any, **kwargs: Any) -> Any:
-        low = torch.get_autocast_dtype(SIMULATED)
-        dtype = low if in_16_bits else torch.float32
+    def cast_and_run(*args: Any, **kwargs: Any) -> Any:
+        dtype = torch.get_autocast_dtype(SIMULATED) if in_16_bits else torch.float32
         with torch._C._ExcludeDispatchKeyGuard(this_key):
             return op(*_cast(args, SIMULATED, dtype), **_cast(kwargs, SIMULATED, dtype))
 
-    return called
-
-
-def taken_whole() -> list[str]:
-    """Operations that PyTorch would build from others for a spare device.
-
-    CUDA has a kernel for each of them. The simulated device also runs each as a whole,
-    so that counts and messages are as on CUDA.
-    """
-    registered = torch._C._dispatch_get_registrations_for_dispatch_key
-    return registered("CompositeExplicitAutogradNonFunctional") + [
-        name
-        for name in registered("CompositeExplicitAutograd")
-        if name.startswith("aten::_foreach_") and not name.endswith("out")
-    ]
+    return cast_and_run
 
 
 EVERY = torch.library.Library("_", "IMPL")  # stands for the operations of all libraries
@@ -291,21 +276,29 @@ ATEN = torch.library.Library("aten", "IMPL")  # PyTorch's own operations
 
 def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
-    passed_on = torch.library.fallthrough_kernel
+    fall_through = torch.library.fallthrough_kernel
     EVERY.fallback(fallback, KEY)
     # Autocast doesn't cast the arguments of operations that are in neither list.
-    EVERY.fallback(passed_on, AUTOCAST)
+    EVERY.fallback(fall_through, AUTOCAST)
     for name, function in OWN.items():
         ATEN.impl(name, function, KEY)
     for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
         ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # autograd records their parts
     for key in ("Conjugate", "Negative"):  # otherwise, a copy would call itself forever
-        ATEN.impl("_copy_from", passed_on, key)
+        ATEN.impl("_copy_from", fall_through, key)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
         ATEN.impl("_pin_memory", pin, "CPU")
         ATEN.impl("is_pinned", is_pinned, "CPU")
-    for name in taken_whole():
+    # PyTorch would build these operations from others for a spare device. CUDA has a
+    # kernel for each of them. So the simulated device also runs each as a whole, and
+    # its counts and messages are as on CUDA.
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key
+    for name in registered("CompositeExplicitAutogradNonFunctional") + [
+        name
+        for name in registered("CompositeExplicitAutograd")
+        if name.startswith("aten::_foreach_") and not name.endswith("out")
+    ]:
         op = lookup_op(name)
         ATEN.impl(op, partial(fallback, op), KEY)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):

@@ -57,10 +57,18 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
         return check_indices(*args[:3])
     if name == "_foreach_copy_":
         return  # it may copy from one device to another
-    if name.startswith("masked_fill"):
-        check_mask(*args[:2])
+    if name.startswith("masked_fill") and args[0].device != args[1].device:
+        raise RuntimeError(
+            "expected self and mask to be on the same device, but got mask on "
+            f"{args[1].device} and self on {args[0].device}"
+        )
     if name == "convolution" and not args[0].is_cpu:
-        check_types(*args[:3])
+        for kind, parameter in zip(("weight", "bias"), args[1:3], strict=True):
+            if parameter is not None and parameter.device != args[0].device:
+                raise RuntimeError(
+                    f"Input type ({args[0].type()}) and {kind} type "
+                    f"({parameter.type()}) should be the same"
+                )
     entry = entries().get(op.name().removeprefix("aten::"), "")
     iterates = (
         "device_check: NoCheck" in entry
@@ -76,9 +84,9 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
     wrapper = f"{overload}_{name}" if overload else f"_{name}"
     if "structured: True" in entry or "structured_delegate" in entry:
         wrapper = f"{name}_{overload}".rstrip("_")
-    given = dict(zip((a.name for a in op._schema.arguments), args, strict=False))
+    names = [argument.name for argument in op._schema.arguments]
     first = None
-    for argument, value in (given | kwargs).items():
+    for argument, value in (dict(zip(names, args, strict=False)) | kwargs).items():
         for tensor in tree_leaves(value):
             if not isinstance(tensor, Tensor):
                 continue
@@ -91,8 +99,8 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                 )
 
 
-def refuse_both(one: torch.device, other: torch.device) -> NoReturn:
-    both = f"{one} and {other}"
+def refuse_both(*devices: torch.device) -> NoReturn:
+    both = " and ".join(map(str, devices))
     raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
 
 
@@ -111,24 +119,6 @@ def check_indices(
         )
     if values is not None and values.dim() and values.device != tensor.device:
         refuse_both(tensor.device, values.device)
-
-
-def check_mask(tensor: Tensor, mask: Tensor) -> None:
-    if mask.device != tensor.device:
-        raise RuntimeError(
-            "expected self and mask to be on the same device, but got mask on "
-            f"{mask.device} and self on {tensor.device}"
-        )
-
-
-def check_types(images: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Raise RuntimeError unless a convolution's parameters are where its input is."""
-    for name, parameter in (("weight", weight), ("bias", bias)):
-        if parameter is not None and parameter.device != images.device:
-            raise RuntimeError(
-                f"Input type ({images.type()}) and {name} type ({parameter.type()}) "
-                "should be the same"
-            )
 
 
 @cache

@@ -54,17 +54,17 @@ def losses(device: str, inputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def refuses(words: str, action: Callable[[], Any]) -> None:
-    said = "nothing"
+    message = "nothing"
     try:
         action()
     except (RuntimeError, TypeError) as error:
-        said = str(error)
-    require(words in said, f"an error says {said!r} instead of {words!r}")
+        message = str(error)
+    require(words in message, f"an error says {message!r} instead of {words!r}")
 
 
-def require(holds: bool, what_is_wrong: str) -> None:
+def require(holds: bool, problem: str) -> None:
     if not holds:
-        raise RuntimeError(what_is_wrong)
+        raise RuntimeError(problem)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-VARIABLE = "SIMULATED_ACCELERATOR"  # an environment variable: "0" turns the device off
-OFF = ("0", "false", "no", "off")
 OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tested with
 CUDA_WORDS = (  # what the device says, and what CUDA says instead
     ("wrapper_SIM_", "wrapper_CUDA_"),
@@ -58,7 +56,8 @@ def _install() -> str:
     import torch
 
     version = tuple(map(int, torch.__version__.split(".")[:2]))
-    if os.environ.get(VARIABLE, "").lower() in OFF:
+    setting = os.environ.get("SIMULATED_ACCELERATOR", "").lower()
+    if setting in ("0", "false", "no", "off"):
         return "The simulated accelerator is turned off on this machine."
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
