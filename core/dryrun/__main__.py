@@ -42,19 +42,18 @@ def options() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
     parser.add_argument("--seconds", type=float, default=60, help="the time limit")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    ours = sys.argv[1:]
-    rest = ours[ours.index("--") :] if "--" in ours else []
-    known, unknown = parser.parse_known_args(ours[: len(ours) - len(rest)])
-    return known, unknown + rest[1:]
+    arguments = sys.argv[1:]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    ours, of_script = parser.parse_known_args(arguments[:end])
+    return ours, of_script + arguments[end + 1 :]
 
 
 def dry_run(request: Request) -> dict:
-    command = [sys.executable, "-m", "core.dryrun.child"]
     path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     text = json.dumps(dataclasses.asdict(request)) + "\n"
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, "-m", "core.dryrun.child"],
             input=text.encode(),
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -69,23 +68,23 @@ def dry_run(request: Request) -> dict:
 
 
 def main() -> None:
-    given, of_script = options()
+    ours, of_script = options()
     try:
-        text = given.script.read_text("utf-8")
+        text = ours.script.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        sys.exit(f"{given.script} can't be read: {error}")
-    left = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
+        sys.exit(f"{ours.script} can't be read: {error}")
+    most = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
     request = Request(
-        *(str(given.script), text, of_script),
-        *(given.steps, given.memory, given.seconds),
-        capacity=given.memory or left,
+        *(str(ours.script), text, of_script),
+        *(ours.steps, ours.memory, ours.seconds),
+        capacity=ours.memory or most,
     )
     report = dry_run(request)
     failure = report["failure"]
-    if given.memory and failure and "out of memory" in failure["message"]:
-        unlimited = dry_run(dataclasses.replace(request, capacity=left))
+    if ours.memory and failure and "out of memory" in failure["message"]:
+        unlimited = dry_run(dataclasses.replace(request, capacity=most))
         report["memory"] = unlimited["memory"]  # what the script needs without a limit
-    print(json.dumps(report) if given.json else "\n".join(terminal_lines(report)))
+    print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 
 

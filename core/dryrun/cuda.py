@@ -5,7 +5,7 @@ device's type, `is_cuda`, files from torch.save. If the script asks for somethin
 one simulated device can't do, the run ends with a sentence that says so.
 """
 
-# ruff: noqa: ARG001, ARG005 - there is one device, whichever a caller names
+# ruff: noqa: ARG005 - there is one device, whichever a caller names
 
 import ctypes
 import threading
@@ -21,10 +21,9 @@ from torch.utils._pytree import tree_map_only
 
 from core.config import SIMULATED
 from core.sim import frontend, memory
-from core.sim.simulation import in_cuda_words
 
-asked = False  # whether the script has asked for CUDA
-compiled = False  # whether the script has called torch.compile
+is_requested = False  # whether the script has asked for CUDA
+compiles = False  # whether the script has called torch.compile
 
 type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
 # Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
@@ -55,7 +54,7 @@ KIND = Kind("cuda")
 
 def to_simulated(value: Any) -> Any:
     """The simulated device for a CUDA device or its name; else the value itself."""
-    global asked
+    global is_requested
     index: Any
     if isinstance(value, torch.device) and type_of(value) == "cuda":
         index = value.index
@@ -63,7 +62,7 @@ def to_simulated(value: Any) -> Any:
         index = value.partition(":")[2] or None
     else:
         return value
-    asked = True
+    is_requested = True
     if index is None:
         return torch.device(SIMULATED)
     if int(index) > 0:
@@ -71,20 +70,14 @@ def to_simulated(value: Any) -> Any:
     return torch.device(SIMULATED, 0)
 
 
-def worded(said: Any) -> Any:
-    """Put a text of an error into CUDA's words; any other object stays as it is."""
-    return in_cuda_words(said) if isinstance(said, str) else said
-
-
 def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Call a torch function, with the simulated device in CUDA's place."""
     if function is Tensor.cuda:
-        function, place = Tensor.to, args[1] if len(args) > 1 else None
-        place = kwargs.pop("device", place)
-        place = "cuda" if place is None else place
+        function = Tensor.to
+        place = kwargs.pop("device", args[1] if len(args) > 1 else None)
         if isinstance(place, int):
             place = f"cuda:{place}"
-        args = (args[0], place)
+        args = (args[0], "cuda" if place is None else place)
     elif getattr(function, "__self__", None) is Tensor.is_cuda:
         return args[0].device.type == SIMULATED
     elif function is torch.device:
@@ -111,8 +104,8 @@ class Legacy(type):
     dtype: torch.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
-        made: Tensor = getattr(torch, cls.__name__)(*args)
-        return made.to(SIMULATED)
+        tensor: Tensor = getattr(torch, cls.__name__)(*args)
+        return tensor.to(SIMULATED)
 
     def __instancecheck__(cls, value: Any) -> bool:
         is_ours = isinstance(value, Tensor) and type_of(value.device) == SIMULATED
@@ -153,18 +146,20 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     """
     _name_the_device()
     vars(torch.cuda).update(frontend.FUNCTIONS | ANSWERS | LEGACY)
-    cudnn: Any = torch.backends.cudnn
-    cudnn.is_acceptable = lambda _: False
-    torch.compile = _left_out
-    torch.set_default_tensor_type = set_default_type
-    tensor_class: Any = Tensor  # record_stream would refuse a Stream of this file
-    tensor_class.record_stream = lambda *_: None
     torch.serialization.register_package(1, _tag, _restore)
-    torch.distributed.init_process_group = _refuse("several processes")
-    storage_class: Any = torch.UntypedStorage
-    storage_class._share_cuda_ = _refuse("CUDA tensors that processes share")
-    parallel: Any = nn.DataParallel
-    parallel.scatter = _scatter
+    backward_class: Any = torch.autograd.function.BackwardCFunction
+    refuse_sharing = _refuse("CUDA tensors that processes share")
+    for owner, name, replacement in (
+        (torch, "compile", _left_out),
+        (torch, "set_default_tensor_type", set_default_type),
+        (torch.backends.cudnn, "is_acceptable", lambda _: False),
+        (torch.distributed, "init_process_group", _refuse("several processes")),
+        (torch.UntypedStorage, "_share_cuda_", refuse_sharing),
+        (Tensor, "record_stream", lambda *_: None),  # would refuse our Stream
+        (nn.DataParallel, "scatter", _scatter),
+        (backward_class, "apply", _within(mode, backward_class.apply)),
+    ):
+        setattr(owner, name, replacement)
     for name in ("is_autocast_enabled", "get_autocast_dtype"):
         setattr(torch, name, _of_simulated(getattr(torch, name)))
     autocast: Any = torch.autocast
@@ -175,8 +170,6 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         init(this, device_type, *args, **kwargs)
 
     autocast.__init__ = with_device
-    backward_class: Any = torch.autograd.function.BackwardCFunction
-    backward_class.apply = _within(mode, backward_class.apply)
     thread_class: Any = threading.Thread
     start = thread_class.start
 
@@ -201,15 +194,14 @@ def _name_the_device() -> None:
     Python refuses changes to the class torch.device, so a flag is cleared meanwhile.
     """
     cls: Any = torch.device
-    texts = {name: cls.__dict__[name] for name in ("__repr__", "__str__")}
     flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
     flags.value &= ~IMMUTABLE
     try:
         cls.type = property(
             lambda device: KIND if type_of(device) == SIMULATED else type_of(device)
         )
-        for name, text in texts.items():
-            setattr(cls, name, _saying_cuda(text))
+        for name in ("__repr__", "__str__"):
+            setattr(cls, name, _saying_cuda(cls.__dict__[name]))
     finally:
         flags.value |= IMMUTABLE
 
@@ -219,14 +211,14 @@ def _saying_cuda(text: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _is_available() -> bool:
-    global asked
-    asked = True
+    global is_requested
+    is_requested = True
     return True
 
 
-def _refuse(what: str) -> Callable:
+def _refuse(feature: str) -> Callable:
     def refuse(*_: Any, **__: Any) -> None:
-        raise CannotSimulateError(what)
+        raise CannotSimulateError(feature)
 
     return refuse
 
@@ -241,8 +233,8 @@ def _left_out(model: Any = None, **_: Any) -> Any:
 
     Compiling changes how fast the model is, but not which tensors move where.
     """
-    global compiled
-    compiled = True
+    global compiles
+    compiles = True
     return (lambda function: function) if model is None else model
 
 
@@ -286,16 +278,6 @@ class Stream:
         return True
 
 
-def _properties(device: Any = None) -> types.SimpleNamespace:
-    return types.SimpleNamespace(
-        name="Simulated accelerator",
-        total_memory=memory.capacity,
-        major=8,
-        minor=0,
-        multi_processor_count=1,
-    )
-
-
 NOTHING = (
     *("init", "ipc_collect", "seed", "seed_all", "set_stream"),
     "set_per_process_memory_fraction",
@@ -310,7 +292,13 @@ ANSWERS: dict[str, Any] = {
     "is_available": _is_available,
     "Event": frontend.Event,
     "stream": lambda stream: nullcontext(),
-    "get_device_properties": _properties,
+    "get_device_properties": lambda device=None: types.SimpleNamespace(
+        name="Simulated accelerator",
+        total_memory=memory.capacity,
+        major=8,
+        minor=0,
+        multi_processor_count=1,
+    ),
     "get_device_capability": lambda device=None: (8, 0),
     "get_arch_list": lambda: ["sm_80"],
     "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",

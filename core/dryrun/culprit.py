@@ -24,13 +24,13 @@ def line_to_change(
     tensor: Tensor, line: Line, frames: Frames, origins: Origins
 ) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
-    made = origins.of(tensor)
+    start = origins.of(tensor)
     running = {frame.f_code for _, frame in frames}
-    for each in made.chain() if made else ():
-        for code, at in each.passed.items():
-            if code not in running and not each.copies:
+    for ancestor in start.chain() if start else ():
+        for code, at in ancestor.batch_movers.items():
+            if code not in running and not ancestor.copies:
                 return at, words("why.passed")
-    origin = forgotten(made, line)
+    origin = origin_to_move(start, line)
     if origin is None:
         return line, words("why.unknown")
     *_, root = origin.chain()
@@ -47,17 +47,17 @@ def line_to_change(
     is_single = origin.copies or origin.makers or origin.is_of_loop
     mover = None if is_single else origins.movers.get(origin.line)
     if mover and any(
-        mover.file == at.file and mover.number in assigned(at, frame, origin.tensor())
+        mover.file == at.file and mover.number in setters(at, frame, origin.tensor())
         for at, frame in frames
     ):
         return mover, words("why.several", line=origin.line.number)
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return left_out(tensor, frames, origins) or place(origin, frames)
+    return line_of_to(tensor, frames, origins) or place(origin, frames)
 
 
-def left_out(
+def line_of_to(
     tensor: Tensor, frames: Frames, origins: Origins
 ) -> tuple[Line, str] | None:
     """The line to change, and why, if a batch's own `to` doesn't move this tensor.
@@ -77,7 +77,7 @@ def left_out(
     return None
 
 
-def forgotten(origin: Origin | None, line: Line) -> Origin | None:
+def origin_to_move(origin: Origin | None, line: Line) -> Origin | None:
     """The tensor that should have been moved: this one, or one it was computed from.
 
     The search goes back from this tensor, which failed at `line`. It ends at a tensor
@@ -87,11 +87,11 @@ def forgotten(origin: Origin | None, line: Line) -> Origin | None:
     """
     chain = list(origin.chain()) if origin else []
     built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]
-    for each in chain:
-        if each.copies or is_moved(each.source):
-            return each
-        if each in built or (each.line != line and not each.is_same):
-            return (built or [each])[0]
+    for ancestor in chain:
+        if ancestor.copies or is_moved(ancestor.source):
+            return ancestor
+        if ancestor in built or (ancestor.line != line and not ancestor.is_same):
+            return (built or [ancestor])[0]
     return chain[-1] if chain else None
 
 
@@ -109,7 +109,7 @@ def comes_before_a_move(call: Call) -> bool:
     return any(map(MOVES.search, lines[call.line.number + 1 - first :]))
 
 
-def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
+def unpacking_line(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     """The line that took a tensor out of its batch, and the tensor's name there.
 
     Looks in the outermost function that has the tensor. If no assignment took it out,
@@ -118,7 +118,7 @@ def unpacked(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     for line, frame in frames:
         if names := variables(frame, tensor):
             is_here = loop.file == line.file and loop.number < line.number
-            numbers = assigned(line, frame, tensor)
+            numbers = setters(line, frame, tensor)
             numbers = [n for n in numbers if n >= loop.number or not is_here]
             return (Line(line.file, max(numbers)) if numbers else loop), names[0]
     return loop, "the batch"
@@ -135,10 +135,11 @@ def variables(frame: FrameType, tensor: Any) -> list[str]:
 
 def attributes(holder: Any, tensor: Any) -> list[str]:
     """The names of the attributes of an object that are this tensor."""
-    return [k for k, it in getattr(holder, "__dict__", {}).items() if it is tensor]
+    pairs = getattr(holder, "__dict__", {}).items()
+    return [name for name, value in pairs if value is tensor]
 
 
-def assigned(line: Line, frame: FrameType, tensor: Any) -> list[int]:
+def setters(line: Line, frame: FrameType, tensor: Any) -> list[int]:
     """The numbers of the function's lines above `line` that assign the tensor."""
     earlier = range(frame.f_code.co_firstlineno, line.number)
     names = variables(frame, tensor)
@@ -174,15 +175,15 @@ def is_dropped(line: Line) -> bool:
 
 
 def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
-    made, line = origin.tensor(), origin.line
+    tensor, line = origin.tensor(), origin.line
     if ASSIGNED.search(line.code):
         return line, words("why.assigned")
-    is_parameter = isinstance(made, nn.Parameter)
+    is_parameter = isinstance(tensor, nn.Parameter)
     for at, maker in origin.makers:
         module = maker()
-        registered = [*module.parameters(), *module.buffers()] if module else [made]
-        if not any(made is each for each in registered):
-            names = [f"self.{key}" for key in attributes(module, made)]
+        registered = [*module.parameters(), *module.buffers()] if module else [tensor]
+        if not any(tensor is part for part in registered):
+            names = [f"self.{key}" for key in attributes(module, tensor)]
             lines = [n for n in assignments(at.file, names) if n >= at.number]
             why = words("why.layers") if is_parameter else words("why.buffer")
             return Line(at.file, min(lines, default=at.number)), why
@@ -194,6 +195,6 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
             line = caller
         return line, words("why.model")
     if origin.is_of_loop:
-        line, name = unpacked(made, line, frames)
+        line, name = unpacking_line(tensor, line, frames)
         return line, words("why.batch", name=name)
     return line, words("why.computed") if origin.source else words("why.made")

@@ -41,9 +41,9 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
     A script may link its errors in a circle, so no error comes twice.
     """
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    ids = set()
+    while error is not None and id(error) not in ids:
+        ids.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 
@@ -88,13 +88,13 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
 
 def what_is_missing(error: BaseException) -> str:
     """A sentence on what can't be simulated; "" for any other error."""
-    said = text(error).rstrip(".")
+    message = text(error).rstrip(".")
     if isinstance(error, cuda.CannotSimulateError):
-        return f"A dry run can't simulate {said}."
-    if SPARSE.search(said) and not mixes_sparse(error):
+        return f"A dry run can't simulate {message}."
+    if SPARSE.search(message) and not mixes_sparse(error):
         return "A dry run can't simulate sparse tensors on the GPU."
-    needs = f"The script needs something that a dry run doesn't have: {said}."
-    return needs if NOT_BUILT_IN.search(said) else ""
+    needs = f"The script needs something that a dry run doesn't have: {message}."
+    return needs if NOT_BUILT_IN.search(message) else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:
@@ -108,7 +108,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
     arguments = tuple(argument(t, frame, origins) for t in tensors)
     culprit = line
-    why = next((why for said, why in REASONS.items() if said in message), "")
+    why = next((why for part, why in REASONS.items() if part in message), "")
     if "DataLoader worker" in message:
         for file, number in IN_WORKER.findall(message):
             if origins.script.owns(file):
@@ -118,11 +118,11 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit, why = leaf, words("why.leaf")
     elif "for generator" in message:
         culprit = line_of_loader(error, origins) or line
-    elif "CPU int64 tensor" in message and (made := origins.of(tensors[-1])):
-        culprit = made.line
+    elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
+        culprit = origin.line
     elif NOT_BUILT_IN.search(message) and line:
         earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
-        culprit = next((each for each in earlier if "cuda" in each.code), line)
+        culprit = next((place for place in earlier if "cuda" in place.code), line)
         why = words("why.not_built_in")
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]

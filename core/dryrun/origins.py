@@ -74,7 +74,7 @@ class Origin:
     # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
     # The functions that moved other tensors of the same batch, each with the line.
-    passed: dict[CodeType, Line] = field(default_factory=dict)
+    batch_movers: dict[CodeType, Line] = field(default_factory=dict)
 
     @property
     def line(self) -> Line:
@@ -122,7 +122,8 @@ class Origins:
         self.movers: dict[Line, Line] = {}
 
     def __iter__(self) -> Iterator[Origin]:
-        return iter([each for each in self._of.values() if each.tensor() is not None])
+        origins = list(self._of.values())
+        return (origin for origin in origins if origin.tensor() is not None)
 
     def of(self, tensor: Tensor) -> Origin | None:
         origin = self._of.get(id(tensor))
@@ -148,17 +149,17 @@ class Origins:
             setattr(kind, name, self._placing(getattr(kind, name)))
         swap: Any = torch.utils.swap_tensors
 
-        def swapped(one: Tensor, other: Tensor) -> None:
-            origin = self._of.pop(id(one), None)
-            self._of.pop(id(other), None)
+        def swap_tensors(first: Tensor, second: Tensor) -> None:
+            origin = self._of.pop(id(first), None)
+            self._of.pop(id(second), None)
             if origin:
                 origin.tensor = None  # torch can't swap tensors with weak references
-            swap(one, other)
+            swap(first, second)
             if origin:
-                origin.tensor = weakref.ref(one)
-                self._of[id(one)] = origin
+                origin.tensor = weakref.ref(first)
+                self._of[id(first)] = origin
 
-        torch.utils.swap_tensors = swapped
+        torch.utils.swap_tensors = swap_tensors
 
     def _noting(self, function: Any) -> Any:
         def noting(*args: Any, **kwargs: Any) -> Any:
@@ -200,7 +201,7 @@ class Origins:
                 return at
         return None
 
-    def _pass(self, moved: Tensor, line: Line) -> None:
+    def _note_batch(self, moved: Tensor, line: Line) -> None:
         """Note the other tensors in a list or dictionary that a function moves from."""
         for _, frame in self.stack() if MOVES.search(line.code) else ():
             if frame.f_code.co_name == "<module>":
@@ -210,7 +211,7 @@ class Origins:
                 if any(part is moved for part in parts):
                     for part in filter(torch.is_tensor, parts):
                         if origin := self.of(part):
-                            origin.passed[frame.f_code] = line
+                            origin.batch_movers[frame.f_code] = line
 
     def _method(self) -> CodeType | None:
         """The method of a model, or of an autograd function, that is running."""
@@ -239,7 +240,7 @@ class Origins:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[source.line] = line
-            self._pass(source.tensor(), line)
+            self._note_batch(source.tensor(), line)
         self._of[id(tensor)] = origin
 
     def _place(self) -> tuple[list[Call], list] | None:
@@ -273,4 +274,4 @@ def is_bare(code: str) -> bool:
 
 
 def parameters(optimizer: Optimizer) -> list[Tensor]:
-    return [each for group in optimizer.param_groups for each in group["params"]]
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]

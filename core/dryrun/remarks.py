@@ -83,21 +83,21 @@ class Remarks:
         if line is not None:
             self._at[line, slug] = None
 
-    def note_loss(self, name: str, given: list[Tensor]) -> None:
+    def note_loss(self, name: str, arguments: list[Tensor]) -> None:
         """Look for a softmax or a sigmoid before a loss that applies it itself.
 
         Autograd's graph shows a sigmoid. A softmax shows in the values, whose sum is 1.
         """
         if name == "binary_cross_entropy_with_logits":
-            node: Any = given[0].grad_fn
+            node: Any = arguments[0].grad_fn
             while re.match("Squeeze|View|Select", type(node).__name__):
                 node = node.next_functions[0][0]
             if type(node).__name__.startswith("Sigmoid"):
                 self._note(self.here(), "sigmoid_before_loss")
-        if name != "cross_entropy" or len(given) < 2 or given[0].dim() < 2:
+        if name != "cross_entropy" or len(arguments) < 2 or arguments[0].dim() < 2:
             return
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            logits = given[0] if given[0].is_cpu else to_host(given[0])
+            logits = arguments[0] if arguments[0].is_cpu else to_host(arguments[0])
             classes = logits.float().movedim(1, -1)[0].reshape(-1, logits.shape[1])[0]
             total = classes.sum().item()
             if classes.numel() > 1 and classes.min() >= 0 and abs(total - 1) < NEAR:
@@ -138,11 +138,11 @@ class Remarks:
         if self._stepping > 1:
             return  # another optimizer's step calls this one
         self._steps += 1
-        line, held = self.origins.line_of(optimizer), parameters(optimizer)
+        line, tensors = self.origins.line_of(optimizer), parameters(optimizer)
         self._idle[line] += 1
-        if any(parameter.grad is not None for parameter in held):
+        if any(parameter.grad is not None for parameter in tensors):
             del self._idle[line]
-        (latest, before), ids = self._latest, sorted(map(id, held))
+        (latest, before), ids = self._latest, sorted(map(id, tensors))
         self._latest = id(optimizer), ids
         if latest != id(optimizer) and ids == before:
             self._twins[line] += 1
@@ -164,10 +164,7 @@ class Remarks:
                     self._note(line, "no_eval_mode")
         return [
             Remark(
-                line,
-                REMARKS[key],
-                key if key in CATALOGUED else "",
-                key in SURE,
+                line, REMARKS[slug], slug if slug in CATALOGUED else "", slug in SURE
             )
-            for line, key in sorted(self._at)
+            for line, slug in sorted(self._at)
         ]

@@ -18,7 +18,7 @@ MOST_PRINTED = 64_000  # characters
 # other characters.
 NEWLINE = re.compile(r"\r\n?|\n")
 LARGEST = 2**53  # a browser rounds larger whole numbers
-MOST_TOLD, MOST_LISTED = 2_000, 200  # characters of a text, and items of a list
+LONGEST_TEXT, LONGEST_LIST = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
     "The dry run found no device error.",
     "The dry run found a device error.",
@@ -161,10 +161,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Line):
         return {"file": value.file, "line": value.number, "code": value.code}
     if dataclasses.is_dataclass(value):
-        names = [each.name for each in dataclasses.fields(value)]
-        return {name: _plain(getattr(value, name)) for name in names}
+        return {name: _plain(part) for name, part in vars(value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(part) for part in value]
     return value
 
 
@@ -185,7 +184,7 @@ def fits(value: Any, kind: Any = Report) -> bool:
         is_like = isinstance(value, dict)
         return is_like and all(fits(part, kinds[1]) for part in value.values())
     if kinds:
-        return any(fits(value, each) for each in kinds)
+        return any(fits(value, option) for option in kinds)
     is_large = isinstance(value, int) and abs(value) > LARGEST
     return kind is Any or (isinstance(value, kind) and not is_large)
 
@@ -196,10 +195,10 @@ def safe(report: Any, request: Request) -> Any:
 
     def cut(value: Any, key: str = "") -> Any:
         if isinstance(value, str):
-            text = drawable(value[:MOST_TOLD])
-            return plain(text, MOST_TOLD) if key in ("notes", "say", "why") else text
+            text = drawable(value[:LONGEST_TEXT])
+            return plain(text, LONGEST_TEXT) if key in ("notes", "say", "why") else text
         if isinstance(value, list):
-            return [cut(part, key) for part in value[:MOST_LISTED]]
+            return [cut(part, key) for part in value[:LONGEST_LIST]]
         if not isinstance(value, dict) or key == "facts":  # pages don't draw facts
             return value
         value = {name: cut(part, name) for name, part in value.items()}
@@ -218,7 +217,15 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
         verdict = NOTHING_ON_CUDA
     yield f"{verdict} Optimizer steps: {report['steps']}."
     if failure := report["failure"]:
-        yield from _failure(failure)
+        yield _at(failure["line"])
+        yield f"  {failure['kind']}: {failure['message']}"
+        for tensor in failure["arguments"]:
+            shape = ", ".join(map(str, tensor["shape"]))
+            name, line = tensor["name"] or "a tensor", _at(tensor["line"])
+            yield f"  {name} ({shape}) is on {tensor['device']} and was made at {line}"
+        if failure["why"]:
+            yield f"The line to change ({failure['why']}):"
+            yield f"  {_at(failure['culprit'])}"
     if where := report["on_cpu"]:
         yield "The script asks for CUDA, but it trains its model on the CPU:"
         yield f"  {_at(where)}"
@@ -232,42 +239,28 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
             same = ", the same data each time, so copy it once" if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
     if memory := report["memory"]:
-        yield from _memory(memory)
+        parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
+        parts = f": {parts}" if parts else ""
+        peak = _size(memory["peak"])
+        yield f"At their peak, the tensors take {peak} of memory{parts}."
+        if memory["fits"] is not None:
+            fit = "fit" if memory["fits"] else "do not fit"
+            yield f"The tensors {fit} in {_size(memory['limit'])}."
+        if memory["largest_batch"] is not None:
+            most, rows = memory["largest_batch"], memory["batch_size"]
+            yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."
     if growth := report["growth"]:
-        keeps = growth["keeps_graph"]
-        why = "This line holds on to the graph" if keeps else "Tensors are made here"
+        why = "Tensors are made here"
+        if growth["keeps_graph"]:
+            why = "This line holds on to the graph"
         more = max(0, growth["bytes_a_step"])
-        what = f"Memory grows by {_size(more)}" if more else "The graph grows"
-        yield f"{what} in each step. {why}:"
+        grows = f"Memory grows by {_size(more)}" if more else "The graph grows"
+        yield f"{grows} in each step. {why}:"
         yield f"  {_at(growth['line'])}"
     for remark in report["remarks"]:
-        yield f"{remark['say']}"
+        yield remark["say"]
         yield f"  {_at(remark['line'])}"
     yield from report["notes"]
-
-
-def _failure(failure: dict[str, Any]) -> Iterator[str]:
-    yield f"{_at(failure['line'])}"
-    yield f"  {failure['kind']}: {failure['message']}"
-    for tensor in failure["arguments"]:
-        shape = ", ".join(map(str, tensor["shape"]))
-        name, made = tensor["name"] or "a tensor", _at(tensor["line"])
-        yield f"  {name} ({shape}) is on {tensor['device']} and was made at {made}"
-    if failure["why"]:
-        yield f"The line to change ({failure['why']}):"
-        yield f"  {_at(failure['culprit'])}"
-
-
-def _memory(memory: dict[str, Any]) -> Iterator[str]:
-    parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
-    parts = f": {parts}" if parts else ""
-    yield f"At their peak, the tensors take {_size(memory['peak'])} of memory{parts}."
-    if memory["fits"] is not None:
-        fits = "fit" if memory["fits"] else "do not fit"
-        yield f"The tensors {fits} in {_size(memory['limit'])}."
-    if memory["largest_batch"] is not None:
-        most, rows = memory["largest_batch"], memory["batch_size"]
-        yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."
 
 
 def _at(line: dict[str, Any] | None) -> str:

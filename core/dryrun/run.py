@@ -48,6 +48,7 @@ from core.dryrun.steps import Steps
 from core.errors import quoted
 from core.folders import DATA
 from core.sim import memory, simulation
+from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 words = Words(__file__)
@@ -66,22 +67,22 @@ class Mode(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
-        given = tensors(args, kwargs)
-        with self.steps.calling(name, given):
+        leaves = tree_leaves((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        with self.steps.calling(name, tensors):
             try:
                 result = cuda.call(function, args, kwargs)
             except Exception as error:
-                error.args = tuple(map(cuda.worded, error.args))
-                error.__dict__.setdefault(failure.ARGUMENTS, given)
+                error.args = tuple(
+                    in_cuda_words(part) if isinstance(part, str) else part
+                    for part in error.args
+                )
+                error.__dict__.setdefault(failure.ARGUMENTS, tensors)
                 raise
-        if name != "__get__" and not any(map(is_functorch_wrapped_tensor, given)):
-            self.origins.note(name, result, given)
-            self.remarks.note_loss(name, given)
+        if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
+            self.origins.note(name, result, tensors)
+            self.remarks.note_loss(name, tensors)
         return result
-
-
-def tensors(*values: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
 class Run:
@@ -91,7 +92,7 @@ class Run:
             request.name,
             request.steps,
             request.seconds,
-            lambda: Progress(self.steps.made, self.steps.calls),
+            lambda: Progress(self.steps.count, self.steps.calls),
         )
         self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins, whole=request.names)
@@ -115,17 +116,17 @@ class Run:
             self.remarks.install()
             cuda.install(self.mode)
         error = self._run()
-        status, found, notes = OK, None, self._notes()
+        status, explanation, notes = OK, None, self._notes()
         if error is not None:
-            status, found, sentence = self._judge(error)
+            status, explanation, sentence = self._judge(error)
             notes += filter(None, [sentence])
         return Report(
             status,
-            self.steps.made,
-            found,
+            self.steps.count,
+            explanation,
             self.steps.waits(),
             self.steps.copies(),
-            self._memory(found),
+            self._memory(explanation),
             self.steps.growth(),
             self._on_cpu(),
             notes,
@@ -140,21 +141,21 @@ class Run:
         Returns the value.
         """
         if isinstance(value, Tensor):
-            held, shape = [value], tuple(value.shape)
+            tensors, shape = [value], tuple(value.shape)
         elif isinstance(value, nn.Module):
-            held, shape = [*value.parameters(), *value.buffers()], None
+            tensors, shape = [*value.parameters(), *value.buffers()], None
         else:
             for key, part in value.items() if isinstance(value, dict) else ():
                 if isinstance(part, Tensor):
                     self._tell(line, f"{name}[{key!r}]", part)
             return value
         dtypes, devices = (
-            " and ".join(sorted({str(getattr(tensor, each)) for tensor in held}))
-            for each in ("dtype", "device")
+            " and ".join(sorted({str(getattr(tensor, key)) for tensor in tensors}))
+            for key in ("dtype", "device")
         )
-        told = (type(value).__name__, shape, dtypes.replace("torch.", ""), devices)
-        if held and len(self.values) < MOST_VALUES:
-            self.values[line, name] = Value(line, name, *told)
+        if tensors and len(self.values) < MOST_VALUES:
+            kind, dtypes = type(value).__name__, dtypes.replace("torch.", "")
+            self.values[line, name] = Value(line, name, kind, shape, dtypes, devices)
         return value
 
     def _run(self) -> BaseException | None:
@@ -188,54 +189,48 @@ class Run:
         return None
 
     def _end_in_time(self, ended: threading.Event) -> None:
-        left = self.request.seconds
-        while not ended.wait(left):
+        seconds = self.request.seconds
+        while not ended.wait(seconds):
             self.is_late = True
             _thread.interrupt_main()
             # Interrupt again each second: Python ignores interrupts in finalizers.
-            left = 1.0
+            seconds = 1.0
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
         line = self.origins.here() or Line(self.request.name, 0)
         # torch also names a line of its C++ code, which helps nobody here.
-        said = str(message).partition(" (Triggered internally at")[0]
+        text = str(message).partition(" (Triggered internally at")[0]
         kind = category.__name__
-        print(f"{line.file}:{line.number}: {kind}: {said}", file=sys.stderr)
+        print(f"{line.file}:{line.number}: {kind}: {text}", file=sys.stderr)
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         if self.request.simulates and (missing := failure.what_is_missing(error)):
             return NOT_SIMULATED, None, missing
         if self.is_late:
-            return NOT_SIMULATED, None, self._interrupted(error)
-        for each in failure.chain(error):
-            if failure.is_of_devices(each) or failure.lost_leaf(each, self.origins):
-                return DEVICE_ERROR, failure.explain(each, self.origins), ""
-        if self.request.traceback:
-            self._print(error)
-        told = failure.explain(error, self.origins)
+            frames = list(failure.frames_of(error, self.origins))
+            where = f" on {self._place(frames[0][0])}" if frames else ""
+            seconds = f"{self.request.seconds:.0f}"
+            sentence = words("notes.late", seconds=seconds, where=where)
+            return NOT_SIMULATED, None, sentence
+        for cause in failure.chain(error):
+            if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
+                return DEVICE_ERROR, failure.explain(cause, self.origins), ""
+        if self.request.traceback:  # from the script's first frame on
+            first = error.__traceback__
+            while first and not self.script.owns(first.tb_frame.f_code.co_filename):
+                first = first.tb_next
+            traceback.print_exception(error.with_traceback(first))
         sentence = ""
         if isinstance(error, FileNotFoundError):
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
         elif self.script.shortened:
             sentence = "The script fails after a loop that the dry run left early."
-        return SCRIPT_ERROR, told, sentence
-
-    def _interrupted(self, error: BaseException) -> str:
-        frames = list(failure.frames_of(error, self.origins))
-        where = f" on {self._place(frames[0][0])}" if frames else ""
-        return words("notes.late", seconds=f"{self.request.seconds:.0f}", where=where)
-
-    def _print(self, error: BaseException) -> None:
-        """Print the traceback from the script's first frame on."""
-        first = error.__traceback__
-        while first and not self.script.owns(first.tb_frame.f_code.co_filename):
-            first = first.tb_next
-        traceback.print_exception(error.with_traceback(first))
+        return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
 
     def _notes(self) -> list[str]:
         loops = ", ".join(map(self._place, sorted(self.script.shortened)))
-        notes = [words("notes.compiled")] if cuda.compiled else []
+        notes = [words("notes.compiled")] if cuda.compiles else []
         return [*notes, words("notes.loops", loops=loops)] if loops else notes
 
     def _place(self, line: Line) -> str:
@@ -243,16 +238,16 @@ class Run:
         file = line.file.removeprefix(self.script.folder + os.sep)
         return f"line {line.number}" + ("" if is_script else f" of {file}")
 
-    def _memory(self, found: Failure | None) -> Memory | None:
+    def _memory(self, explanation: Failure | None) -> Memory | None:
         if not self.steps.peak.size:
             return None
-        taken = self.steps.memory(self.request.memory)
-        ran_out = found is not None and "out of memory" in found.message
-        return replace(taken, fits=False) if ran_out else taken
+        peak = self.steps.memory(self.request.memory)
+        ran_out = explanation is not None and "out of memory" in explanation.message
+        return replace(peak, fits=False) if ran_out else peak
 
     def _on_cpu(self) -> Line | None:
         """Where the model was made, if the script uses CUDA but trains on the CPU."""
-        if not cuda.asked or self.steps.on_cpu is None:
+        if not cuda.is_requested or self.steps.on_cpu is None:
             return None
         origin = self.origins.of(self.steps.on_cpu)
         if origin is None:

@@ -27,7 +27,7 @@ LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
 # Kinds of expressions whose values are reported even if no variable gets them.
-TOLD = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
+EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -177,7 +177,7 @@ class Values(ast.NodeTransformer):
             return [node, *self._names(node, *node.targets)]
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and value:
             return [node, *self._names(node, node.target)]
-        elif isinstance(node, ast.Expr | ast.Return) and isinstance(value, TOLD):
+        elif isinstance(node, ast.Expr | ast.Return) and isinstance(value, EXPRESSIONS):
             node.value = self._call(value, ast.unparse(value), value)
         return node
 

@@ -53,11 +53,11 @@ FEW_NUMBERS = 4 * memory.GRANULE
 class Use(NamedTuple):
     """A line of the script that waits for the device, or copies.
 
-    `what` is the cause of the wait, or the direction of the copy.
+    `kind` is the cause of the wait, or the direction of the copy.
     """
 
     line: Line
-    what: str
+    kind: str
 
 
 # The uses in one step. A use's list has one entry for each wait or copy. The entry of a
@@ -98,7 +98,7 @@ class Steps:
         """Examine `most` steps after the first, or treat the whole run as one step."""
         self.most, self.here, self.stack = most, origins.here, origins.stack
         self.whole = whole
-        self.made = 0
+        self.count = 0  # how many steps the optimizer has made
         self.calls = 0  # how often layers with parameters were called
         self.current: Step = defaultdict(list)
         self.done = [self.current] if whole else []
@@ -108,7 +108,7 @@ class Steps:
         self._in_step = False
         self._graphs: list[Counter[Line]] = []  # result of `graphs` after each step
         self.name = ""  # the function of torch that is being called
-        self.given: list[Tensor] = []  # the tensors among its arguments
+        self.arguments: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
         # A parameter of the optimizer that stepped last; None if any isn't on the CPU.
         self.on_cpu: Tensor | None = None
@@ -125,7 +125,7 @@ class Steps:
         class Block(of_device):  # type: ignore[valid-type,misc]
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
-                self.piece = Piece(self.size, steps.here(), steps.made)
+                self.piece = Piece(self.size, steps.here(), steps.count)
                 steps._taken(self.piece)
 
             def __del__(self) -> None:
@@ -138,26 +138,26 @@ class Steps:
         ledger.copy = self._copy
 
     @contextmanager
-    def calling(self, name: str, given: list[Tensor]) -> Iterator[None]:
+    def calling(self, name: str, arguments: list[Tensor]) -> Iterator[None]:
         """Mark the block as a call of this function of torch.
 
         If the function calls others, their waits and copies count as its own.
         """
-        outer = self.name, self.given
+        outer = self.name, self.arguments
         if not self.name:
-            self.name, self.given = name, given
+            self.name, self.arguments = name, arguments
         try:
             yield
         finally:
-            self.name, self.given = outer
+            self.name, self.arguments = outer
 
     def _wait(self, why: str) -> None:
         if line := self.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
             if self.name in ("to", "cuda") and why == "copy to device":
-                pinned = any(tensor.is_pinned() for tensor in self.given)
-                what = "without non_blocking" if pinned else "from unpinned memory"
-                cause = f"a copy {what}"
+                pinned = any(tensor.is_pinned() for tensor in self.arguments)
+                way = "without non_blocking" if pinned else "from unpinned memory"
+                cause = f"a copy {way}"
             elif why != "synchronize" and self.name in CAUSES:
                 cause = CAUSES[self.name]
             elif self.name in ("cpu", "tolist", "numpy", "item"):
@@ -167,11 +167,11 @@ class Steps:
     def _copy(self, way: str, size: int) -> None:
         if (line := self.here()) and way != ledger.WITHIN:
             digest: Any = object()
-            is_alone = len(self.given) == 1 and self.given[0].is_cpu
+            is_alone = len(self.arguments) == 1 and self.arguments[0].is_cpu
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
                 # A sparse or lazy tensor, or one in vmap, can't be read as bytes.
                 with suppress(Exception):
-                    flat = self.given[0].detach().resolve_conj().reshape(-1)
+                    flat = self.arguments[0].detach().resolve_conj().reshape(-1)
                     content = flat.view(torch.uint8).numpy().tobytes()
                     digest = hashlib.blake2b(content).digest()
             self.current[Use(line, way)].append((size, digest))
@@ -185,7 +185,7 @@ class Steps:
             self._peak_of_passes = self._peak_now()
 
     def _peak_now(self) -> Peak:
-        return Peak(memory.allocated, self.made, list(self._live.values()))
+        return Peak(memory.allocated, self.count, list(self._live.values()))
 
     def _called(self, module: nn.Module, inputs: tuple) -> None:
         self.calls += next(module.parameters(recurse=False), None) is not None
@@ -198,9 +198,9 @@ class Steps:
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
         """Mark the parameters, and the gradients, which may be gone after the step."""
         self._in_step = True
-        held = parameters(optimizer)
-        self.on_cpu = held[0] if held and all(each.is_cpu for each in held) else None
-        for parameter in held:
+        tensors = parameters(optimizer)
+        self.on_cpu = tensors[0] if tensors and all(t.is_cpu for t in tensors) else None
+        for parameter in tensors:
             _mark(parameter, PARAMETERS)
             _mark(parameter.grad, GRADIENTS)
 
@@ -211,34 +211,34 @@ class Steps:
         self._optimizer = self._optimizer or id(optimizer)
         if self._optimizer != id(optimizer):
             return
-        self.made += 1
+        self.count += 1
         self._was_called = False
-        if self.made <= self.most + 1:
+        if self.count <= self.most + 1:
             self._graphs.append(graphs(self.stack()))
         if not self.whole:
-            if self.made <= self.most + 1:
+            if self.count <= self.most + 1:
                 self.done.append(self.current)
                 self._ends.append(memory.allocated)
             self.current = defaultdict(list)
 
     def waits(self) -> list[Wait]:
         return [
-            Wait(use.line, use.what, min(map(len, steps)))
+            Wait(use.line, use.kind, min(map(len, steps)))
             for use, steps in self._in_each().items()
-            if use.what not in WAYS
+            if use.kind not in WAYS
         ]
 
     def copies(self) -> list[Copy]:
         return [
             Copy(
                 use.line,
-                use.what,
+                use.kind,
                 times=min(map(len, steps)),
                 bytes=min(sum(size for size, _ in copies) for copies in steps),
                 same=len(steps) > 1 and all(copies == steps[0] for copies in steps),
             )
             for use, steps in self._in_each().items()
-            if use.what in WAYS
+            if use.kind in WAYS
         ]
 
     def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
@@ -256,11 +256,11 @@ class Steps:
         keeper = self._keeper()
         if keeper is None and (len(more) < 2 or min(more) <= FEW_NUMBERS):
             return None
-        kept: Counter[Line] = Counter()
+        sizes: Counter[Line] = Counter()
         for piece in list(self._live.values()):
-            if piece.line and not piece.kind and 0 < piece.step < self.made - 1:
-                kept[piece.line] += piece.size
-        line = keeper or max(kept, key=kept.__getitem__, default=None)
+            if piece.line and not piece.kind and 0 < piece.step < self.count - 1:
+                sizes[piece.line] += piece.size
+        line = keeper or max(sizes, key=sizes.__getitem__, default=None)
         return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
 
     def _keeper(self) -> Line | None:
@@ -273,7 +273,7 @@ class Steps:
 
     def memory(self, limit: int | None) -> Memory:
         """The peak of memory, its parts, and whether it fits into `limit` bytes."""
-        parts = self.peak.parts() if self.made else {}
+        parts = self.peak.parts() if self.count else {}
         fits = None if limit is None else self.peak.size <= limit
         passes, largest = self._peak_of_passes, None
         if limit and self.batch and (grows := passes.parts()[ACTIVATIONS]):
@@ -302,7 +302,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
         objects = objects_of_script(variables.values())
-        scopes = [variables, *({"self": each} for each in objects)]
+        scopes = [variables, *({"self": value} for value in objects)]
         for (number, target), scope in product(additions(line.file), scopes):
             try:
                 value = eval(target, scope)
@@ -319,9 +319,9 @@ def objects_of_script(values: Iterable[Any]) -> list[Any]:
     objects: dict[int, Any] = {}
     level = list(values)
     for _ in range(REACH + 1):
-        own = [each for each in level if type(each).__module__ == "__main__"]
-        objects |= {id(each): each for each in own}
-        level = [part for each in level for part in parts(each)]
+        own = [value for value in level if type(value).__module__ == "__main__"]
+        objects |= {id(value): value for value in own}
+        level = [part for value in level for part in parts(value)]
     return list(objects.values())
 
 
@@ -352,15 +352,15 @@ def additions(file: str) -> list[tuple[int, CodeType]]:
 
     Returns each statement's line number, and compiled code that evaluates the variable.
     """
-    found = []
+    places = []
     for node in ast.walk(ast.parse("".join(linecache.getlines(file)))):
         target: ast.AST | None = None
         if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
             target = node.target
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
-            named = {ast.unparse(part) for part in ast.walk(node.value)}
-            target = target if ast.unparse(target) in named else None
+            names = {ast.unparse(part) for part in ast.walk(node.value)}
+            target = target if ast.unparse(target) in names else None
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             adds = node.func.attr in ("append", "extend", "add")
             target = node.func.value if adds else None
@@ -368,5 +368,5 @@ def additions(file: str) -> list[tuple[int, CodeType]]:
             target = target.value  # its index may belong to another function
         if target is not None:
             code = compile(ast.unparse(target), file, "eval")
-            found.append((node.lineno, code))  # type: ignore[attr-defined]
-    return found
+            places.append((node.lineno, code))  # type: ignore[attr-defined]
+    return places

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.dryrun.report import MOST_TOLD, OK, Request
+from core.dryrun.report import LONGEST_TEXT, OK, Request
 from core.errors import ExplainedError, quoted
 from core.jobs import code
 from core.words import Words
@@ -93,7 +93,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
             if len(exercise.machines) > 1:
                 with_one = SIMULATED[machine]
                 where = words("judge.with") if with_one else words("judge.without")
-            return Verdict(False, f"{where}{missing}"[:MOST_TOLD], printed)
+            return Verdict(False, f"{where}{missing}"[:LONGEST_TEXT], printed)
     return Verdict(True, exercise.right, printed)
 
 

@@ -7,7 +7,7 @@ import pytest
 from core.dryrun.remarks import REMARKS
 from core.dryrun.report import (
     DEVICE_ERROR,
-    MOST_TOLD,
+    LONGEST_TEXT,
     Failure,
     Remark,
     Report,
@@ -39,7 +39,7 @@ def test_what_a_forged_report_says_is_short_and_plain() -> None:
     sentences = [*report["notes"], *(finding.say for finding in findings)]
     assert len(report["notes"]) == 200
     for said in [*sentences, code.failed(report["failure"], NAME)]:
-        assert len(said) < MOST_TOLD + 100
+        assert len(said) < LONGEST_TEXT + 100
         assert "![" not in re.sub("(`+).*?\\1", "", said)
         assert "\n#" not in said
         said.encode()
