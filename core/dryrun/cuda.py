@@ -150,7 +150,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     backward_class: Any = torch.autograd.function.BackwardCFunction
     refuse_sharing = _refuse("CUDA tensors that processes share")
     for owner, name, replacement in (
-        (torch, "compile", _left_out),
+        (torch, "compile", _skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
         (torch.backends.cudnn, "is_acceptable", lambda _: False),
         (torch.distributed, "init_process_group", _refuse("several processes")),
@@ -181,11 +181,11 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
 
 
 def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callable:
-    def running(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         with mode():
             return function(*args)
 
-    return running
+    return wrapper
 
 
 def _name_the_device() -> None:
@@ -228,7 +228,7 @@ def _of_simulated(function: Callable) -> Callable:
     return lambda kind="cuda": function(SIMULATED if kind == "cuda" else kind)
 
 
-def _left_out(model: Any = None, **_: Any) -> Any:
+def _skip_compile(model: Any = None, **_: Any) -> Any:
     """Replaces torch.compile, and returns the model as it is.
 
     Compiling changes how fast the model is, but not which tensors move where.

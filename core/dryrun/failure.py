@@ -86,7 +86,7 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
     return None
 
 
-def what_is_missing(error: BaseException) -> str:
+def missing_feature(error: BaseException) -> str:
     """A sentence on what can't be simulated; "" for any other error."""
     message = text(error).rstrip(".")
     if isinstance(error, cuda.CannotSimulateError):

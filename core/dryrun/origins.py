@@ -162,22 +162,22 @@ class Origins:
         torch.utils.swap_tensors = swap_tensors
 
     def _noting(self, function: Any) -> Any:
-        def noting(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             self._note(result, [])
             return result
 
-        return noting
+        return wrapper
 
     def _placing(self, method: Any) -> Any:
-        def placing(this: Any, *args: Any, **kwargs: Any) -> None:
+        def wrapper(this: Any, *args: Any, **kwargs: Any) -> None:
             if not self.starts_processes:
                 kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}
             if line := self.here():
                 self._lines[id(this), method.__name__] = line
             method(this, *args, **kwargs)
 
-        return placing
+        return wrapper
 
     def line_of(self, this: object, method: str = "__init__") -> Line | None:
         """The line that called one of METHODS of this object."""

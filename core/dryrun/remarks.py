@@ -61,23 +61,23 @@ class Remarks:
         modules = nn.modules.module
         modules.register_module_forward_pre_hook(self._enter)
         modules.register_module_forward_hook(self._leave, always_call=True)
-        register_optimizer_step_pre_hook(self._step)
-        register_optimizer_step_post_hook(self._stepped)
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
         save, evaluate = torch.save, nn.Module.eval
 
-        def noted_eval(module: nn.Module) -> nn.Module:
+        def eval_and_note(module: nn.Module) -> nn.Module:
             if line := self.here():
                 self._evals[id(module)] = line
             return evaluate(module)
 
-        def noted_save(obj: Any, *args: Any, **kwargs: Any) -> None:
+        def save_and_note(obj: Any, *args: Any, **kwargs: Any) -> None:
             parts = obj.values() if isinstance(obj, dict) else [obj]
             if any(isinstance(part, nn.Module) for part in parts):
                 self._note(self.here(), "pickle_refused")
             save(obj, *args, **kwargs)
 
-        torch.save = noted_save
-        nn.Module.eval = noted_eval  # type: ignore[method-assign, assignment]
+        torch.save = save_and_note
+        nn.Module.eval = eval_and_note  # type: ignore[method-assign, assignment]
 
     def _note(self, line: Line | None, slug: str) -> None:
         if line is not None:
@@ -130,10 +130,10 @@ class Remarks:
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
 
-    def _stepped(self, *_: Any) -> None:
+    def _after_step(self, *_: Any) -> None:
         self._stepping -= 1
 
-    def _step(self, optimizer: Optimizer, *_: Any) -> None:
+    def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._stepping += 1
         if self._stepping > 1:
             return  # another optimizer's step calls this one

@@ -205,7 +205,7 @@ class Run:
         print(f"{line.file}:{line.number}: {kind}: {text}", file=sys.stderr)
 
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
-        if self.request.simulates and (missing := failure.what_is_missing(error)):
+        if self.request.simulates and (missing := failure.missing_feature(error)):
             return NOT_SIMULATED, None, missing
         if self.is_late:
             frames = list(failure.frames_of(error, self.origins))

@@ -119,14 +119,14 @@ class Steps:
         """Watch optimizers, and the device's memory, waits, and copies."""
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
-        nn.modules.module.register_module_forward_pre_hook(self._called)
+        nn.modules.module.register_module_forward_pre_hook(self._note_call)
         steps, of_device = self, memory.Block
 
         class Block(of_device):  # type: ignore[valid-type,misc]
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
                 self.piece = Piece(self.size, steps.here(), steps.count)
-                steps._taken(self.piece)
+                steps._note_piece(self.piece)
 
             def __del__(self) -> None:
                 super().__del__()
@@ -176,7 +176,7 @@ class Steps:
                     digest = hashlib.blake2b(content).digest()
             self.current[Use(line, way)].append((size, digest))
 
-    def _taken(self, piece: Piece) -> None:
+    def _note_piece(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
         piece.kind = WORK if self._in_step else ""
         if memory.allocated > self.peak.size:
@@ -187,7 +187,7 @@ class Steps:
     def _peak_now(self) -> Peak:
         return Peak(memory.allocated, self.count, list(self._live.values()))
 
-    def _called(self, module: nn.Module, inputs: tuple) -> None:
+    def _note_call(self, module: nn.Module, inputs: tuple) -> None:
         self.calls += next(module.parameters(recurse=False), None) is not None
         is_outermost = not self._was_called
         self._was_called = True

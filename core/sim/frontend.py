@@ -45,7 +45,7 @@ def keeping_parameters(apply: Any) -> Any:
     before the move would not train new ones.
     """
 
-    def applied(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
+    def wrapper(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
         future = torch.__future__
         before = future.get_swap_module_params_on_conversion()
         tensors = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
@@ -59,7 +59,7 @@ def keeping_parameters(apply: Any) -> Any:
             for parameter in lazy:  # a swap forgets that a layer awaits its first batch
                 parameter.__class__ = UninitializedParameter  # type: ignore[assignment]
 
-    return applied
+    return wrapper
 
 
 # Python code may fail in a backward pass, in a hook for example. Then C++ asks the
@@ -78,7 +78,7 @@ def raising_errors(run: Any) -> Any:
     thread, which wouldn't keep to the number of CPU threads that the caller has set.
     """
 
-    def running(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             with torch.autograd.set_multithreading_enabled(False):
                 return run(*args, **kwargs)
@@ -87,7 +87,7 @@ def raising_errors(run: Any) -> Any:
                 raise
         raise _failed.pop()
 
-    return running
+    return wrapper
 
 
 class Guard(torch._C._acc.DeviceGuard):

@@ -215,11 +215,11 @@ def confusion_chart(
     counts: tuple[tuple[int, ...], ...],
     classes: list[str],
     order: list[str],
-    chosen: tuple[str, str],
+    first_cell: tuple[str, str],
 ) -> Chart:
     """The confusion matrix: rows are true classes, columns predicted ones.
 
-    Selecting a cell gives (true, predicted). At first, the cell `chosen` is selected.
+    Selecting a cell gives (true, predicted). At first, `first_cell` is selected.
     Right answers are gray. The shade of an error shows its share of the row. The
     classes stand in the given `order`.
     """
@@ -245,7 +245,7 @@ def confusion_chart(
         on="click",
         clear=False,
         toggle=False,
-        value=[dict(zip(fields, chosen, strict=True))],
+        value=[dict(zip(fields, first_cell, strict=True))],
     )
     stroke = alt.value(colors.text), alt.value("transparent")
     # The square root makes small shares distinct. The largest share gets only
