@@ -211,12 +211,14 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
 ]
 
 
-@pytest.mark.parametrize(("forward", "rest", "culprit", "said"), CULPRITS)
-def test_the_line_to_change(forward: str, rest: str, culprit: int, said: str) -> None:
+@pytest.mark.parametrize(("forward", "rest", "culprit", "message"), CULPRITS)
+def test_the_line_to_change(
+    forward: str, rest: str, culprit: int, message: str
+) -> None:
     report = dry_run(MODEL.format(forward=forward, rest=rest))
     assert report.status == DEVICE_ERROR
     assert report.failure
     assert report.failure.culprit
     assert report.failure.culprit.number == culprit
-    assert said in f"{report.failure.message} {report.failure.why}"
+    assert message in f"{report.failure.message} {report.failure.why}"
     assert "sim" not in report.failure.message.lower()

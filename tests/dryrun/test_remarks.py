@@ -73,8 +73,8 @@ def test_what_is_said_of_a_training(change: str) -> None:
     assert before in SCRIPT
     report = dry_run(SCRIPT.replace(before, after) if before else SCRIPT)
     assert report.status == OK, report.failure
-    said = [(remark.line.number, remark.say) for remark in report.remarks]
-    assert said == [(line, SAID[key]) for line, key in REMARKS[change]]
+    remarks = [(remark.line.number, remark.say) for remark in report.remarks]
+    assert remarks == [(line, SAID[key]) for line, key in REMARKS[change]]
 
 
 def test_a_generator_that_is_only_asked_between_steps_is_not_blamed() -> None:
@@ -90,8 +90,8 @@ def test_two_optimizers_that_take_turns_with_one_model() -> None:
     other = "other = torch.optim.SGD(model.parameters()); criterion ="
     text = SCRIPT.replace("criterion =", other)
     text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
-    said = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
-    assert said == [(16, SAID["same_parameters"])]
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(16, SAID["same_parameters"])]
 
 
 def test_an_optimizer_within_an_optimizer_takes_no_turns() -> None:
@@ -102,8 +102,8 @@ def test_an_optimizer_within_an_optimizer_takes_no_turns() -> None:
 inner = torch.optim.SGD(model.parameters(), lr=0.1)
 optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
 """
-    made = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-    assert dry_run(SCRIPT.replace(made, wrapper)).remarks == []
+    maker = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    assert dry_run(SCRIPT.replace(maker, wrapper)).remarks == []
 
 
 def test_a_function_that_trains_and_evaluates_is_told_apart_by_mode() -> None:
@@ -111,5 +111,5 @@ def test_a_function_that_trains_and_evaluates_is_told_apart_by_mode() -> None:
     text = text.replace("outputs = model(inputs)", "outputs = ask(inputs)")
     text = text.replace("with torch.no_grad():", "if True:")
     text = text.replace("print(model(inputs)", "print(ask(inputs)")
-    said = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
-    assert said == [(14, SAID["recorded"])]
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(14, SAID["recorded"])]

@@ -198,7 +198,7 @@ def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
 
 
 def test_a_callback_that_keeps_each_steps_graph() -> None:
-    made = """class History:
+    maker = """class History:
     def __init__(self): self.values = {"loss": []}
     def end(self, state):
         for key in self.values: self.values[key].append(state[key])
@@ -209,7 +209,7 @@ class Learner:
 learner = Learner()
 """
     text = TRAINING.format(line="learner.end(loss=loss)", after="")
-    growth = dry_run(text.replace("total = 0.0\n", made)).growth
+    growth = dry_run(text.replace("total = 0.0\n", maker)).growth
     assert growth
     assert growth.line
     assert text.splitlines()[8] == "total = 0.0"
@@ -217,13 +217,13 @@ learner = Learner()
 
 
 @pytest.mark.parametrize(
-    ("made", "used"),
+    ("maker", "used"),
     [
         ("history = History()", "history"),
         ("logs = {'loss': History()}", "logs['loss']"),
     ],
 )
-def test_a_graph_that_an_object_keeps(made: str, used: str) -> None:
+def test_a_graph_that_an_object_keeps(maker: str, used: str) -> None:
     text = TRAINING.format(line=f"{used}.log(loss)", after="")
     report = dry_run(f"""
 class History:
@@ -231,7 +231,7 @@ class History:
         self.values = []
     def log(self, value):
         self.values.append(value)
-{made}
+{maker}
 {text}""")
     assert report.growth
     assert report.growth.line
@@ -239,17 +239,17 @@ class History:
 
 
 @pytest.mark.parametrize(
-    ("made", "line"),
+    ("maker", "line"),
     [
         ("model = ", 6),
         ("def build():\n    return nn.Linear(784, 10)\nmodel = build() #", 8),
     ],
 )
 def test_work_on_the_cpu_although_the_device_was_asked_for(
-    made: str, line: int
+    maker: str, line: int
 ) -> None:
     text = TRAINING.format(line="", after="").replace(".to(device)", "")
-    report = dry_run(text.replace("model = ", made, 1))
+    report = dry_run(text.replace("model = ", maker, 1))
     assert report.status == OK
     assert report.on_cpu
     assert report.on_cpu.number == line
@@ -364,7 +364,7 @@ def test_scripts_as_people_write_them(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("class E(Exception): __str__ = int\nraise E", "Line 2: `E`"),
         (
@@ -379,14 +379,14 @@ def test_scripts_as_people_write_them(name: str) -> None:
         ("import torch\ntorch.ones(2**40)", "at most 1.5 GB of memory here"),
     ],
 )
-def test_whatever_an_error_says_its_line_is_told(text: str, said: str) -> None:
+def test_whatever_an_error_says_its_line_is_told(text: str, message: str) -> None:
     report, _ = code.run(Request("your code", text), confine=False)
-    assert said in code.failed(report["failure"], "your code")
+    assert message in code.failed(report["failure"], "your code")
     assert len(report["failure"]["message"]) <= failure.MOST_CHARACTERS
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("import os\nos._exit(0)", code.ENDED_ITSELF),
         ("import ctypes\nctypes.string_at(8)", "Segmentation fault"),
@@ -394,9 +394,11 @@ def test_whatever_an_error_says_its_line_is_told(text: str, said: str) -> None:
         ("import torch\ntorch.ones(1).to('mps')", "doesn't have: PyTorch is not"),
     ],
 )
-def test_on_a_laptop_too_it_is_told_what_ended_the_code(text: str, said: str) -> None:
+def test_on_a_laptop_too_it_is_told_what_ended_the_code(
+    text: str, message: str
+) -> None:
     report, printed = code.run(Request("your code", text, seconds=1), confine=False)
-    assert said in report["notes"][0]
+    assert message in report["notes"][0]
     assert len(printed) in (0, MOST_PRINTED)
 
 

@@ -22,21 +22,21 @@ def evaluated(run_id: str) -> AppTest:
 
 def test_the_hardest_class_is_guessed_first(run_id):
     at = open_page("pages/5_Evaluate.py", run=run_id)
-    asked = at.radio(key="hardest_sprites")
+    question = at.radio(key="hardest_sprites")
     assert not [label for label in metrics(at) if label.startswith("Hardest")]
     assert "is the hardest" not in texts(at.info)
-    asked.set_value(asked.options[0]).run()
+    question.set_value(question.options[0]).run()
     assert [label for label in metrics(at) if label.startswith("Hardest")]
     assert "is the hardest" in texts(at.info) + texts(at.success)
-    assert "hardest_sprites" not in [each.key for each in at.radio]
+    assert "hardest_sprites" not in [radio.key for radio in at.radio]
 
 
 def test_evaluate_opens_with_the_answers(engine, run_id):
     at = evaluated(run_id)
-    shown = metrics(at)
+    figures = metrics(at)
     result = engine.job(run_id).value
-    assert shown["Test accuracy"] == f"{result.test_accuracy:.2%}"
-    assert shown[f"Correct of {result.test_total:,}"] == f"{result.test_correct:,}"
+    assert figures["Test accuracy"] == f"{result.test_accuracy:.2%}"
+    assert figures[f"Correct of {result.test_total:,}"] == f"{result.test_correct:,}"
     # The matrix' commonest mistake, in one picture, and the one to predict.
     assert len(at.get("image")) == 1 + 1
     open_tab(at, "Confident mistakes")
@@ -45,31 +45,31 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
 
 
 def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
-    asked, ask, kept = [], evaluation.ask, []
+    addresses, ask, jobs = [], evaluation.ask, []
 
     def note(address: str, *arguments, **more):
-        asked.append(address)
+        addresses.append(address)
         return ask(address, *arguments, **more)
 
     monkeypatch.setattr(evaluation, "ask", note)
-    monkeypatch.setattr(evaluation, "keep", lambda _, job: kept.append(job))
+    monkeypatch.setattr(evaluation, "keep", lambda _, job: jobs.append(job))
     evaluation.evaluate.clear()
     for _ in range(2):
         at = open_page("pages/5_Evaluate.py", run=run_id)
-        assert asked.count(EVALUATE) == 1
+        assert addresses.count(EVALUATE) == 1
     at.button(key="evaluate").click().run()
-    assert asked.count(EVALUATE) == 2
-    assert [(subject(job.arguments), job.status) for job in kept] == [
+    assert addresses.count(EVALUATE) == 2
+    assert [(subject(job.arguments), job.status) for job in jobs] == [
         (run_id, "finished")
     ] * 2
     evaluation.evaluate.clear()
     monkeypatch.setattr(
         measured,
         "newest",
-        lambda kind, of: kept[-1] if (kind, of) == (EVALUATE, run_id) else None,
+        lambda kind, of: jobs[-1] if (kind, of) == (EVALUATE, run_id) else None,
     )
     assert "Test accuracy" in metrics(at.run())
-    assert asked.count(EVALUATE) == 2
+    assert addresses.count(EVALUATE) == 2
 
 
 def test_an_evaluation_that_fails_leaves_the_rest_of_the_page(monkeypatch, run_id):
@@ -91,8 +91,8 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
     assert "**CNN**: with gradients, the model needs" in texts(at.markdown)
-    kept = "`model(inputs)` leaves **11.7 MB** of tensors on the device"
-    assert (kept in texts(at.markdown)) == engine.machine().simulates
+    sentence = "`model(inputs)` leaves **11.7 MB** of tensors on the device"
+    assert (sentence in texts(at.markdown)) == engine.machine().simulates
     press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
     assert re.search(r"of 2,000 predictions changed", texts(at.markdown))
 

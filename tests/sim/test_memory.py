@@ -14,15 +14,15 @@ def rounded(size: int) -> int:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5000), st.booleans()), max_size=20))
-def test_what_is_allocated_is_what_is_alive(made: list[tuple[int, bool]]) -> None:
+def test_what_is_allocated_is_what_is_alive(sizes: list[tuple[int, bool]]) -> None:
     before, alive = memory.allocated, []
-    for size, keeps in made:
+    for size, keeps in sizes:
         tensor = torch.empty(size, dtype=torch.uint8, device="sim")
         if keeps:
             alive.append(tensor)
         del tensor
         assert memory.allocated - before == sum(rounded(t.numel()) for t in alive)
-    views = [each[1:] for each in alive if len(each)]
+    views = [tensor[1:] for tensor in alive if len(tensor)]
     assert memory.allocated - before == sum(rounded(t.numel()) for t in alive)
     del alive, views
     tensor = None  # noqa: F841
@@ -40,17 +40,17 @@ def test_the_peak_is_kept_until_it_is_reset() -> None:
 
 def test_a_full_device_refuses_and_goes_on() -> None:
     with memory.limited_to(memory.allocated + 10 * GRANULE):
-        kept = torch.zeros(GRANULE, device="sim")  # four granules
+        tensor = torch.zeros(GRANULE, device="sim")  # four granules
         before = memory.allocated
         for make in (
             lambda: torch.zeros(8 * GRANULE, device="sim"),
-            lambda: torch.cat([kept] * 2),
+            lambda: torch.cat([tensor] * 2),
         ):
             with pytest.raises(torch.OutOfMemoryError, match="SIM out of memory") as e:
                 make()
             assert "GPU 0 has a total capacity of" in str(e.value)
             del e
             assert memory.allocated == before
-        assert (kept + 1).sum() == GRANULE
+        assert (tensor + 1).sum() == GRANULE
     with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
         torch.empty(10**15, device="sim")

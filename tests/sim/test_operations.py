@@ -32,7 +32,7 @@ def trained(name: str, device: str, steps: int = 5) -> list[Tensor]:
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    return [each.cpu() for each in (*losses, *model.parameters())]
+    return [tensor.cpu() for tensor in (*losses, *model.parameters())]
 
 
 @pytest.mark.parametrize("name", ["ann", "cnn"])
@@ -66,8 +66,8 @@ def test_layers_give_the_cpus_outputs_and_gradients(name: str) -> None:
         outputs = layer.to(device)(inputs)
         outputs = outputs[0] if isinstance(outputs, tuple) else outputs
         outputs.square().sum().backward()
-        grads = [each.grad for each in layer.parameters()]
-        return [each.cpu() for each in (outputs.detach(), inputs.grad, *grads)]
+        grads = [parameter.grad for parameter in layer.parameters()]
+        return [tensor.cpu() for tensor in (outputs.detach(), inputs.grad, *grads)]
 
     for here, there in zip(tried("cpu"), tried("sim"), strict=True):
         torch.testing.assert_close(there, here)
@@ -178,7 +178,7 @@ def test_the_host_waits_for_copies(
 def test_a_loader_pins_and_works_in_processes() -> None:
     data = TensorDataset(torch.arange(8.0))
     for options in ({}, {"pin_memory": True}, {"num_workers": 1}):
-        batches = [each.to("sim") for (each,) in DataLoader(data, 4, **options)]
+        batches = [batch.to("sim") for (batch,) in DataLoader(data, 4, **options)]
         assert torch.cat(batches).tolist() == list(range(8))
 
 

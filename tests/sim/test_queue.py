@@ -27,15 +27,15 @@ def losses(kind: str, fused: bool, queued: bool) -> list[float]:
     model = network(kind).to("sim")
     images, labels = torch.rand(80, 1, 8, 8).to("sim"), torch.arange(80).to("sim") % 3
     optimizer = torch.optim.Adam(model.parameters(), fused=fused)
-    kept = []
+    values = []
     with queue.working() if queued else nullcontext():
         for batch, targets in zip(images.split(8), labels.split(8), strict=True):
             loss = nn.functional.cross_entropy(model(batch), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            kept.append(loss.detach())
-    return [loss.item() for loss in kept]
+            values.append(loss.detach())
+    return [loss.item() for loss in values]
 
 
 @pytest.mark.parametrize("fused", [False, True])

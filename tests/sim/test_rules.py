@@ -124,9 +124,9 @@ def test_a_fork_has_no_device() -> None:
     ours, theirs = context.Pipe(duplex=False)
     child = context.Process(target=in_a_fork, args=(theirs,))
     child.start()
-    said = ours.recv() if ours.poll(60) else "nothing"
+    message = ours.recv() if ours.poll(60) else "nothing"
     child.join(60)
-    assert "Cannot re-initialize SIM in forked subprocess" in said
+    assert "Cannot re-initialize SIM in forked subprocess" in message
 
 
 def test_a_file_of_the_device_needs_it(tmp_path) -> None:

@@ -27,7 +27,7 @@ PATCHES = {
 }
 
 
-def said(script: str, **environment: str) -> str:
+def last_line(script: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
@@ -43,11 +43,11 @@ def said(script: str, **environment: str) -> str:
 @pytest.mark.parametrize("name", PATCHES)
 def test_it_is_offered_where_it_fits(name: str) -> None:
     patch, words = PATCHES[name]
-    assert said(patch + OFFER).endswith(words)
+    assert last_line(patch + OFFER).endswith(words)
 
 
 def test_it_can_be_switched_off() -> None:
-    assert "turned off" in said(OFFER, SIMULATED_ACCELERATOR="0")
+    assert "turned off" in last_line(OFFER, SIMULATED_ACCELERATOR="0")
 
 
 def test_the_cpu_computes_as_without_it() -> None:
@@ -58,4 +58,4 @@ def test_the_cpu_computes_as_without_it() -> None:
         "optimizer = torch.optim.AdamW(model.parameters()); optimizer.step(); "
         "print(sum(p.double().sum().item() for p in model.parameters()))"
     )
-    assert said(script) == said(f"{OFFER}; {script}")
+    assert last_line(script) == last_line(f"{OFFER}; {script}")

@@ -29,20 +29,20 @@ def result() -> RunResult:
 
 
 @pytest.fixture(scope="module")
-def found(result: RunResult) -> Evaluation:
+def answers(result: RunResult) -> Evaluation:
     """What that model answers to all test images."""
     return evaluation.evaluate(result.checkpoint, CONFIG)
 
 
 def test_answers_are_those_of_the_run_in_file_order(
-    result: RunResult, found: Evaluation
+    result: RunResult, answers: Evaluation
 ) -> None:
-    assert (found.correct, found.total) == (result.test_correct, result.test_total)
-    assert 0 < found.correct < found.total
-    assert list(found.targets) == datasets.load("sprites").test.labels.tolist()
-    sure = np.array(found.confidences)
-    right = np.array(found.targets) == np.array(found.predictions)
-    assert right.sum() == found.correct
+    assert (answers.correct, answers.total) == (result.test_correct, result.test_total)
+    assert 0 < answers.correct < answers.total
+    assert list(answers.targets) == datasets.load("sprites").test.labels.tolist()
+    sure = np.array(answers.confidences)
+    right = np.array(answers.targets) == np.array(answers.predictions)
+    assert right.sum() == answers.correct
     assert sure.min() > 0.1
     assert sure.max() <= 1
     assert sure[right].mean() > sure[~right].mean()
@@ -75,21 +75,21 @@ def test_three_modes_are_compared(result: RunResult) -> None:
 
 @pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
 def test_only_gradients_keep_memory_after_a_forward_pass() -> None:
-    kept = evaluation.forward_memory("sim")
-    assert kept == evaluation.forward_memory("sim")
+    sizes = evaluation.forward_memory("sim")
+    assert sizes == evaluation.forward_memory("sim")
     outputs = 64 * 10 * 4  # bytes
-    assert kept.pop("gradients") > outputs
-    assert set(kept.values()) == {outputs}
+    assert sizes.pop("gradients") > outputs
+    assert set(sizes.values()) == {outputs}
 
 
-def test_probabilities_are_those_of_the_evaluation(result, found) -> None:
+def test_probabilities_are_those_of_the_evaluation(result, answers) -> None:
     for index in (0, 7):
         (pixels,), labels = evaluation.images(result.config.task, (index,))
         values = evaluation.probabilities(result.checkpoint, result.config, pixels)
         assert sum(values) == pytest.approx(1, abs=1e-5)
-        assert values.index(max(values)) == found.predictions[index]
-        assert max(values) == pytest.approx(found.confidences[index], abs=1e-5)
-        assert labels == (found.targets[index],)
+        assert values.index(max(values)) == answers.predictions[index]
+        assert max(values) == pytest.approx(answers.confidences[index], abs=1e-5)
+        assert labels == (answers.targets[index],)
 
 
 def test_a_model_that_answers_no_numbers_is_not_judged() -> None:

@@ -44,22 +44,22 @@ def likeness(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.corrcoef(a.ravel().astype(float), b.ravel().astype(float))[0, 1])
 
 
-def is_the_sprite(made: picture.Picture) -> bool:
-    return likeness(made.pixels, picture.prepare(encoded(sprite())).pixels) > 0.9
+def is_the_sprite(prepared: picture.Picture) -> bool:
+    return likeness(prepared.pixels, picture.prepare(encoded(sprite())).pixels) > 0.9
 
 
 def test_a_picture_of_the_dataset_stays_much_as_it_is():
-    made = picture.prepare(encoded(sprite()))
-    assert not made.negated
-    assert (made.pixels.shape, made.pixels.dtype) == ((28, 28), np.uint8)
-    assert is_the_sprite(picture.prepare(encoded(made.pixels)))
+    prepared = picture.prepare(encoded(sprite()))
+    assert not prepared.negated
+    assert (prepared.pixels.shape, prepared.pixels.dtype) == ((28, 28), np.uint8)
+    assert is_the_sprite(picture.prepare(encoded(prepared.pixels)))
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "GIF"])
 def test_a_photo_becomes_what_the_dataset_has(form):
-    made = picture.prepare(encoded(photo(sprite()), form))
-    assert made.negated
-    assert is_the_sprite(made)
+    prepared = picture.prepare(encoded(photo(sprite()), form))
+    assert prepared.negated
+    assert is_the_sprite(prepared)
 
 
 def test_what_is_seen_fills_the_frame_and_sits_in_the_middle():
@@ -80,9 +80,9 @@ def test_the_background_becomes_exactly_black():
 def test_a_transparent_picture_lies_on_white():
     cut_out = np.zeros((100, 100, 4), dtype=np.uint8)
     cut_out[30:70, 30:70] = (20, 20, 20, 255)
-    made = picture.prepare(encoded(cut_out))
-    assert made.negated
-    assert made.pixels.max() > 200
+    prepared = picture.prepare(encoded(cut_out))
+    assert prepared.negated
+    assert prepared.pixels.max() > 200
 
 
 def test_a_photo_that_lies_on_its_side_is_turned():
@@ -90,8 +90,8 @@ def test_a_photo_that_lies_on_its_side_is_turned():
     tall[20:180, 40:60] = 0
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by 90 degrees
-    made = picture.prepare(encoded(tall, "JPEG", exif=exif))
-    rows, columns = np.nonzero(made.pixels > 100)
+    prepared = picture.prepare(encoded(tall, "JPEG", exif=exif))
+    rows, columns = np.nonzero(prepared.pixels > 100)
     assert np.ptp(columns) > np.ptp(rows)
 
 
@@ -109,9 +109,9 @@ def test_rarer_kinds_of_pictures_are_seen_as_they_are(form):
     else:
         frames = [gray.rotate(90), gray.rotate(180)]
         gray.save(buffer, "GIF", save_all=True, append_images=frames)
-    made = picture.prepare(buffer.getvalue())
-    assert made.negated
-    assert is_the_sprite(made)
+    prepared = picture.prepare(buffer.getvalue())
+    assert prepared.negated
+    assert is_the_sprite(prepared)
 
 
 def test_the_largest_picture_fits_into_its_memory(monkeypatch):
@@ -152,7 +152,7 @@ def bomb() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("data", "message"),
     [
         (b"", "not a picture"),
         (b"no picture at all" * 100, "not a picture"),
@@ -172,6 +172,6 @@ def bomb() -> bytes:
         *("hair", "lying-hair", "column", "postscript", "unnamed-format"),
     ],
 )
-def test_what_is_no_picture_of_clothing_is_a_sentence(given, said):
-    with pytest.raises(ExplainedError, match=said):
-        picture.prepare_apart(given)
+def test_what_is_no_picture_of_clothing_is_a_sentence(data, message):
+    with pytest.raises(ExplainedError, match=message):
+        picture.prepare_apart(data)

@@ -10,13 +10,13 @@ from core.lessons.evaluate.precision import BFLOAT16, FLOAT32, TF32
 
 def test_precisions_are_compared_with_float32() -> None:
     checkpoint = state_dict.save(models.build("ann"))
-    found = precision.compare(checkpoint, RunConfig(task="sprites"))
-    full, *others = found
+    costs = precision.compare(checkpoint, RunConfig(task="sprites"))
+    full, *others = costs
     assert (full.precision, full.changed) == (FLOAT32, 0)
-    assert {each.precision for each in others} <= {TF32, BFLOAT16}
-    for each in found:
-        assert len(each.seconds) == precision.REPEATS
-        assert abs(each.correct - full.correct) <= each.changed <= each.images
+    assert {cost.precision for cost in others} <= {TF32, BFLOAT16}
+    for cost in costs:
+        assert len(cost.seconds) == precision.REPEATS
+        assert abs(cost.correct - full.correct) <= cost.changed <= cost.images
 
 
 def test_tf32_is_allowed_only_meanwhile() -> None:
