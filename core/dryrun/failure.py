@@ -106,7 +106,12 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if mixes_sparse(error):
         message = "a sparse tensor on cpu met a tensor on cuda:0"
     tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
-    arguments = tuple(argument(t, frame, origins) for t in tensors)
+    arguments = []
+    for tensor in tensors:
+        origin, name = origins.of(tensor), name_in(frame, tensor)
+        place = origin.line if origin else None
+        shape = tuple(tensor.shape)
+        arguments.append(Argument(name, str(tensor.device), shape, place))
     culprit = line
     why = next((why for part, why in REASONS.items() if part in message), "")
     if "DataLoader worker" in message:
@@ -117,7 +122,10 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if leaf := lost_leaf(error, origins):
         culprit, why = leaf, words("why.leaf")
     elif "for generator" in message:
-        culprit = line_of_loader(error, origins) or line
+        # The sampler of a loader failed: the line that made the loader.
+        frames_of_torch = traceback.walk_tb(error.__traceback__)
+        objects = (inner.f_locals.get("self") for inner, _ in frames_of_torch)
+        culprit = next(filter(None, map(origins.line_of, objects)), line)
     elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
         culprit = origin.line
     elif NOT_BUILT_IN.search(message) and line:
@@ -135,7 +143,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
             elif isinstance(optimizer, Optimizer):
                 culprit = origins.line_of(optimizer, "load_state_dict") or culprit
                 why = words("why.optimizer")
-    return Failure(type(error).__name__, message, line, arguments, culprit, why)
+    return Failure(type(error).__name__, message, line, tuple(arguments), culprit, why)
 
 
 def frames_of(
@@ -143,21 +151,6 @@ def frames_of(
 ) -> Iterator[tuple[Line, FrameType]]:
     """The script's lines in the traceback, the innermost last."""
     return origins.script.lines(traceback.walk_tb(error.__traceback__))
-
-
-def line_of_loader(error: BaseException, origins: Origins) -> Line | None:
-    """The line that made the loader whose sampler failed."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if line := origins.line_of(frame.f_locals.get("self"), "__init__"):
-            return line
-    return None
-
-
-def argument(tensor: Tensor, frame: FrameType | None, origins: Origins) -> Argument:
-    origin = origins.of(tensor)
-    name, device = name_in(frame, tensor), str(tensor.device)
-    line = origin.line if origin else None
-    return Argument(name, device, tuple(tensor.shape), line)
 
 
 def name_in(frame: FrameType | None, tensor: Tensor) -> str:

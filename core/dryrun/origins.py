@@ -190,17 +190,6 @@ class Origins:
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
 
-    def _moving(self) -> Line | None:
-        """The line that moves a tensor.
-
-        If this happens in the `to` of the script's own class, the line that calls `to`,
-        unless the copy is dropped in `to` itself.
-        """
-        for at, frame in self.stack():
-            if frame.f_code.co_name not in OF_TO or is_bare(at.code):
-                return at
-        return None
-
     def _note_batch(self, moved: Tensor, line: Line) -> None:
         """Note the other tensors in a list or dictionary that a function moves from."""
         for _, frame in self.stack() if MOVES.search(line.code) else ():
@@ -236,7 +225,14 @@ class Origins:
         if source and origin.method and not origin.is_of_loop:
             origin.is_same |= origin.method is source.method
         if source and not (tensor.is_cpu or isinstance(source.tensor(), nn.Parameter)):
-            line = self._moving() or origin.line
+            # A `to` of the script's own class moves the tensor where `to` is called,
+            # unless `to` itself drops the copy.
+            movers = (
+                at
+                for at, frame in self.stack()
+                if frame.f_code.co_name not in OF_TO or is_bare(at.code)
+            )
+            line = next(movers, origin.line)
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[source.line] = line

@@ -30,7 +30,7 @@ SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 
 
 @dataclass
-class Use:
+class ModelUse:
     """A line that calls a model."""
 
     calls: int = 0
@@ -45,7 +45,7 @@ class Remarks:
     def __init__(self, origins: Origins) -> None:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
-        self._uses: dict[tuple[Line, bool], Use] = {}  # with the model's mode
+        self._uses: dict[tuple[Line, bool], ModelUse] = {}  # with the model's mode
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         # By the line that made an optimizer: how many of the latest steps found no
@@ -113,7 +113,7 @@ class Remarks:
             return
         if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
             return  # update_bn needs the training mode
-        use = self._uses.setdefault((line, module.training), Use())
+        use = self._uses.setdefault((line, module.training), ModelUse())
         has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
         trained = (line, True) in self._uses
         use.after, use.trains, use.has_modes = self._steps, module.training, has_modes

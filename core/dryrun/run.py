@@ -38,7 +38,6 @@ from core.dryrun.report import (
     OK,
     SCRIPT_ERROR,
     Failure,
-    Memory,
     Report,
     Request,
     Value,
@@ -47,7 +46,8 @@ from core.dryrun.script import Line, Progress, Script, sources
 from core.dryrun.steps import Steps
 from core.errors import quoted
 from core.folders import DATA
-from core.sim import memory, simulation
+from core.sim import memory as device_memory
+from core.sim import simulation
 from core.sim.simulation import in_cuda_words
 from core.words import Words
 
@@ -101,7 +101,7 @@ class Run:
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         self.is_late = False
-        memory.capacity = request.capacity
+        device_memory.capacity = request.capacity
 
     def mode(self) -> Mode:
         return Mode(self.origins, self.steps, self.remarks)
@@ -115,21 +115,27 @@ class Run:
             self.steps.install()
             self.remarks.install()
             cuda.install(self.mode)
-        error = self._run()
-        status, explanation, notes = OK, None, self._notes()
-        if error is not None:
+        status, explanation, sentence = OK, None, ""
+        if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)
-            notes += filter(None, [sentence])
+        notes = [words("notes.compiled")] if cuda.compiles else []
+        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
+            notes.append(words("notes.loops", loops=loops))
+        memory = None
+        if self.steps.peak.size:
+            memory = self.steps.memory(self.request.memory)
+            if explanation is not None and "out of memory" in explanation.message:
+                memory = replace(memory, fits=False)
         return Report(
             status,
             self.steps.count,
             explanation,
             self.steps.waits(),
             self.steps.copies(),
-            self._memory(explanation),
+            memory,
             self.steps.growth(),
             self._on_cpu(),
-            notes,
+            [*notes, *filter(None, [sentence])],
             self.facts,
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
@@ -228,22 +234,10 @@ class Run:
             sentence = "The script fails after a loop that the dry run left early."
         return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
 
-    def _notes(self) -> list[str]:
-        loops = ", ".join(map(self._place, sorted(self.script.shortened)))
-        notes = [words("notes.compiled")] if cuda.compiles else []
-        return [*notes, words("notes.loops", loops=loops)] if loops else notes
-
     def _place(self, line: Line) -> str:
         is_script = line.file == self.request.name
         file = line.file.removeprefix(self.script.folder + os.sep)
         return f"line {line.number}" + ("" if is_script else f" of {file}")
-
-    def _memory(self, explanation: Failure | None) -> Memory | None:
-        if not self.steps.peak.size:
-            return None
-        peak = self.steps.memory(self.request.memory)
-        ran_out = explanation is not None and "out of memory" in explanation.message
-        return replace(peak, fits=False) if ran_out else peak
 
     def _on_cpu(self) -> Line | None:
         """Where the model was made, if the script uses CUDA but trains on the CPU."""
