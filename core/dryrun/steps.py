@@ -40,8 +40,7 @@ CAUSES = {  # the name of a torch function, and how a script writes its call
     "__array__": "numpy()",
 }
 WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
-PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
-ACTIVATIONS, WORK, REST = "activations", "the optimizer's own", "the rest"
+ACTIVATIONS, WORK = "activations", "the optimizer's own"  # kinds of memory
 MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
 REACH, MOST_PARTS = 3, 100  # how far to search for objects, and in how long a list
 MOST_NODES = 20_000  # counting the nodes of a graph stops here
@@ -89,7 +88,7 @@ class Peak:
         parts: Counter[str] = Counter()
         for piece in self.pieces:
             of_step = piece.step == self.step
-            parts[piece.kind or (ACTIVATIONS if of_step else REST)] += piece.size
+            parts[piece.kind or (ACTIVATIONS if of_step else "the rest")] += piece.size
         return parts
 
 
@@ -201,13 +200,13 @@ class Steps:
         tensors = parameters(optimizer)
         self.on_cpu = tensors[0] if tensors and all(t.is_cpu for t in tensors) else None
         for parameter in tensors:
-            _mark(parameter, PARAMETERS)
-            _mark(parameter.grad, GRADIENTS)
+            _mark(parameter, "parameters")
+            _mark(parameter.grad, "gradients")
 
     def _after(self, optimizer: Optimizer, *_: Any) -> None:
         self._in_step = False
         for value in tree_leaves(list(optimizer.state.values())):
-            _mark(value, STATE)
+            _mark(value, "optimizer state")
         self._optimizer = self._optimizer or id(optimizer)
         if self._optimizer != id(optimizer):
             return

@@ -19,21 +19,19 @@ from core.words import Words
 
 words = Words(__file__)
 
-PREDICT = "core.lessons.evaluate.evaluation:probabilities"
-SOURCES = ("A test image", "A file", "The camera")
-FILES = ["png", "jpg", "jpeg", "webp", "bmp", "gif"]
 ZOOM = 6  # screen pixels for a pixel of the 28×28 image
 
 
 def draw(run: Run) -> None:
     result = run.result
     assert result is not None
-    source = st.radio("Picture", SOURCES, horizontal=True, key="picture_source")
+    sources = ("A test image", "A file", "The camera")
+    source = st.radio("Picture", sources, horizontal=True, key="picture_source")
     file, problem = None, "No prediction"
     if source == "A file":
         file = st.file_uploader(
             "A picture of a piece of clothing on a plain background",
-            type=FILES,
+            type=["png", "jpg", "jpeg", "webp", "bmp", "gif"],
             key="picture_file",
             max_upload_size=10,
         )
@@ -53,7 +51,8 @@ def draw(run: Run) -> None:
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at the picture"):
-            probabilities = ask(PREDICT, run.checkpoint, result.config, pixels)
+            address = "core.lessons.evaluate.evaluation:probabilities"
+            probabilities = ask(address, run.checkpoint, result.config, pixels)
         best = int(np.argmax(probabilities))
         left, right = st.columns([1, 3])
         with left:
