@@ -134,6 +134,7 @@ def mistakes(run: Run, evaluation: Evaluation) -> None:
 def confusion(run: Run, evaluation: Evaluation) -> None:
     names = [score.name for score in evaluation.classes]
     counts = np.array(evaluation.confusion)
+    # The most common mistake: its true class and its predicted class.
     pair = max(permutations(range(len(names)), 2), key=counts.__getitem__)
     left, right = st.columns([6, 4], gap="medium")
     with left:
