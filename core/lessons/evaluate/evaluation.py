@@ -152,9 +152,9 @@ def compare_modes(
     device = devices.resolve("auto")
     test = datasets.load(config.task).test.first(MODE_IMAGES)
     feed = batches.in_order(test, device, "device")
-    networks = {config.model: state_dict.load(checkpoint, config.model, device)}
+    nets = {config.model: state_dict.load(checkpoint, config.model, device)}
     for name in IMAGE_MODELS:
-        networks.setdefault(name, models.build(name).to(device))
+        nets.setdefault(name, models.build(name).to(device))
 
     def forward(model: nn.Module, mode: str) -> None:
         with MODES[mode]():
@@ -162,7 +162,7 @@ def compare_modes(
                 model(inputs)
 
     costs: list[ModeCost] = []
-    for name, model in networks.items():
+    for name, model in nets.items():
         model.eval()
         passes = (partial(forward, model, mode) for mode in MODES)
         works = list(map(watch.checked, passes))
