@@ -8,13 +8,13 @@ A lane is a queue with workers of its own: "train" or "lab".
 import hashlib
 import heapq
 import os
-import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from statistics import median
+from threading import Lock, Semaphore
 from typing import Any, Self
 
 from core.config import TRAIN_SAMPLES, RunConfig
@@ -28,7 +28,7 @@ UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 NEWEST = 5  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
-LIKE = 2.0  # jobs are similar if their amounts differ by at most this factor
+SIMILAR = 2.0  # jobs are similar if their amounts differ by at most this factor
 # The guess for a run if no similar run has ended yet. It is between the speeds of the
 # ANN and the CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
@@ -52,13 +52,13 @@ class Limits:
     def from_environment(cls) -> Self:
         """Raises ExplainedError if a variable isn't a whole number above 0."""
         limits = {}
-        for name in (field.name for field in fields(cls)):
-            if text := os.environ.get(name.upper()):
+        for field in fields(cls):
+            variable = field.name.upper()
+            if text := os.environ.get(variable):
                 if not (text.isascii() and text.isdigit() and int(text)):
-                    raise ExplainedError(
-                        words("limits.setting", name=name.upper(), text=repr(text))
-                    )
-                limits[name] = int(text)
+                    wrong = words("limits.setting", name=variable, text=repr(text))
+                    raise ExplainedError(wrong)
+                limits[field.name] = int(text)
         return cls(**limits)
 
 
@@ -113,17 +113,18 @@ class Admission:
         if queue.of(job.turn_of) >= most:
             jobs = f"{most} {'job' if most == 1 else 'jobs'}"
             raise ExplainedError(words("limits.person", jobs=jobs))
-        expected = self.estimates.seconds(job)
-        if expected is not None and expected > limits.max_job_seconds:
-            here, longest = spoken(expected), spoken(limits.max_job_seconds)
-            raise ExplainedError(words("limits.long", expected=here, most=longest))
+        expected, longest = self.estimates.seconds(job), limits.max_job_seconds
+        if expected is not None and expected > longest:
+            texts = {"expected": spoken(expected), "most": spoken(longest)}
+            raise ExplainedError(words("limits.long", **texts))
         if len(waiting) >= limits.max_waiting_jobs:
             raise ExplainedError(words("limits.full", waiting=len(waiting)))
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
-        if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
-            longest, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
-            raise ExplainedError(words("limits.work", most=longest, short=short))
+        most = limits.max_waiting_seconds
+        if weight > SHORT_SECONDS and total > most:
+            texts = {"most": spoken(most), "short": spoken(SHORT_SECONDS)}
+            raise ExplainedError(words("limits.work", **texts))
         self.gate.admit(job, expected)
 
 
@@ -133,11 +134,11 @@ def overdue(seconds: float) -> str:
 
 
 def spoken(seconds: float) -> str:
-    for unit, one, many in UNITS:
+    for unit, singular, plural in UNITS:
         if seconds == unit:
-            return one
+            return singular
         if seconds >= 2 * unit:
-            return f"{seconds / unit:,.0f} {many}"
+            return f"{seconds / unit:,.0f} {plural}"
     return f"{seconds:.3g} seconds"
 
 
@@ -164,24 +165,24 @@ class Estimates:
 
     def __init__(self) -> None:
         # For each kind, the newest jobs: amount, seconds, and whether the job finished.
-        self._seen: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
+        self._jobs: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
 
     def learn(self, job: Job) -> None:
         if job.seconds is None:
             return
-        seen = self._seen.setdefault(job.work.kind, deque(maxlen=NEWEST))
-        seen.append((job.work.amount, job.seconds, job.status == "finished"))
-        self._seen.move_to_end(job.work.kind)
-        if len(self._seen) > KINDS:
-            self._seen.popitem(last=False)
+        jobs = self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST))
+        jobs.append((job.work.amount, job.seconds, job.status == "finished"))
+        self._jobs.move_to_end(job.work.kind)
+        if len(self._jobs) > KINDS:
+            self._jobs.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
         """The estimated seconds, from similar jobs; None if there were none."""
-        amount = job.work.amount
+        own = job.work.amount
         similar = [
-            seconds * amount / seen
-            for seen, seconds, finished in self._seen.get(job.work.kind, ())
-            if finished and amount / LIKE <= seen <= amount * LIKE
+            seconds * own / amount
+            for amount, seconds, finished in self._jobs.get(job.work.kind, ())
+            if finished and own / SIMILAR <= amount <= own * SIMILAR
         ]
         return median(similar) if similar else None
 
@@ -190,53 +191,52 @@ class Estimates:
         expected = self.seconds(job)
         if expected is not None:
             return expected
-        seen = self._seen.get(job.work.kind, ())
-        rates = [seconds / amount for amount, seconds, _ in seen]
+        jobs = self._jobs.get(job.work.kind, ())
+        rates = [seconds / amount for amount, seconds, _ in jobs]
         return job.work.amount * median(rates) if rates else job.work.assumed
 
-    def until_turn(self, taken: Iterable[Job], before: Iterable[Job]) -> float | None:
+    def until_turn(self, at_work: Iterable[Job], before: Iterable[Job]) -> float | None:
         """Seconds until a worker is free for the job that comes after those `before`.
 
-        `taken` are the jobs that workers have now. A run's steps so far tell when the
+        `at_work` are the jobs that workers have now. A run's steps so far tell when the
         run will end, and how long waiting runs of its kind take: the machine may be
         busier than it was. None if another job has no estimate.
         """
-        # `left`: each worker's seconds of work; `paces`: a kind's seconds per amount.
-        left, paces = [], {}
-        for job in taken:
-            whole, own = self.seconds(job), job.progress.seconds_left
+        backlogs, paces = [], {}  # each worker's seconds; a kind's seconds per amount
+        for job in at_work:
+            whole, rest = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0
-            if own is not None:
-                whole = since + own
+            if rest is not None:
+                whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount
             if whole is None:
                 return None
-            left.append(max(whole - since, 0.0))
-        heapq.heapify(left)
+            backlogs.append(max(whole - since, 0.0))
+        heapq.heapify(backlogs)
         for job in before:
             pace = paces.get(job.work.kind)
             seconds = pace * job.work.amount if pace else self.seconds(job)
-            if seconds is None or not left:
+            if seconds is None or not backlogs:
                 return None
-            heapq.heapreplace(left, left[0] + seconds)
-        return left[0] if left else None
+            heapq.heapreplace(backlogs, backlogs[0] + seconds)
+        return backlogs[0] if backlogs else None
 
 
 class Questions:
     """Limits how many questions are answered at once: in all, and per person."""
 
-    def __init__(self, of_all: int, of_one: int) -> None:
-        self._of_all, self._of_one = threading.Semaphore(of_all), of_one
-        self._most_of_all = of_all
-        self._lock = threading.Lock()  # guards the two fields below
-        self._open: Counter[str] = Counter()
-        self._own: dict[str, threading.Semaphore] = {}
+    def __init__(self, in_all: int, per_person: int) -> None:
+        self._in_all, self._per_person = in_all, per_person
+        self._turns = Semaphore(in_all)
+        self._lock = Lock()  # guards the two fields below
+        self._open: Counter[str] = Counter()  # how many questions each owner has open
+        self._own_turns: dict[str, Semaphore] = {}
 
     def ahead(self, owner: str) -> int:
         """How many questions have to be answered before this owner's next one."""
         with self._lock:
-            of_all, own = self._open.total(), self._open[owner]
-        return max(of_all - self._most_of_all + 1, own - self._of_one + 1, 0)
+            in_all, own = self._open.total(), self._open[owner]
+        return max(in_all - self._in_all + 1, own - self._per_person + 1, 0)
 
     @contextmanager
     def turn(self, owner: str, seconds: float) -> Iterator[None]:
@@ -253,16 +253,16 @@ class Questions:
             if self._open[owner] >= OPEN_QUESTIONS:
                 raise ExplainedError(words("questions.too_many"))
             self._open[owner] += 1
-            own = self._own.setdefault(owner, threading.Semaphore(self._of_one))
+            own_turns = self._own_turns.setdefault(owner, Semaphore(self._per_person))
         try:
-            with ExitStack() as turns:
-                for gate in (own, self._of_all):
-                    if not gate.acquire(timeout=max(0, deadline - time.monotonic())):
+            with ExitStack() as stack:
+                for turns in (own_turns, self._turns):
+                    if not turns.acquire(timeout=max(0, deadline - time.monotonic())):
                         raise ExplainedError(words("questions.no_turn"))
-                    turns.callback(gate.release)
+                    stack.callback(turns.release)
                 yield
         finally:
             with self._lock:
                 self._open[owner] -= 1
                 if not self._open[owner]:
-                    del self._open[owner], self._own[owner]
+                    del self._open[owner], self._own_turns[owner]

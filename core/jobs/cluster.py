@@ -37,19 +37,15 @@ from core.jobs.job import on
 from core.words import Words
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
-PORT = 8786  # Dask's default
-AGAIN_SECONDS = 1.0  # between two tries of a worker to reach its scheduler
+RETRY_SECONDS = 1.0  # between two tries of a worker to reach its scheduler
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
-words = Words(__file__)
-
-logger = logging.getLogger(__name__)
-
 # How Dask's log messages about a lost connection and about a call of /metrics begin.
-GONE = ("Closed comm", "Failed to communicate with scheduler during heartbeat")
-ASKED = "Run out-of-band function"
-
+NO_NEWS = (
+    "Closed comm",
+    "Failed to communicate with scheduler during heartbeat",
+    "Run out-of-band function",
+)
 LOGGING = "DASK_DISTRIBUTED__LOGGING"  # environment variable: each logger's level
-
 SETTINGS = {
     # A run whose worker dies has failed: the run must not silently start again.
     "distributed.scheduler.allowed-failures": 0,
@@ -70,6 +66,8 @@ SETTINGS = {
     "distributed.scheduler.work-stealing": False,
     "distributed.comm.timeouts.connect": "10s",
 }
+words = Words(__file__)
+logger = logging.getLogger(__name__)
 
 
 def gpus() -> list[str]:
@@ -79,9 +77,9 @@ def gpus() -> list[str]:
         return [name for name in visible.split(",") if name]
     with suppress(OSError, subprocess.TimeoutExpired):
         tool = ["nvidia-smi", "-L"]
-        listed = subprocess.run(tool, capture_output=True, text=True, timeout=10)
-        lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
-        return [str(index) for index in range(len(lines))]
+        listing = subprocess.run(tool, capture_output=True, text=True, timeout=10)
+        lines = listing.stdout.splitlines()
+        return [str(n) for n in range(sum(line.startswith("GPU ") for line in lines))]
     return []
 
 
@@ -105,7 +103,7 @@ def workers() -> dict[str, dict]:
 
 def is_news(record: logging.LogRecord) -> bool:
     """Log filter: drops messages about disconnected clients, and about /metrics."""
-    return not record.getMessage().startswith((*GONE, ASKED))
+    return not record.getMessage().startswith(NO_NEWS)
 
 
 def listening(host: str, port: int, tls: Security) -> Scheduler:
@@ -217,18 +215,18 @@ async def schedule(host: str, port: int, tls: Security) -> None:
 
 
 async def work(address: str, lanes: list[str], name: str, tls: Security) -> None:
-    keeping = []
-    for number, options in workers().items():
+    running = []
+    for kind, options in workers().items():
         resources = options["resources"]
         if set(resources) & set(lanes):
             if "train" in resources:  # so that jobs can ask for this machine
                 options["resources"] = resources | {on(name): 1}
             options["security"] = tls
-            keeping.append(keep(address, f"{name}-{number}", options))
-    await asyncio.gather(*keeping)
+            running.append(keep_running(address, f"{name}-{kind}", options))
+    await asyncio.gather(*running)
 
 
-async def keep(address: str, name: str, options: dict) -> None:
+async def keep_running(address: str, name: str, options: dict) -> None:
     """Run one worker, and start it again whenever its scheduler is back.
 
     A worker and its nanny end when they lose their connection. But a worker that hangs
@@ -244,68 +242,66 @@ async def keep(address: str, name: str, options: dict) -> None:
                 await asyncio.wait({lost, ended}, return_when="FIRST_COMPLETED")
         except Exception as error:  # no scheduler, or another worker has the name
             logger.warning("%s can't work for %s: %s", name, address, error)
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 def main() -> None:
-    given = _parser().parse_args()
-    dask.config.set(SETTINGS)
-    log.set_up()
-    logging.getLogger("distributed.scheduler").addFilter(is_news)
-    try:
-        tls = security(getattr(given, "address", None), given.certificates)
-    except ExplainedError as error:
-        sys.exit(str(error))
-    with suppress(KeyboardInterrupt):
-        if given.command == "scheduler":
-            # Listen on all interfaces only if clients have to show a certificate.
-            host = given.host or ("0.0.0.0" if tls.require_encryption else "127.0.0.1")
-            asyncio.run(schedule(host, given.port, tls))
-        elif given.command == "workers":
-            asyncio.run(work(given.address, given.lanes, given.name, tls))
-        else:
-            asyncio.run(local(tls))
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m core.jobs.cluster",
         description="Start a scheduler and workers. They stop when stdin closes.",
     )
     commands = parser.add_subparsers(dest="command")
-    alone = commands.add_parser("scheduler", help="start only a scheduler")
-    hands = commands.add_parser("workers", help="start only this machine's workers")
-    for each in (parser, alone, hands):
-        each.add_argument(
+    for_scheduler = commands.add_parser("scheduler", help="start only a scheduler")
+    for_workers = commands.add_parser(
+        "workers", help="start only this machine's workers"
+    )
+    for command in (parser, for_scheduler, for_workers):
+        command.add_argument(
             "--certificates",
             metavar="FOLDER",
             help="folder with this machine's certificates from deploy/certificates; "
             "turns on TLS (default: DASK_CERTIFICATES)",
         )
-    alone.add_argument(
+    for_scheduler.add_argument(
         "--host",
         help="interface to listen on (default: loopback, or all interfaces if "
         "you use certificates)",
     )
-    alone.add_argument("--port", type=int, default=PORT)
-    hands.add_argument(
+    for_scheduler.add_argument("--port", type=int, default=8786)  # Dask's default
+    for_workers.add_argument(
         "address",
         help="the scheduler's address: tcp://HOST:PORT, or tls:// with certificates",
     )
-    hands.add_argument(
+    for_workers.add_argument(
         "--lanes",
         nargs="+",
         choices=("train", "lab"),
         default=["train", "lab"],
         help="train: one worker for each GPU; lab: one worker for quick questions",
     )
-    hands.add_argument(
+    for_workers.add_argument(
         "--name",
         type=machine_name,
         default=socket.gethostname(),
         help="the first part of each worker's name (default: this machine's name)",
     )
-    return parser
+    options = parser.parse_args()
+    dask.config.set(SETTINGS)
+    log.set_up()
+    logging.getLogger("distributed.scheduler").addFilter(is_news)
+    try:
+        tls = security(getattr(options, "address", None), options.certificates)
+    except ExplainedError as error:
+        sys.exit(str(error))
+    with suppress(KeyboardInterrupt):
+        if options.command == "scheduler":
+            # Listen on all interfaces only if clients have to show a certificate.
+            own = "0.0.0.0" if tls.require_encryption else "127.0.0.1"
+            asyncio.run(schedule(options.host or own, options.port, tls))
+        elif options.command == "workers":
+            asyncio.run(work(options.address, options.lanes, options.name, tls))
+        else:
+            asyncio.run(local(tls))
 
 
 def machine_name(text: str) -> str:

@@ -41,7 +41,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     """
     request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
-        return _between_walls(request)
+        return _run_confined(request)
     try:
         report, printed = sandbox.call(
             "core.dryrun.run:run_and_read",
@@ -50,16 +50,18 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
             memory_bytes=MEMORY_BYTES,
         )
     except sandbox.ChildDiedError as error:
-        return _untold(ENDED_ITSELF if "exited with" in str(error) else str(error)), ""
+        why = ENDED_ITSELF if "exited with" in str(error) else str(error)
+        return _without_result(why), ""
     except Exception:  # the script wrote into the report's pipe
-        return _untold(UNREADABLE), ""
+        return _without_result(UNREADABLE), ""
     return safe(report, request), printed
 
 
 def raised(failure: Mapping[str, Any]) -> str:
-    said = ": ".join(filter(None, (failure["kind"], failure["message"])))
-    limits = (f" ({what})" for error, what in LIMITS.items() if re.search(error, said))
-    return quoted(said, most=MOST_QUOTED) + next(limits, "")
+    error = ": ".join(filter(None, (failure["kind"], failure["message"])))
+    limits = (limit for pattern, limit in LIMITS.items() if re.search(pattern, error))
+    limit = next(limits, "")
+    return quoted(error, most=MOST_QUOTED) + (f" ({limit})" if limit else "")
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
@@ -67,29 +69,28 @@ def failed(failure: Mapping[str, Any], name: str) -> str:
     line, culprit = failure["line"], failure["culprit"]
     if line is None or line["file"] != name:
         return ""
-    said = f"Line {line['line']}: {raised(failure)}"
+    text = f"Line {line['line']}: {raised(failure)}"
     if culprit and culprit["file"] == name and failure["why"]:
         why = capitalized(failure["why"])
-        said += f"\n\nChange line {culprit['line']}. {why}."
-    return said
+        text += f"\n\nChange line {culprit['line']}. {why}."
+    return text
 
 
-def _between_walls(request: Request) -> tuple[dict[str, Any], str]:
+def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
     with _lock:
         process = _spares.pop(0) if _spares else _start()
-    threading.Thread(target=_fill, daemon=True).start()
+    threading.Thread(target=_fill_spares, daemon=True).start()
     process.wait_until_ready()
-    ended = process.ask(f"{json.dumps(dataclasses.asdict(request))}\n".encode())
-    printed = ended.errors.decode(errors="replace")
+    end = process.ask(f"{json.dumps(dataclasses.asdict(request))}\n".encode())
+    printed = end.errors.decode(errors="replace")
     report: Any = None
     with suppress(ValueError, RecursionError):
-        report = json.loads(ended.answer)
-    if not ended.answer.strip():
-        why = UNREADABLE if ended.status == NO_REPORT else ENDED_ITSELF
-        return _untold(ended.why or why), printed
-    if not fits(report):
-        return _untold(ended.why or UNREADABLE), printed
-    return safe(report, request), printed
+        report = json.loads(end.answer)
+    if fits(report):
+        return safe(report, request), printed
+    is_unreadable = end.answer.strip() or end.status == NO_REPORT
+    why = end.why or (UNREADABLE if is_unreadable else ENDED_ITSELF)
+    return _without_result(why), printed
 
 
 def _start() -> Confined:
@@ -97,11 +98,11 @@ def _start() -> Confined:
     return Confined(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
 
 
-def _fill() -> None:
+def _fill_spares() -> None:
     with _lock:
         while len(_spares) < SPARES:
             _spares.append(_start())
 
 
-def _untold(why: str) -> dict[str, Any]:
+def _without_result(why: str) -> dict[str, Any]:
     return Report(NOT_SIMULATED, notes=[why]).plain()

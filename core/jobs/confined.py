@@ -56,7 +56,9 @@ _starter = ThreadPoolExecutor(1, "confined")
 
 
 @dataclass(frozen=True)
-class Ended:
+class End:
+    """How the process ended, and what it wrote."""
+
     status: int | None  # exit status; None if the process was stopped (see `why`)
     output: bytes
     errors: bytes
@@ -92,9 +94,9 @@ class Confined:
         ).result()
         assert self._process.stdin
         self._stdin = self._process.stdin
-        self._pipes = {name: ours for name, (ours, _) in pipes.items()}
-        for _, its in pipes.values():
-            os.close(its)
+        self._pipes = {name: reading for name, (reading, _) in pipes.items()}
+        for _, writing in pipes.values():
+            os.close(writing)
 
     def wait_until_ready(self) -> None:
         """Wait until the process has loaded torch and is ready, or has ended."""
@@ -102,30 +104,30 @@ class Confined:
             ready.register(self._pipes["answer"], selectors.EVENT_READ)
             ready.select(START_SECONDS)
 
-    def ask(self, request: bytes) -> Ended:
+    def ask(self, request: bytes) -> End:
         """Send the request to the standard input, and wait until the process has ended.
 
         The `seconds` of the process begin here. After them, the process is stopped.
         """
         deadline = time.monotonic() + self._seconds
-        given = (self._stdin, request)
-        threading.Thread(target=_write, args=given, daemon=True).start()
-        said = {name: b"" for name in MOST_BYTES}
+        arguments = (self._stdin, request)
+        threading.Thread(target=_write, args=arguments, daemon=True).start()
+        texts = {name: b"" for name in MOST_BYTES}
         try:
-            why = self._read(said, deadline)
+            why = self._read(texts, deadline)
             status = self._process.poll()
         finally:
             self.end()
-        said = {name: text[: MOST_BYTES[name]] for name, text in said.items()}
+        texts = {name: text[: MOST_BYTES[name]] for name, text in texts.items()}
         if status and 128 < status <= 192:
             status = 128 - status  # bubblewrap adds 128 to the number of a signal
         if not why and status and status < 0:
             why = f"A signal stopped the program: {signal.strsignal(-status)}."
-        elif not why and status and any(w in said["errors"] for w in OUT_OF_MEMORY):
+        elif not why and status and any(e in texts["errors"] for e in OUT_OF_MEMORY):
             why = self._too_much
-        return Ended(None if why and (status or 0) <= 0 else status, **said, why=why)
+        return End(None if why and (status or 0) <= 0 else status, **texts, why=why)
 
-    def _read(self, said: dict[str, bytes], deadline: float) -> str:
+    def _read(self, texts: dict[str, bytes], deadline: float) -> str:
         """Collect output until the end; returns which limit was exceeded, or ""."""
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
@@ -135,16 +137,16 @@ class Confined:
                 events = ready.select(0 if has_ended else LOOK_SECONDS)
                 for key, _ in events:
                     if chunk := os.read(key.fd, 2**16):
-                        said[key.data] += chunk
+                        texts[key.data] += chunk
                     else:
                         ready.unregister(key.fd)
-                why = self._excess(said, deadline)
+                why = self._excess(texts, deadline)
                 if why or (has_ended and not events):
                     return why
 
-    def _excess(self, said: dict[str, bytes], deadline: float) -> str:
+    def _excess(self, texts: dict[str, bytes], deadline: float) -> str:
         for name, most in MOST_BYTES.items():
-            if len(said[name]) > most:
+            if len(texts[name]) > most:
                 return words("confined.output", kilobytes=most // 1000)
         if time.monotonic() > deadline:
             return words("confined.time", seconds=self._seconds)
@@ -215,7 +217,7 @@ def problem() -> str:
         return "The program bubblewrap is not installed on this machine."
     code = f"from core.jobs import seccomp; seccomp.attempt({str(ROOT / 'app.py')!r})"
     try:
-        tried = subprocess.run(
+        attempt = subprocess.run(
             walled(["-c", code], 10**9),
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
@@ -225,7 +227,7 @@ def problem() -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap can't be used here: {error}."
-    if tried.returncode:
-        return f"bubblewrap can't be used here: {tried.stderr.strip()[-200:]}."
-    done = ", ".join(tried.stdout.splitlines())
-    return f"A confined process can still {done}." if done else ""
+    if attempt.returncode:
+        return f"bubblewrap can't be used here: {attempt.stderr.strip()[-200:]}."
+    deeds = ", ".join(attempt.stdout.splitlines())
+    return f"A confined process can still {deeds}." if deeds else ""

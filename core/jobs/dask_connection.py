@@ -142,7 +142,8 @@ class Connection:
         with self._lock:
             self._client, self.problem = None, words("workers.away")
             lost = list(self._futures)
-            self._forget(*lost)
+            for job_id in lost:
+                self._forget(job_id)
             self._up.clear()
         in_background(_leave, client)
         for job_id in lost:
@@ -176,8 +177,8 @@ class Connection:
         """Learn which workers there are; kill those that keep jobs from going on."""
         try:
             # `client.scheduler_info` isn't enough: the client sometimes shortens it.
-            known = self._answer(client, "identity", n_workers=-1)
-            self.hosts.hear(known["workers"])
+            scheduler = self._answer(client, "identity", n_workers=-1)
+            self.hosts.hear(scheduler["workers"])
             now = time.monotonic()
             with self._lock:
                 waiting = {
@@ -185,18 +186,18 @@ class Connection:
                     for job_id, future in self._futures.items()
                     if job_id not in self._begun
                 }
-                deaf = [each for each, until in self._patience.items() if now > until]
-            given = self._tasks(client) if waiting else {}
+                deaf = [job_id for job_id, end in self._patience.items() if now > end]
+            tasks = self._tasks(client) if waiting else {}
         except TimeoutError:
             return self._drop(client)
-        strange: set[Any] = set()  # other apps' tasks, which keep workers busy
+        others: set[Any] = set()  # other apps' tasks, which keep workers busy
         stuck: dict[str, float] = {}
-        for address, keys in given.items():
+        for address, keys in tasks.items():
             if set(keys) - set(client.futures):
-                strange.update(keys)
+                others.update(keys)
             elif keys and set(keys) <= set(waiting.values()):
                 stuck[address] = self._stuck.get(address, now)
-        self._shared = {job_id for job_id, key in waiting.items() if key in strange}
+        self._shared = {job_id for job_id, key in waiting.items() if key in others}
         self._stuck = stuck
         for address, since in stuck.items():
             if now > since + DEAF_SECONDS:
@@ -231,11 +232,9 @@ class Connection:
             return "", False
         waited = time.time() - job.submitted
         without = self.hosts.seconds_without(on(job.host))
-        is_vain = min(waited, without) > NO_WORKER_SECONDS
-        host = quoted(job.host)
-        if is_vain:
-            return words("workers.no_host", host=host), True
-        return words("workers.host_away", host=host), False
+        if min(waited, without) > NO_WORKER_SECONDS:
+            return words("workers.no_host", host=quoted(job.host)), True
+        return words("workers.host_away", host=quoted(job.host)), False
 
     def hand_out(self, job: Job) -> None:
         """Give a job to a worker. Raises ExplainedError if not connected."""
@@ -260,10 +259,10 @@ class Connection:
         outcome, reason = None, ""
         try:
             outcome = future.result(timeout=ANSWER_SECONDS)
-        except Exception as error:
+        except KilledWorker:
+            reason = words("workers.lost_worker")
+        except Exception:  # the connection broke
             reason = self._lost
-            if isinstance(error, KilledWorker):
-                reason = words("workers.lost_worker")
         with self._lock:
             if self._futures.get(job_id) is not future:  # withdrawn, or already lost
                 return
@@ -275,13 +274,12 @@ class Connection:
             logger.warning("lost: %s", reason, extra={"run": job_id})
             self._on_lost(job_id, reason)
 
-    def _forget(self, *job_ids: str) -> None:
-        """Drop what is known about these jobs; call this with the lock."""
-        for job_id in job_ids:
-            self._futures.pop(job_id, None)
-            self._patience.pop(job_id, None)
-            self._begun.discard(job_id)
-            self._shared.discard(job_id)
+    def _forget(self, job_id: str) -> Future | None:
+        """Drop a job and return its future; call this with the lock."""
+        self._patience.pop(job_id, None)
+        self._begun.discard(job_id)
+        self._shared.discard(job_id)
+        return self._futures.pop(job_id, None)
 
     def cancel(self, job_id: str) -> None:
         """Ask a running job to end; if it doesn't, its worker will be killed."""
@@ -296,14 +294,13 @@ class Connection:
 
     def _tell(self, message: Callable[..., None], *arguments: Any) -> None:
         if self._client is not None:
-            # Tells all workers: the scheduler may not know yet which one has the job.
+            # All workers get it: the scheduler may not know yet which one has the job.
             run = partial(self._client.run, on_error="ignore")
             in_background(run, message, *arguments)
 
     def _end_with_worker(self, job_id: str, client: Client) -> None:
         with self._lock:
-            future = self._futures.get(job_id)
-            self._forget(job_id)
+            future = self._forget(job_id)
         if future is None:
             return
         for address, keys in self._tasks(client).items():
@@ -319,8 +316,7 @@ class Connection:
 
     def withdraw(self, job_id: str) -> None:
         with self._lock:
-            future = self._futures.get(job_id)
-            self._forget(job_id)
+            future = self._forget(job_id)
         if future is not None:
             in_background(future.cancel)
 
@@ -339,8 +335,8 @@ class Connection:
             future = client.submit(
                 worker.answer, address, arguments, resources={"lab": 1}, pure=False
             )
-            left = max(0.1, deadline - time.monotonic())
-            outcome: Outcome = future.result(timeout=left)
+            rest = max(0.1, deadline - time.monotonic())
+            outcome: Outcome = future.result(timeout=rest)
         except TimeoutError:
             too_late = words("workers.too_late", seconds=seconds)
             raise ExplainedError(too_late) from None
@@ -355,7 +351,7 @@ class Connection:
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock."""
-        job_id, reported = pickle.loads(event[1])
-        if isinstance(reported, PickedUp):
+        job_id, report = pickle.loads(event[1])
+        if isinstance(report, PickedUp):
             self._begun.add(job_id)
-        self._on_event(job_id, reported)
+        self._on_event(job_id, report)

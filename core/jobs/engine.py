@@ -104,8 +104,8 @@ class Engine:
             self.admission.check(job, self._queue)
             self._jobs.add(job)
             # With the lock, so that the job's row is written before its events.
-            kept = self._history.queue(job, self._queue.add(job))
-        self._history.wait(kept)
+            write = self._history.queue(job, self._queue.add(job))
+        self._history.wait(write)
         self._dispatch()
         return job_id
 
@@ -143,10 +143,15 @@ class Engine:
             if job is None or not place:
                 return None
             before = self._queue.waiting(job.lane)[: place - 1]
-            if any(each.host for each in (job, *before)):
+            if job.host or any(earlier.host for earlier in before):
                 return None  # a job waits for a machine that may be busy
-            taken = map(self._jobs.get, (j.id for j in self._queue.taken(job.lane)))
-            return self.admission.estimates.until_turn(filter(None, taken), before)
+            at_work = self._at_work(job.lane)
+            return self.admission.estimates.until_turn(at_work, before)
+
+    def _at_work(self, lane: str) -> list[Job]:
+        """The jobs that a lane's workers have now; call this with the lock."""
+        jobs = (self._jobs.get(job.id) for job in self._queue.at_work(lane))
+        return [job for job in jobs if job is not None]
 
     def is_idle(self, but: str = "") -> bool:
         with self._lock:
@@ -268,9 +273,7 @@ class Engine:
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Insert the bytes of checkpoints, since workers can't reach the database."""
-        return tuple(
-            self.read(each) if isinstance(each, Stored) else each for each in arguments
-        )
+        return tuple(self.read(a) if isinstance(a, Stored) else a for a in arguments)
 
     @property
     def problem(self) -> str:
@@ -318,8 +321,7 @@ class Engine:
             capacity = Counter(self.hosts.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
             paused = (PAUSED,) if self.paused else ()
-            taken = (self._jobs.get(job.id) for job in self._queue.taken(PAUSED))
-            hosts = {job.id: host_of(job.worker) for job in taken if job}
+            hosts = {job.id: host_of(job.worker) for job in self._at_work(PAUSED)}
             return self._queue.next(capacity, paused, hosts)
 
     def _hand_out(self, job: Job) -> None:

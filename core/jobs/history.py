@@ -27,9 +27,7 @@ PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
 LATE = 100  # at most this many ended jobs stay in memory until their rows are written
 # A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
-READ = 128  # cache size: ended jobs that were read from the database
-
-GONE = "That run's checkpoint is no longer available. Choose another run."
+CACHED = 128  # at most this many ended jobs that were read stay in memory
 
 
 class _Late(NamedTuple):
@@ -49,7 +47,7 @@ class History:
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the field below
         self._late: dict[str, _Late] = {}
-        self._read = lru_cache(READ)(self._read_ended)
+        self._read = lru_cache(CACHED)(self._read_ended)
 
     def queue(self, job: Job, round: int) -> Write | None:
         """Write a waiting job with its round; None if the job is not kept.
@@ -57,13 +55,13 @@ class History:
         The server's own measurements aren't kept: after a restart, the server makes
         them again.
         """
-        is_training = any(isinstance(each, RunConfig) for each in job.arguments)
+        is_training = any(isinstance(value, RunConfig) for value in job.arguments)
         if not (job.owner or is_training):
             return None
-        copied = {name: getattr(job, name) for name in COLUMNS}
+        columns = {name: getattr(job, name) for name in COLUMNS}
         try:
             return self._store.runs.enqueue(
-                visitor=job.owner or None, round=round, **copied
+                visitor=job.owner or None, round=round, **columns
             )
         except TypeError as error:
             logger.warning("job %s was not saved: %s", job.id, error)
@@ -109,15 +107,15 @@ class History:
         self._written.pop(job.id, None)
         write = self._store.runs.end(job.id, job.status, value, job.message)
         with self._lock:
-            late = [each for each in self._late.items() if not each[1].write.ended]
-            late.append((job.id, _Late(job, value, write)))
-            self._late = dict(late[-LATE:])
+            late = [row for row in self._late.values() if not row.write.ended]
+            late = [*late, _Late(job, value, write)][-LATE:]
+            self._late = {row.job.id: row for row in late}
 
     def forget(self, owner: str, *job_ids: str) -> None:
         """Forget jobs whose rows are deleted: the owner's late ones, and `job_ids`."""
         with self._lock:
-            late = self._late.items()
-            self._late = {k: each for k, each in late if each.job.owner != owner}
+            late = [row for row in self._late.values() if row.job.owner != owner]
+            self._late = {row.job.id: row for row in late}
         for job_id in job_ids:
             self._written.pop(job_id, None)
         self._read.cache_clear()
@@ -131,9 +129,8 @@ class History:
             return []
         waiting = []
         for run in runs:
-            row, todo = run.summary, work(run.summary.address, run.arguments)
-            job = _called(run, submitted=row.submitted, work=todo)
-            waiting.append((job, row.round))
+            todo = work(run.summary.address, run.arguments)
+            waiting.append((_job(run, work=todo), run.summary.round))
         return waiting
 
     def job(self, job_id: str) -> Job | None:
@@ -147,10 +144,23 @@ class History:
             return None
 
     def _read_ended(self, job_id: str) -> Job:
-        kept = self._store.runs.get(job_id, with_checkpoint=False)
-        if kept is None:
+        stored = self._store.runs.get(job_id, with_checkpoint=False)
+        if stored is None:
             raise KeyError(job_id)
-        return _job(kept)
+        row, value, progress = stored.summary, stored.value, stored.progress
+        if value is None and row.step:
+            losses = progress.losses
+            seconds = losses[-1].seconds if losses else 0.0
+            latest = StepProgress(row.step, losses, 0.0, seconds)
+            progress = replace(progress, latest=latest)
+        if isinstance(value, RunResult):
+            progress = replace(progress, fit=value.fit)
+        end = {"status": row.status, "message": row.message, "stopped": row.ended}
+        job = _job(stored, started=row.started, value=value, progress=progress, **end)
+        if not job.ended:  # `recover` could not read the database at the start
+            why = interrupted(row.step, row.steps)
+            job = replace(job, status="interrupted", message=why)
+        return job
 
     def checkpoint(self, stored: Stored) -> bytes:
         """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
@@ -158,30 +168,15 @@ class History:
             late = self._late.get(stored.name)
         if late and isinstance(late.value, RunResult):
             return late.value.checkpoint
-        found = self._store.runs.checkpoint(stored.name)
-        if found is None:
-            raise ExplainedError(GONE)
-        return found
+        checkpoint = self._store.runs.checkpoint(stored.name)
+        if checkpoint is None:
+            raise ExplainedError(
+                "That run's checkpoint is no longer available. Choose another run."
+            )
+        return checkpoint
 
 
-def _called(stored: StoredRun, **more: Any) -> Job:
+def _job(stored: StoredRun, **fields: Any) -> Job:
     row = stored.summary
     call = row.id, row.address, stored.arguments, row.lane, row.visitor or ""
-    return Job(*call, **more)
-
-
-def _job(stored: StoredRun) -> Job:
-    row, value, progress = stored.summary, stored.value, stored.progress
-    if value is None and row.step:
-        losses = progress.losses
-        seconds = losses[-1].seconds if losses else 0.0
-        latest = StepProgress(row.step, losses, 0.0, seconds)
-        progress = replace(progress, latest=latest)
-    if isinstance(value, RunResult):
-        progress = replace(progress, fit=value.fit)
-    times = {"submitted": row.submitted, "started": row.started, "stopped": row.ended}
-    job = _called(stored, status=row.status, message=row.message, **times)
-    if not job.ended:  # `recover` could not read the database at the start
-        why = interrupted(row.step, row.steps)
-        job = replace(job, status="interrupted", message=why)
-    return replace(job, value=value, progress=progress)
+    return Job(*call, submitted=row.submitted, **fields)

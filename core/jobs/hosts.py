@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from distributed.core import connect, send_recv
 
-from core.jobs import worker
 from core.jobs.cluster import security
+from core.jobs.worker import answer as worker_answer
 from core.measure.environment import Machine
 
 logger = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ SILENT_SECONDS = 7.0  # a worker that is silent for longer counts as gone
 
 
 class _Worker(NamedTuple):
-    word: float  # when the worker last reported, by the scheduler's clock
-    heard: float  # when the app noticed that report, by the app's clock
+    sent: float  # when the worker last reported, by the scheduler's clock
+    noticed: float  # when the app noticed that report, by the app's clock
     takes: Counter[str]  # how many jobs the worker takes at once, by lane
     name: str
 
@@ -38,7 +38,7 @@ class _Worker(NamedTuple):
 
     @property
     def answers(self) -> bool:
-        return self.heard > time.monotonic() - SILENT_SECONDS
+        return self.noticed > time.monotonic() - SILENT_SECONDS
 
 
 class Host(NamedTuple):
@@ -56,8 +56,8 @@ def host_of(worker: str) -> str:
 
 def first_gpu(worker: str) -> int:
     """The first GPU of a training worker, by the number in its name; 0 for others."""
-    own = re.search(r"train-(\d+)$", worker)
-    return int(own[1]) if own else 0
+    number = re.search(r"train-(\d+)$", worker)
+    return int(number[1]) if number else 0
 
 
 class Hosts:
@@ -78,18 +78,19 @@ class Hosts:
         # with the key `core.jobs.job.on(host)`.
         self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
-        self._told = self._since = time.monotonic()
+        self._updated = self._since = time.monotonic()
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
-    def hear(self, told: Mapping[str, Mapping[str, Any]]) -> None:
+    def hear(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take in what the scheduler reports of its workers, by their addresses."""
         now, workers = time.monotonic(), {}
-        for address, said in told.items():
-            word, known = said["last_seen"], self._workers.get(address)
-            heard = known.heard if known and known.word == word else now
-            takes = Counter({k: int(n) for k, n in said["resources"].items()})
-            workers[address] = _Worker(word, heard, takes, str(said["name"]))
-        self._workers, self._told = workers, now
-        self.capacity = sum((each.takes for each in workers.values()), Counter())
+        for address, report in reports.items():
+            sent, before = report["last_seen"], self._workers.get(address)
+            noticed = before.noticed if before and before.sent == sent else now
+            takes = Counter({k: int(n) for k, n in report["resources"].items()})
+            workers[address] = _Worker(sent, noticed, takes, str(report["name"]))
+        self._workers, self._updated = workers, now
+        self.capacity = sum((worker.takes for worker in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))
 
     def seconds_without(self, lane: str) -> float:
@@ -99,10 +100,10 @@ class Hosts:
 
     def answering(self) -> Counter[str] | None:
         """The capacity of the reporting workers; None if the scheduler is silent."""
-        if time.monotonic() >= self._told + SILENT_SECONDS:
+        if time.monotonic() >= self._updated + SILENT_SECONDS:
             return None
-        takes = (each.takes for each in self._workers.values() if each.answers)
-        return sum(takes, Counter())
+        workers = self._workers.values()
+        return sum((worker.takes for worker in workers if worker.answers), Counter())
 
     def __call__(self) -> list[Host]:
         """All machines in the order of their names, even silent ones.
@@ -110,21 +111,21 @@ class Hosts:
         If there are several, each has its `machine`, or None until it was described.
         """
         workers, hosts = self._workers, []
-        for name in sorted({each.machine for each in workers.values()}):
-            own = {k: each for k, each in workers.items() if each.machine == name}
-            heard = [k for k, each in own.items() if each.answers]
-            speaker = max(heard or own, key=lambda k: (own[k].takes["lab"], k))
-            trains = sum(each.takes["train"] for each in own.values())
-            hosts.append(Host(name, speaker, trains, bool(heard)))
+        for name in sorted({worker.machine for worker in workers.values()}):
+            own = {a: worker for a, worker in workers.items() if worker.machine == name}
+            answering = [address for address, worker in own.items() if worker.answers]
+            speaker = max(answering or own, key=lambda a: (own[a].takes["lab"], a))
+            trains = sum(worker.takes["train"] for worker in own.values())
+            hosts.append(Host(name, speaker, trains, bool(answering)))
         if len(hosts) < 2:  # the pages describe the only machine anyway
             return hosts
         with self._lock:
-            known = self._described
-            self._described = {host.speaker: known.get(host.speaker) for host in hosts}
-            described = dict(self._described)
-        for address in described.keys() - known.keys():
+            before = self._described
+            machines = {host.speaker: before.get(host.speaker) for host in hosts}
+            self._described = dict(machines)  # `_ask` changes this dictionary
+        for address in machines.keys() - before.keys():
             threading.Thread(target=self._ask, args=(address,), daemon=True).start()
-        return [host._replace(machine=described[host.speaker]) for host in hosts]
+        return [host._replace(machine=machines[host.speaker]) for host in hosts]
 
     def _ask(self, address: str) -> None:
         machine = None
@@ -143,12 +144,12 @@ class Hosts:
 
         These are a machine's lab worker, or without one, all its training workers.
         """
-        heard = {k: each for k, each in self._workers.items() if each.answers}
-        labs = {each.machine for each in heard.values() if each.takes["lab"]}
+        workers = {k: worker for k, worker in self._workers.items() if worker.answers}
+        labs = {worker.machine for worker in workers.values() if worker.takes["lab"]}
         return {
-            each.name: address
-            for address, each in heard.items()
-            if each.takes["lab"] or each.machine not in labs
+            worker.name: address
+            for address, worker in workers.items()
+            if worker.takes["lab"] or worker.machine not in labs
         }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
@@ -159,11 +160,11 @@ class Hosts:
         """
 
         async def all_answers() -> list[Any]:
-            asked = (
+            answers = (
                 asyncio.wait_for(_answer(address, question), seconds)
                 for address in speakers.values()
             )
-            return await asyncio.gather(*asked, return_exceptions=True)
+            return await asyncio.gather(*answers, return_exceptions=True)
 
         speakers = self.speakers()
         answers = zip(speakers, asyncio.run(all_answers()), strict=True)
@@ -175,8 +176,8 @@ async def _answer(address: str, question: str) -> Any:
     arguments = security(address).get_connection_args("client")
     comm = await connect(address, **arguments)
     try:
-        call, given = pickle.dumps(worker.answer), pickle.dumps((question, ()))
-        said = await send_recv(comm, op="run", function=call, args=given)
-        return said["result"].get()
+        function, args = pickle.dumps(worker_answer), pickle.dumps((question, ()))
+        reply = await send_recv(comm, op="run", function=function, args=args)
+        return reply["result"].get()
     finally:
         comm.abort()

@@ -128,8 +128,8 @@ class Job:
         """The machine that was chosen for the run; "" means any."""
         if self.lane != "train":
             return ""
-        named = (getattr(argument, "host", "") for argument in self.arguments)
-        return next(filter(None, named), "")
+        hosts = (getattr(argument, "host", "") for argument in self.arguments)
+        return next(filter(None, hosts), "")
 
     @property
     def resources(self) -> list[str]:
@@ -212,8 +212,8 @@ class Jobs:
             if job is None or job.ended:
                 continue
             if isinstance(event, PickedUp):
-                begun = {"status": "running", "started": at, "worker": event.worker}
-                self.add(replace(job, **begun))  # type: ignore[arg-type]
+                name = event.worker
+                self.add(replace(job, status="running", started=at, worker=name))
             else:
                 self._jobs[job_id] = job.after(event)
             self._on_event(self._jobs[job_id], event)

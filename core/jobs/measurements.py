@@ -5,10 +5,11 @@ core/reference/*.json, written by `core.bench`, and labeled with their device an
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,8 @@ def keep(measurements: Measurements, job: Job) -> None:
 
 def subject(arguments: Iterable[Any]) -> str:
     """The id of the run whose checkpoint was measured; "" without one."""
-    stored = (each.name for each in arguments if isinstance(each, Stored))
-    return next(stored, "")
+    runs = (value.name for value in arguments if isinstance(value, Stored))
+    return next(runs, "")
 
 
 def as_job(measurement: Measurement) -> Job:
@@ -67,9 +68,9 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
     jobs = []
     for path in sorted(folder.glob("*.json")):
         try:
-            date, *measured = loads(path.read_text("utf-8"), f"The record {path.name}")
+            date, *results = loads(path.read_text("utf-8"), f"The record {path.name}")
             time = datetime.fromisoformat(date).timestamp()
-            for number, (address, arguments, value) in enumerate(measured):
+            for number, (address, arguments, value) in enumerate(results):
                 call = f"{path.stem}-{number}", address, arguments
                 jobs.append(_finished(*call, value, time))
         except (OSError, StoreError, TypeError, ValueError) as error:
@@ -91,22 +92,19 @@ def recorded_by(address: str) -> list[Job]:
 def label(job: Job) -> str:
     """Text such as "NVIDIA H200, recorded 2026-11-30"."""
     day = datetime.fromtimestamp(job.stopped or job.submitted)
-    names = dict.fromkeys(each.device_name for each in environments(job.value))
+    names = dict.fromkeys(where.device_name for where in environments(job.value))
     return f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"
 
 
 def environments(value: Any) -> list[Environment]:
-    return list(dict.fromkeys(_environments(value)))
-
-
-def _environments(value: Any) -> Iterator[Environment]:
+    """All environments in a result, each of them once."""
     if isinstance(value, Environment):
-        yield value
-    elif isinstance(value, dict):
-        yield from _environments(tuple(value.values()))
+        return [value]
+    if isinstance(value, dict):
+        items = list(value.values())
     elif isinstance(value, tuple | list):
-        for item in value:
-            yield from _environments(item)
+        items = list(value)
     else:
-        yield from _environments(getattr(value, "environments", ()))
-        yield from _environments(getattr(value, "environment", ()))
+        names = ("environments", "environment")
+        items = [getattr(value, name, ()) for name in names]
+    return list(dict.fromkeys(chain.from_iterable(map(environments, items))))

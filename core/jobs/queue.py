@@ -29,15 +29,15 @@ class _Ticket:
 
 
 class Queue:
-    """The jobs that wait, and those that workers have taken, until they are removed.
+    """The jobs that wait, and those that workers have, until they are removed.
 
     Not safe to use from several threads at once.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[str, _Ticket] = {}  # by job id
-        self._taken: dict[str, _Ticket] = {}
-        self._came = 0  # how many jobs have come so far
+        self._at_work: dict[str, _Ticket] = {}
+        self._count = 0  # how many jobs have come so far
         self._round: Counter[str] = Counter()  # the round that each lane serves now
         # For a lane and a person, the round in which the person's last job was served.
         self._served: dict[tuple[str, str], int] = {}
@@ -45,10 +45,10 @@ class Queue:
 
     def add(self, job: Job) -> int:
         """Queue the job in its owner's next free round; returns the round."""
-        others = self._lane(job.lane)
-        own = [each.round for each in others if each.job.turn_of == job.turn_of]
+        tickets = self._lane(job.lane)
+        own = [t.round for t in tickets if t.job.turn_of == job.turn_of]
         own.append(self._served.get((job.lane, job.turn_of), -1))
-        firm = [each.round for each in others if self._overtaken(each) >= PATIENCE]
+        firm = [t.round for t in tickets if self._overtaken(t) >= PATIENCE]
         turn = max(self._round[job.lane], max(own) + 1, *firm)
         self._wait(job, turn)
         return turn
@@ -64,22 +64,22 @@ class Queue:
             self._round[lane] = self._lane(lane)[0].round
 
     def _wait(self, job: Job, turn: int) -> None:
-        self._came += 1
-        self._waiting[job.id] = _Ticket(job, self._came, turn)
+        self._count += 1
+        self._waiting[job.id] = _Ticket(job, self._count, turn)
         self._lanes.clear()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def jobs(self) -> list[Job]:
-        tickets = (*self._waiting.values(), *self._taken.values())
-        return [each.job for each in tickets]
+        tickets = (*self._waiting.values(), *self._at_work.values())
+        return [ticket.job for ticket in tickets]
 
     def waiting(self, lane: str) -> list[Job]:
-        return [each.job for each in self._lane(lane)]
+        return [ticket.job for ticket in self._lane(lane)]
 
-    def taken(self, lane: str) -> list[Job]:
-        return [t.job for t in self._taken.values() if t.job.lane == lane]
+    def at_work(self, lane: str) -> list[Job]:
+        return [t.job for t in self._at_work.values() if t.job.lane == lane]
 
     def of(self, person: str) -> int:
         return sum(job.turn_of == person for job in self.jobs())
@@ -90,10 +90,8 @@ class Queue:
         Each newcomer who has had fewer turns moves the job back by one place, but at
         most PATIENCE newcomers do, and none in the round that is being served.
         """
-        if job_id not in self._waiting:
-            return 0
-        ticket = self._waiting[job_id]
-        return self._lane(ticket.job.lane).index(ticket) + 1
+        ticket = self._waiting.get(job_id)
+        return self._lane(ticket.job.lane).index(ticket) + 1 if ticket else 0
 
     def next(
         self,
@@ -105,28 +103,28 @@ class Queue:
 
         `capacity` is how many jobs each lane's workers take at once. A lane without
         workers takes one job, because its worker is starting. `hosts` maps the ids of
-        taken jobs to their machines, if known. A job that waits for a certain machine
+        jobs at work to their machines, if known. A job that waits for a certain machine
         lets other jobs pass.
         """
-        for lane in dict.fromkeys(each.job.lane for each in self._waiting.values()):
-            taken = self.taken(lane)
-            at = Counter(job.host or hosts.get(job.id, "") for job in taken)
-            if lane in paused or len(taken) >= max(1, capacity.get(lane, 0)):
+        for lane in dict.fromkeys(t.job.lane for t in self._waiting.values()):
+            at_work = self.at_work(lane)
+            busy = Counter(job.host or hosts.get(job.id, "") for job in at_work)
+            if lane in paused or len(at_work) >= max(1, capacity.get(lane, 0)):
                 continue
             for job in self.waiting(lane):
-                if job.host and at[job.host] >= capacity.get(on(job.host), 0):
+                if job.host and busy[job.host] >= capacity.get(on(job.host), 0):
                     continue
-                own = sum(each.turn_of == job.turn_of for each in taken)
+                own = sum(other.turn_of == job.turn_of for other in at_work)
                 if not job.owner or own < AT_ONCE.get(lane, math.inf):
                     return job
         return None
 
     def take(self, job: Job) -> None:
         ticket = self._waiting.pop(job.id)
-        self._taken[job.id] = ticket
+        self._at_work[job.id] = ticket
         self._lanes.clear()
-        for each in self._lane(job.lane):
-            each.passed += each.number < ticket.number
+        for waiting in self._lane(job.lane):
+            waiting.passed += waiting.number < ticket.number
         turn = max(ticket.round, self._round[job.lane])
         self._round[job.lane] = turn
         self._served[job.lane, job.turn_of] = ticket.round
@@ -139,17 +137,17 @@ class Queue:
 
     def put_back(self, job_id: str) -> None:
         """Let the job be next again: its worker was lost before the job began."""
-        self._waiting[job_id] = self._taken.pop(job_id)
+        self._waiting[job_id] = self._at_work.pop(job_id)
         self._lanes.clear()
 
     def remove(self, job_id: str) -> None:
         """Drop a job; a job that isn't here changes nothing."""
         self._waiting.pop(job_id, None)
-        self._taken.pop(job_id, None)
+        self._at_work.pop(job_id, None)
         self._lanes.clear()
-        busy = {job.lane for job in self.jobs()}
-        self._round = Counter({k: n for k, n in self._round.items() if k in busy})
-        self._served = {k: n for k, n in self._served.items() if k[0] in busy}
+        lanes = {job.lane for job in self.jobs()}
+        self._round = Counter({k: n for k, n in self._round.items() if k in lanes})
+        self._served = {k: n for k, n in self._served.items() if k[0] in lanes}
 
     def _lane(self, lane: str) -> list[_Ticket]:
         if lane not in self._lanes:
@@ -160,6 +158,6 @@ class Queue:
     def _overtaken(self, ticket: _Ticket) -> int:
         """The number of later jobs that go or went before this one."""
         return ticket.passed + sum(
-            each.number > ticket.number and each.round < ticket.round
-            for each in self._lane(ticket.job.lane)
+            other.number > ticket.number and other.round < ticket.round
+            for other in self._lane(ticket.job.lane)
         )

@@ -93,14 +93,14 @@ class Child:
         The process's log lines have the id of the caller's run.
         """
         context, run = _context(), log.current_run.get()
-        self.pipe, its_end = context.Pipe(duplex=False)
+        self.pipe, writing = context.Pipe(duplex=False)
         self._process = context.Process(  # type: ignore[attr-defined]
             target=_work,
-            args=(its_end, run, address, arguments, seconds, memory_bytes, hostile),
+            args=(writing, run, address, arguments, seconds, memory_bytes, hostile),
             daemon=True,
         )
         self._process.start()
-        its_end.close()  # so that the pipe ends when the child does
+        writing.close()  # so that the pipe ends when the child does
 
     def receive(self) -> Any:
         """The process's next report. Raises ChildDiedError if it has died instead."""
@@ -109,13 +109,13 @@ class Child:
         except EOFError:
             self._process.join(5)
         status = self._process.exitcode
-        how = f"exited with status {status}"
+        end = f"exited with status {status}"
         if status is None:
-            how = "does not respond"
+            end = "does not respond"
         elif status < 0:
-            how = f"was killed by {signal.Signals(-status).name}"
-            how += f" ({signal.strsignal(-status)})"
-        raise ChildDiedError(f"The process {how}.")
+            name, meaning = signal.Signals(-status).name, signal.strsignal(-status)
+            end = f"was killed by {name} ({meaning})"
+        raise ChildDiedError(f"The process {end}.")
 
     def end(self) -> None:
         if hasattr(os, "killpg"):

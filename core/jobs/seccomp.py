@@ -85,12 +85,12 @@ def give_up_calls() -> None:
         number = library.seccomp_syscall_resolve_name(name.encode())
         if number < 0:  # this processor has no such call
             return
-        array = (_Compare * len(conditions))(*(_Compare(*each) for each in conditions))
-        done = library.seccomp_rule_add_array(
+        array = (_Compare * len(conditions))(*(_Compare(*c) for c in conditions))
+        error = library.seccomp_rule_add_array(
             rules, ctypes.c_uint32(action), number, len(conditions), array
         )
-        if done:
-            raise OSError(-done, f"seccomp: {name}")
+        if error:
+            raise OSError(-error, f"seccomp: {name}")
 
     for name in CALLS.split():
         add(ALLOW, name)
@@ -106,8 +106,8 @@ def give_up_calls() -> None:
         add(ALLOW, "ioctl", (1, EQUAL, number, 0))
     for number in (SET_NAME, GET_NAME, NAME_MEMORY):
         add(ALLOW, "prctl", (0, EQUAL, number, 0))
-    if done := library.seccomp_load(rules):
-        raise OSError(-done, "seccomp: the kernel doesn't accept the filter")
+    if error := library.seccomp_load(rules):
+        raise OSError(-error, "seccomp: the kernel doesn't accept the filter")
 
 
 def attempt(outside: str) -> None:
@@ -135,15 +135,15 @@ def attempt(outside: str) -> None:
 
 def main() -> None:
     """Confine this process, then run what the arguments say, as Python would."""
-    _, memory, how, what, *arguments = sys.argv
+    _, memory, option, code, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()
     tempfile.tempdir = "/tmp"  # libraries want a folder, and none here is writable
-    sys.argv = [how, *arguments]
-    if how == "-m":
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    sys.argv = [option, *arguments]
+    if option == "-m":
+        runpy.run_module(code, run_name="__main__", alter_sys=True)
     else:
-        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
 
 
 if __name__ == "__main__":

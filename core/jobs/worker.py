@@ -71,7 +71,7 @@ def _rehearse() -> None:
 
 def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call the function at `address`; its reports become the job's events."""
-    from distributed import get_worker
+    from distributed import Status, get_worker
 
     from core import devices
 
@@ -84,7 +84,12 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     key = worker.get_current_task()
 
     def cancelled() -> bool:
-        return job_id in _cancelled or not _is_wanted(worker, key)
+        # The job also ends if the scheduler or its client is gone. Dask doesn't stop a
+        # running task that is canceled: it only marks the task.
+        task = worker.state.tasks.get(key)
+        is_open = worker.status in (Status.running, Status.paused)
+        is_wanted = is_open and task is not None and task.state != "cancelled"
+        return job_id in _cancelled or not is_wanted
 
     def report(event: Any) -> None:
         # Dask's event log takes bytes, not objects.
@@ -104,23 +109,11 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
         _free_memory()
 
 
-def _is_wanted(worker: Any, key: Any) -> bool:
-    """Whether the scheduler is there, and one of its clients waits for the task.
-
-    Dask doesn't stop a running task that is canceled: it only marks the task.
-    """
-    from distributed import Status
-
-    task = worker.state.tasks.get(key)
-    is_open = worker.status in (Status.running, Status.paused)
-    return is_open and task is not None and task.state != "cancelled"
-
-
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, which reports nothing but its result."""
     keep_threads()
     # One question at a time: the simulated accelerator counts for the whole process.
-    names = [each for each in arguments if isinstance(each, str)]
+    names = [argument for argument in arguments if isinstance(argument, str)]
     with _simulating if SIMULATED in names else nullcontext():
         return outcome_of(address, arguments)
 

@@ -48,29 +48,29 @@ def purge(store: Store, days: float) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m core.store", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, what in (
+    for name, text in (
         ("backup", "write everything to FILE, even while the app runs"),
         ("restore", "fill an empty database from FILE"),
     ):
-        command = commands.add_parser(name, help=what)
+        command = commands.add_parser(name, help=text)
         command.add_argument("file", type=Path, metavar="FILE")
     commands.add_parser(
         "upgrade", help="upgrade the database to this version of the app"
     )
     command = commands.add_parser("purge", help="delete old data")
     command.add_argument("--older-than-days", type=_days, required=True, metavar="N")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if given.command == "backup":
-            backup(None, given.file)
-            print(f"The backup is in {given.file}.")
-        elif given.command == "restore":
-            restore(None, given.file)
-            print(f"The database was restored from {given.file}.")
+        if options.command == "backup":
+            backup(None, options.file)
+            print(f"The backup is in {options.file}.")
+        elif options.command == "restore":
+            restore(None, options.file)
+            print(f"The database was restored from {options.file}.")
         else:
             with closing(Store()) as store:
-                if given.command == "purge":
-                    number = purge(store, given.older_than_days)
+                if options.command == "purge":
+                    number = purge(store, options.older_than_days)
                     print(f"{number:,} rows were deleted.")
                 else:
                     print(f"{store.database.where} is up to date.")

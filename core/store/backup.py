@@ -95,7 +95,7 @@ def _postgres(database: Database, tool: str, *arguments: str) -> None:
     if database.url.password is not None:
         environment["PGPASSWORD"] = str(database.url.password)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [tool, f"--dbname={url.render_as_string()}", *arguments],
             env=environment,
             capture_output=True,
@@ -103,6 +103,6 @@ def _postgres(database: Database, tool: str, *arguments: str) -> None:
         )
     except FileNotFoundError:
         raise StoreError(words("backup.no_tool", tool=tool)) from None
-    if done.returncode:
-        why = done.stderr.strip().partition("\n")[0]
+    if process.returncode:
+        why = process.stderr.strip().partition("\n")[0]
         raise StoreError(f"{tool} failed: {why}.")

@@ -53,7 +53,7 @@ class Classes(Rows):
     # core.store.writer demands.
 
     def create(self, name: str, size: int, rules: Any) -> Class:
-        made = Class(
+        row = Class(
             id=uuid.uuid4().hex[:10],
             code=new_code(CODE_WORDS),
             name=clean(name),
@@ -61,8 +61,8 @@ class Classes(Rows):
             rules=codec.dumps(rules),
             created=time.time(),
         )
-        self.writer.now(lambda session: session.merge(made))
-        return replace(made, rules=rules)
+        self.writer.now(lambda session: session.merge(row))
+        return replace(row, rules=rules)
 
     def change(self, class_id: str, **values: Any) -> None:
         """Set some columns of a class. If it opens, all other classes close."""
@@ -78,8 +78,8 @@ class Classes(Rows):
 
     def delete(self, class_id: str) -> None:
         """Delete a class with its members, its runs, and its log."""
-        this = delete(Class).where(Class.id == class_id)
-        self.writer.now(lambda session: session.execute(this), erases=True)
+        change = delete(Class).where(Class.id == class_id)
+        self.writer.now(lambda session: session.execute(change), erases=True)
 
     def join(self, member: Member, joined: int) -> Write:
         """Add a member, without waiting; `joined` counts all who have joined so far."""
@@ -96,17 +96,17 @@ class Classes(Rows):
         return self.writer.put(lambda session: session.execute(change))
 
     def remove(self, member: Member) -> None:
-        out = delete(Member).where(_is(member))
-        self.writer.now(lambda session: session.execute(out))
+        change = delete(Member).where(_is(member))
+        self.writer.now(lambda session: session.execute(change))
 
     def count_outside(self, class_id: str, number: int) -> Write:
         """Without waiting, store how many runs people outside the class have begun."""
         change = _change(class_id, outside=number)
         return self.writer.put(lambda session: session.execute(change))
 
-    def write_down(self, who: str, what: str, class_id: str | None = None) -> None:
+    def write_down(self, who: str, act: str, class_id: str | None = None) -> None:
         """Add an entry to the log, without waiting."""
-        row = Act(uuid.uuid4().hex, class_id, time.time(), clean(who), clean(what))
+        row = Act(uuid.uuid4().hex, class_id, time.time(), clean(who), clean(act))
         self.writer.put(lambda session: session.merge(row))
 
 

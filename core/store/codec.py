@@ -26,10 +26,10 @@ class StoreError(ExplainedError):
 
 
 class DamagedError(StoreError):
-    def __init__(self, what: str) -> None:
+    def __init__(self, subject: str) -> None:
         super().__init__(
-            f"{what} was saved by another version of this app, so this version can't "
-            "read it. You'll have to make it again."
+            f"{subject} was saved by another version of this app, so this version "
+            "can't read it. You'll have to make it again."
         )
 
 
@@ -38,15 +38,15 @@ def dumps(value: Any) -> str:
     return json.dumps({"version": VERSION, "value": _tagged(value)}, default=_bytes)
 
 
-def loads(text: str, what: str) -> Any:
-    """The value of a text that `dumps` wrote. Raises DamagedError about `what`."""
+def loads(text: str, subject: str) -> Any:
+    """The value of a text that `dumps` wrote. Raises DamagedError about `subject`."""
     try:
         stored = json.loads(text, object_hook=_unpacked)
         if stored["version"] != VERSION:
             raise ValueError(f"has version {stored['version']}, not {VERSION}")
         return _untagged(stored["value"])
     except Exception as error:  # classes raise any error for unknown fields
-        raise DamagedError(what) from error
+        raise DamagedError(subject) from error
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -123,14 +123,13 @@ def pack(points: Sequence[LossPoint]) -> bytes:
     return zlib.compress(struct.pack(f"<{len(numbers)}d", *numbers))
 
 
-def unpack(packed: Iterable[bytes], what: str) -> tuple[LossPoint, ...]:
+def unpack(packed: Iterable[bytes], subject: str) -> tuple[LossPoint, ...]:
     """The points of a curve that was stored in parts. Raises DamagedError."""
-    points = []
     try:
-        for part in packed:
-            data = zlib.decompress(part)
-            for step, seconds, loss in struct.iter_unpack("<3d", data):
-                points.append(LossPoint(int(step), seconds, loss))
+        return tuple(
+            LossPoint(int(step), seconds, loss)
+            for part in packed
+            for step, seconds, loss in struct.iter_unpack("<3d", zlib.decompress(part))
+        )
     except (ValueError, struct.error, zlib.error) as error:
-        raise DamagedError(what) from error
-    return tuple(points)
+        raise DamagedError(subject) from error

@@ -43,14 +43,13 @@ class GoneError(Exception):
     """The database file was moved or deleted while it was open."""
 
 
-def address(given: str | None = None) -> sa.URL:
-    """The address that is given, else DATABASE_URL, else the file in data/.
+def address(text: str | None = None) -> sa.URL:
+    """The address in `text`, else in DATABASE_URL, else that of the file in data/.
 
     Raises StoreError for anything but an address of SQLite or Postgres.
     """
-    given = given or os.environ.get("DATABASE_URL") or DEFAULT
     try:
-        url = sa.make_url(given)
+        url = sa.make_url(text or os.environ.get("DATABASE_URL") or DEFAULT)
         if url.drivername in ("postgres", "postgresql"):  # as hosting services write it
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()

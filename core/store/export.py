@@ -64,11 +64,11 @@ def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
 
 def everything(store: Store, visitor: str) -> str:
     """All data of a visitor as JSON, but only the sizes of checkpoints."""
-    known = store.visitors.get(visitor)
+    row = store.visitors.get(visitor)
     runs = store.runs.find(visitor, hidden=True)
     measurements = store.measurements.of(visitor)
     content = {
-        "visitor": known and _dated(asdict(known)),
+        "visitor": row and _dated(asdict(row)),
         "runs": [_run(store, run) for run in runs],
         "measurements": [_dated(asdict(measurement)) for measurement in measurements],
         "answers": store.answers.of(visitor),
@@ -94,8 +94,7 @@ def _run(store: Store, summary: RunSummary) -> dict[str, Any]:
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if k not in ("history", "losses")}
     progress = run.progress
-    whole = {
-        **row,
+    whole = row | {
         "arguments": run.arguments,
         "start": progress.started,
         "epochs": progress.history,

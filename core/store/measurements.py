@@ -83,6 +83,6 @@ class Measurements(Rows):
                 )
                 readable.append(replace(row, provenance=provenance, value=value))
             except DamagedError:
-                what = "could not read a measurement made by %s"
-                logger.warning(what, row.kind, exc_info=True)
+                message = "could not read a measurement made by %s"
+                logger.warning(message, row.kind, exc_info=True)
         return readable

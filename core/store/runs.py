@@ -149,8 +149,8 @@ class Runs(Rows):
 
         With `is_whole`, the rows replace the parts of the run's curve.
         """
-        fitting = (RunSummary.id == run_id) & RunSummary.status.in_(of)
-        change = update(RunSummary).where(fitting).values(values)
+        matches = (RunSummary.id == run_id) & RunSummary.status.in_(of)
+        change = update(RunSummary).where(matches).values(values)
         parts = delete(Curve).where(Curve.run_id == run_id)
 
         def work(session: Session) -> None:
@@ -173,8 +173,8 @@ class Runs(Rows):
         now = time.time()
 
         def interrupt(session: Session) -> None:
-            ran = select(RunSummary).where(RunSummary.status == "running")
-            for run in session.scalars(ran):
+            running = select(RunSummary).where(RunSummary.status == "running")
+            for run in session.scalars(running):
                 run.status, run.ended = "interrupted", now
                 run.message = interrupted(run.step, run.steps)
 
@@ -219,30 +219,30 @@ class Runs(Rows):
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
         """The whole run; None if there is none. Raises StoreError or DamagedError."""
-        what, here = "This run", clean(run_id)
-        large = (getattr(RunSummary, name) for name in ("start", "value", "fit"))
-        loaded = [undefer(RunSummary.arguments), *map(undefer, large)]
-        texts = select(EpochOfRun.value).where(EpochOfRun.run_id == here)
-        parts = select(Curve.points).where(Curve.run_id == here)
+        subject, run_id = "This run", clean(run_id)
+        large = ("arguments", "start", "value", "fit")
+        columns = [undefer(getattr(RunSummary, name)) for name in large]
+        texts = select(EpochOfRun.value).where(EpochOfRun.run_id == run_id)
+        parts = select(Curve.points).where(Curve.run_id == run_id)
         with self.database.read() as session:
-            run = session.get(RunSummary, here, options=loaded)
+            run = session.get(RunSummary, run_id, options=columns)
             if run is None:
                 return None
             history = session.scalars(texts.order_by(EpochOfRun.epoch)).all()
             packed = session.scalars(parts.order_by(Curve.step)).all()
-            weights = session.get(Checkpoint, here) if with_checkpoint else None
-        arguments = codec.loads(run.arguments, what)
+            weights = session.get(Checkpoint, run_id) if with_checkpoint else None
+        arguments = codec.loads(run.arguments, subject)
         start, value, fit = (
-            codec.loads(text, what) if text else None
+            codec.loads(text, subject) if text else None
             for text in (run.start, run.value, run.fit)
         )
-        epochs = tuple(codec.loads(text, what) for text in history)
-        losses = codec.unpack(packed, what)
+        epochs = tuple(codec.loads(text, subject) for text in history)
+        losses = codec.unpack(packed, subject)
         if isinstance(value, RunResult):
             state_dict = weights.state_dict if weights else b""
             value = replace(value, history=epochs, losses=losses, checkpoint=state_dict)
-        by_hand = (run.changes or {}).items()
-        changes = tuple(Change(int(step), rate) for step, rate in by_hand)
+        by_step = (run.changes or {}).items()
+        changes = tuple(Change(int(step), rate) for step, rate in by_step)
         progress = Progress(start, losses, epochs, fit=fit, changes=changes)
         return StoredRun(run, arguments, progress, value)
 
@@ -257,24 +257,24 @@ class Runs(Rows):
 
     def rename(self, run_id: str, visitor: str, name: str) -> int:
         """Name a run; "" takes the name away."""
-        words = " ".join(clean(name).split())[:LONGEST_NAME]
-        return self._changed([run_id], visitor, name=words)
+        name = " ".join(clean(name).split())[:LONGEST_NAME]
+        return self._change([run_id], visitor, name=name)
 
     def hide(self, run_ids: Sequence[str], visitor: str, hidden: bool = True) -> int:
-        return self._changed(run_ids, visitor, hidden=hidden)
+        return self._change(run_ids, visitor, hidden=hidden)
 
     def withhold(self, run_id: str, visitor: str, withheld: bool = True) -> int:
         """Hide a run from the class, even if its owner shows it; or stop hiding it."""
-        return self._changed([run_id], visitor, withheld=withheld)
+        return self._change([run_id], visitor, withheld=withheld)
 
     def delete(self, run_ids: Sequence[str], visitor: str) -> int:
-        return self._changed(run_ids, visitor)
+        return self._change(run_ids, visitor)
 
-    def _changed(self, run_ids: Sequence[str], visitor: str, **values: Any) -> int:
+    def _change(self, run_ids: Sequence[str], visitor: str, **values: Any) -> int:
         """Change runs of a visitor; without values, delete them."""
-        mine = RunSummary.id.in_(run_ids) & (RunSummary.visitor == visitor)
+        own = RunSummary.id.in_(run_ids) & (RunSummary.visitor == visitor)
         change = update(RunSummary).values(values) if values else delete(RunSummary)
-        statement = change.where(mine)
+        statement = change.where(own)
         return self.writer.now(
             lambda session: session.connection().execute(statement).rowcount,
             erases=not values,

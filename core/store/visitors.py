@@ -44,21 +44,21 @@ def know(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _seen: dict[str, float] = field(default_factory=dict)  # visitor: last visit
+    _visits: dict[str, float] = field(default_factory=dict)  # visitor: last visit
 
     def touch(self, visitor: str) -> None:
         """Record a visit, without waiting. Adds the visitor's row if it is missing."""
         now = time.time()
         with self._lock:
-            if now - self._seen.get(visitor, 0.0) < SEEN_SECONDS:
+            if now - self._visits.get(visitor, 0.0) < SEEN_SECONDS:
                 return
-            new = {k: t for k, t in self._seen.items() if now - t < SEEN_SECONDS}
-            self._seen = {**new, visitor: now}
+            new = {v: t for v, t in self._visits.items() if now - t < SEEN_SECONDS}
+            self._visits = {**new, visitor: now}
 
         def work(session: Session) -> None:
             know(session, visitor)
-            here = Visitor.id == visitor
-            session.execute(update(Visitor).where(here).values(seen=now))
+            own = Visitor.id == visitor
+            session.execute(update(Visitor).where(own).values(seen=now))
 
         self.writer.put(work)
 
@@ -76,13 +76,13 @@ class Visitors(Rows):
         """Delete all rows of a visitor. The caller must end the visitor's jobs."""
 
         def work(session: Session) -> None:
-            theirs = Measurement.visitor == visitor
-            session.execute(delete(Measurement).where(theirs))
+            own = Measurement.visitor == visitor
+            session.execute(delete(Measurement).where(own))
             session.execute(delete(Visitor).where(Visitor.id == visitor))
 
         self.writer.now(work, erases=True)
         with self._lock:
-            self._seen.pop(visitor, None)
+            self._visits.pop(visitor, None)
 
 
 class Answers(Rows):

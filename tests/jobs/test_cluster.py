@@ -9,7 +9,7 @@ import dask
 import pytest
 
 from core.errors import ExplainedError
-from core.jobs.cluster import CERTIFICATES, GONE, is_news, machine_name, security
+from core.jobs.cluster import CERTIFICATES, NO_NEWS, is_news, machine_name, security
 from tests.process import ROOT, python
 
 pytestmark = [
@@ -93,7 +93,7 @@ def test_settings_of_dask_do_as_well(mine):
 
 @pytest.mark.parametrize(
     ("said", "is_logged"),
-    [(f"{GONE[0]} %r", False), (f"{GONE[1]}: %r", False), ("%r", True)],
+    [(f"{NO_NEWS[0]} %r", False), (f"{NO_NEWS[1]}: %r", False), ("%r", True)],
 )
 def test_no_traceback_tells_that_a_client_has_gone(said, is_logged):
     record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)

@@ -20,7 +20,7 @@ import pytest
 from core.dryrun.report import OK, Request
 from core.errors import ExplainedError
 from core.jobs import code, confined
-from core.jobs.confined import Confined, Ended
+from core.jobs.confined import Confined, End
 from tests.jobs import attacks
 from tests.process import HOUR, ROOT, descendants, python, that_go_on
 
@@ -65,7 +65,7 @@ def _no_spares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code, "SPARES", 0)
 
 
-def asked(code: str, request: bytes = b"", **limits: Any) -> Ended:
+def asked(code: str, request: bytes = b"", **limits: Any) -> End:
     return Confined(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
 
 
@@ -122,7 +122,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
 @pytest.mark.parametrize("size", [0, 10, 900_000])
 def test_it_answers(size: int) -> None:
     request = os.urandom(size)
-    assert asked(ECHO, request) == Ended(0, b"", b"", request)
+    assert asked(ECHO, request) == End(0, b"", b"", request)
 
 
 @walls
@@ -136,7 +136,7 @@ def test_it_answers(size: int) -> None:
 )
 def test_how_it_ends_is_told(code: str, status: int) -> None:
     ended = asked(code, b"x" * 10**6)
-    assert ended == Ended(status, bytes(range(256)), b"", b"")
+    assert ended == End(status, bytes(range(256)), b"", b"")
 
 
 @walls

@@ -43,7 +43,7 @@ def serve(waiting: Queue) -> str:
     if job is None:
         return ""
     waiting.take(job)
-    for before in waiting.taken("train")[:-1]:
+    for before in waiting.at_work("train")[:-1]:
         waiting.remove(before.id)
     return job.id
 
