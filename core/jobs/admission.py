@@ -110,7 +110,7 @@ class Admission:
             return
         limits, waiting = self.limits, queue.waiting(job.lane)
         most = limits.max_jobs_per_person
-        if queue.of(job.turn_of) >= most:
+        if queue.count_of(job.turn_of) >= most:
             jobs = f"{most} {'job' if most == 1 else 'jobs'}"
             raise ExplainedError(words("limits.person", jobs=jobs))
         expected, longest = self.estimates.seconds(job), limits.max_job_seconds

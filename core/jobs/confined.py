@@ -30,7 +30,7 @@ from core.words import Words
 ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the answer
 MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
 MOST_THREADS = 100
-LOOK_SECONDS = 0.1  # between two checks of the process's limits
+CHECK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0  # how long the test of whether bubblewrap works may take
 START_SECONDS = 60.0  # how long torch may take to load before the code's own seconds
 words = Words(__file__)
@@ -83,7 +83,7 @@ class Confined:
         answer = pipes["answer"][1]
         self._process = _starter.submit(
             subprocess.Popen,
-            walled(argv, memory_bytes),
+            bubblewrap_command(argv, memory_bytes),
             stdin=subprocess.PIPE,
             stdout=pipes["output"][1],
             stderr=pipes["errors"][1],
@@ -134,7 +134,7 @@ class Confined:
                 ready.register(pipe, selectors.EVENT_READ, name)
             while True:
                 has_ended = self._process.poll() is not None
-                events = ready.select(0 if has_ended else LOOK_SECONDS)
+                events = ready.select(0 if has_ended else CHECK_SECONDS)
                 for key, _ in events:
                     if chunk := os.read(key.fd, 2**16):
                         texts[key.data] += chunk
@@ -190,7 +190,7 @@ def _write(pipe: IO[bytes], request: bytes = b"") -> None:
         pipe.write(request)
 
 
-def walled(argv: list[str], memory_bytes: int) -> list[str]:
+def bubblewrap_command(argv: list[str], memory_bytes: int) -> list[str]:
     """The bubblewrap command that runs Python with `argv`, and confines it."""
     python = os.path.realpath(sys.executable)
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
@@ -218,7 +218,7 @@ def problem() -> str:
     code = f"from core.jobs import seccomp; seccomp.attempt({str(ROOT / 'app.py')!r})"
     try:
         attempt = subprocess.run(
-            walled(["-c", code], 10**9),
+            bubblewrap_command(["-c", code], 10**9),
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 logging.getLogger("distributed").setLevel(logging.ERROR)
 
 CONNECT_SECONDS = 8.0
-LOOK_SECONDS = 1.0  # between two checks of the connection and the workers
+CHECK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
 RETRY_SECONDS = 5.0  # between two tries to start or reach a missing cluster
-DEAF_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
+CANCEL_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
 NO_WORKER_SECONDS = 90.0  # a job fails if there is no worker for it for this long
 
 words = Words(__file__)
@@ -69,27 +69,27 @@ class Connection:
         on_event: Callable[[str, Any], None],
         on_end: Callable[[str, Outcome], None],
         on_lost: Callable[[str, str], None],
-        on_look: Callable[[], None],
+        on_check: Callable[[], None],
     ) -> None:
         """Prepare the connection; `open` makes it.
 
         The first three functions get a job's id: `on_event` with what the job reports,
         `on_end` with how the job ended, and `on_lost` with a sentence that says why no
-        worker has the job anymore. `on_look` is called after each check of the
+        worker has the job anymore. `on_check` is called after each check of the
         connection and the workers.
         """
         self._scheduler = scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS")
         self._security = cluster.security(self._scheduler)
         self._on_event, self._on_end = on_event, on_end
-        self._on_lost, self._on_look = on_lost, on_look
-        here = words.table("elsewhere") if self._scheduler else words.table("own")
-        self._lost, self._no_worker = here["lost"], here["no_worker"]
+        self._on_lost, self._on_check = on_lost, on_check
+        texts = words.table("elsewhere") if self._scheduler else words.table("own")
+        self._lost, self._no_worker = texts["lost"], texts["no_worker"]
         self._topic = f"engine-{uuid.uuid4().hex}"
         self._lock = threading.Lock()  # guards the four fields below
         self._client: Client | None = None
         self._futures: dict[str, Future] = {}  # by job id
         self._begun: set[str] = set()  # jobs that a worker has begun
-        self._patience: dict[str, float] = {}  # when a canceled job's worker is killed
+        self._kill_times: dict[str, float] = {}  # when to kill a canceled job's worker
         self._shared: set[str] = set()  # jobs at a worker that has another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
@@ -128,12 +128,12 @@ class Connection:
                 if self._client is None:
                     self._connect()
                 if self._client is not None:
-                    self._look(self._client)
-                self._on_look()
+                    self._check(self._client)
+                self._on_check()
             except Exception as error:  # the scheduler went away in the meantime
                 if not self._closed.is_set():
                     logger.warning("could not inspect the workers: %r", error)
-            self._closed.wait(RETRY_SECONDS if self.problem else LOOK_SECONDS)
+            self._closed.wait(RETRY_SECONDS if self.problem else CHECK_SECONDS)
         self.close()  # a connection may have been made in the meantime
         self._loop.stop()
 
@@ -173,12 +173,12 @@ class Connection:
             logger.warning("there is no cluster: %s", error)
         self._up.set()
 
-    def _look(self, client: Client) -> None:
+    def _check(self, client: Client) -> None:
         """Learn which workers there are; kill those that keep jobs from going on."""
         try:
             # `client.scheduler_info` isn't enough: the client sometimes shortens it.
             scheduler = self._answer(client, "identity", n_workers=-1)
-            self.hosts.hear(scheduler["workers"])
+            self.hosts.update(scheduler["workers"])
             now = time.monotonic()
             with self._lock:
                 waiting = {
@@ -186,7 +186,7 @@ class Connection:
                     for job_id, future in self._futures.items()
                     if job_id not in self._begun
                 }
-                deaf = [job_id for job_id, end in self._patience.items() if now > end]
+                stubborn = [j for j, limit in self._kill_times.items() if now > limit]
             tasks = self._tasks(client) if waiting else {}
         except TimeoutError:
             return self._drop(client)
@@ -200,10 +200,10 @@ class Connection:
         self._shared = {job_id for job_id, key in waiting.items() if key in others}
         self._stuck = stuck
         for address, since in stuck.items():
-            if now > since + DEAF_SECONDS:
+            if now > since + CANCEL_SECONDS:
                 stuck[address] = now  # give the new worker time to start
                 in_background(self._kill, client, address)
-        for job_id in deaf:
+        for job_id in stubborn:
             in_background(self._end_with_worker, job_id, client)
 
     @property
@@ -259,10 +259,8 @@ class Connection:
         outcome, reason = None, ""
         try:
             outcome = future.result(timeout=ANSWER_SECONDS)
-        except KilledWorker:
-            reason = words("workers.lost_worker")
-        except Exception:  # the connection broke
-            reason = self._lost
+        except Exception as error:
+            reason = self._reason(error)
         with self._lock:
             if self._futures.get(job_id) is not future:  # withdrawn, or already lost
                 return
@@ -274,9 +272,14 @@ class Connection:
             logger.warning("lost: %s", reason, extra={"run": job_id})
             self._on_lost(job_id, reason)
 
+    def _reason(self, error: Exception) -> str:
+        """Why a task has no result: its worker died, or else the connection broke."""
+        is_killed = isinstance(error, KilledWorker)
+        return words("workers.lost_worker") if is_killed else self._lost
+
     def _forget(self, job_id: str) -> Future | None:
         """Drop a job and return its future; call this with the lock."""
-        self._patience.pop(job_id, None)
+        self._kill_times.pop(job_id, None)
         self._begun.discard(job_id)
         self._shared.discard(job_id)
         return self._futures.pop(job_id, None)
@@ -286,7 +289,7 @@ class Connection:
         with self._lock:
             if job_id not in self._futures:
                 return
-            self._patience.setdefault(job_id, time.monotonic() + DEAF_SECONDS)
+            self._kill_times.setdefault(job_id, time.monotonic() + CANCEL_SECONDS)
         self._tell(worker.cancel, job_id)
 
     def steer(self, job_id: str, wish: Wish) -> None:
@@ -340,10 +343,8 @@ class Connection:
         except TimeoutError:
             too_late = words("workers.too_late", seconds=seconds)
             raise ExplainedError(too_late) from None
-        except KilledWorker:
-            raise ExplainedError(words("workers.lost_worker")) from None
-        except Exception:  # the connection broke
-            raise ExplainedError(self._lost) from None
+        except Exception as error:
+            raise ExplainedError(self._reason(error)) from None
         finally:
             if future is not None:
                 future.release()

@@ -64,7 +64,7 @@ class Engine:
         # A thread that needs both locks takes `_dispatching` first.
         self._dispatching = threading.Lock()
         self._lock = threading.RLock()  # guards the four fields below
-        self._jobs = Jobs(self._history.hear)
+        self._jobs = Jobs(self._history.record)
         self._queue = Queue()
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
         self._stops: dict[str, Outcome] = {}  # for running jobs that must stop
@@ -76,7 +76,7 @@ class Engine:
             on_event=self._jobs.receive,
             on_end=self._when_ended,
             on_lost=self._when_worker_died,
-            on_look=self._when_looked,
+            on_check=self._when_checked,
         )
         self.hosts = self._connection.hosts
         person = self.admission.gate.person
@@ -288,11 +288,11 @@ class Engine:
         """The newest description of this machine; None while the workers start."""
         with self._lock:
             if self._connection.is_up and time.monotonic() > self._machine_due:
-                self._machine_due = math.inf  # ask again only after `_look` ends
-                in_background(self._look)
+                self._machine_due = math.inf  # until `_describe_machine` ends
+                in_background(self._describe_machine)
         return self._machine
 
-    def _look(self) -> None:
+    def _describe_machine(self) -> None:
         try:
             machine = self.ask("core.devices:describe", seconds=LAB_SECONDS)
             status = self.ask("core.data.datasets:status")
@@ -356,7 +356,7 @@ class Engine:
                 self._end(job_id, Outcome("failed", message=reason))
         self._dispatch()
 
-    def _when_looked(self) -> None:
+    def _when_checked(self) -> None:
         """Stop jobs that take too long, and hand out others, about once a second."""
         # Reading the jobs also stores their events, even if no page shows them.
         for job in self.going_on():

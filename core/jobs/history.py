@@ -74,7 +74,7 @@ class History:
         except Exception:  # the database refuses the row; the job goes on
             logger.exception("could not save a job")
 
-    def hear(self, job: Job, event: Any) -> None:
+    def record(self, job: Job, event: Any) -> None:
         """Write the event; steps and fits are written every PROGRESS_SECONDS."""
         runs = self._store.runs
         match event:

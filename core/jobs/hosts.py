@@ -81,7 +81,7 @@ class Hosts:
         self._updated = self._since = time.monotonic()
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
-    def hear(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
+    def update(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
         """Take in what the scheduler reports of its workers, by their addresses."""
         now, workers = time.monotonic(), {}
         for address, report in reports.items():

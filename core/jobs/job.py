@@ -83,8 +83,8 @@ def outcome_of(
     try:
         watch.check()
         function = resolve(address)
-        watched = "watch" in inspect.signature(function).parameters
-        value = function(*arguments, **({"watch": watch} if watched else {}))
+        takes_watch = "watch" in inspect.signature(function).parameters
+        value = function(*arguments, **({"watch": watch} if takes_watch else {}))
         return Outcome("finished", value)
     except CancelledError:
         return Outcome("cancelled")

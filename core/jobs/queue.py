@@ -46,10 +46,10 @@ class Queue:
     def add(self, job: Job) -> int:
         """Queue the job in its owner's next free round; returns the round."""
         tickets = self._lane(job.lane)
-        own = [t.round for t in tickets if t.job.turn_of == job.turn_of]
-        own.append(self._served.get((job.lane, job.turn_of), -1))
-        firm = [t.round for t in tickets if self._overtaken(t) >= PATIENCE]
-        turn = max(self._round[job.lane], max(own) + 1, *firm)
+        own_rounds = [t.round for t in tickets if t.job.turn_of == job.turn_of]
+        own_rounds.append(self._served.get((job.lane, job.turn_of), -1))
+        fixed_rounds = [t.round for t in tickets if self._overtaken(t) >= PATIENCE]
+        turn = max(self._round[job.lane], max(own_rounds) + 1, *fixed_rounds)
         self._wait(job, turn)
         return turn
 
@@ -81,7 +81,7 @@ class Queue:
     def at_work(self, lane: str) -> list[Job]:
         return [t.job for t in self._at_work.values() if t.job.lane == lane]
 
-    def of(self, person: str) -> int:
+    def count_of(self, person: str) -> int:
         return sum(job.turn_of == person for job in self.jobs())
 
     def place(self, job_id: str) -> int:

@@ -83,8 +83,8 @@ class Child:
     def __init__(
         self,
         address: str,
-        arguments: tuple[Any, ...] = (),
-        seconds: float = SECONDS,
+        arguments: tuple[Any, ...],
+        seconds: float,
         memory_bytes: int | None = None,
         hostile: bool = False,
     ) -> None:

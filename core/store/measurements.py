@@ -77,10 +77,8 @@ class Measurements(Rows):
         readable = []
         for row in self.read(query):
             try:
-                provenance, value = (
-                    codec.loads(text, "This measurement")
-                    for text in (row.provenance, row.value)
-                )
+                provenance = codec.loads(row.provenance, "This measurement")
+                value = codec.loads(row.value, "This measurement")
                 readable.append(replace(row, provenance=provenance, value=value))
             except DamagedError:
                 message = "could not read a measurement made by %s"

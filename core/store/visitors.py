@@ -117,6 +117,5 @@ class Answers(Rows):
         )
         answers: dict[str, dict[str, Any]] = {key: {} for key in questions}
         for row in self.read(query):
-            value = codec.loads(row.value, "This answer")
-            answers[row.question][row.visitor] = value
+            answers[row.question][row.visitor] = codec.loads(row.value, "This answer")
         return answers

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -91,7 +92,6 @@ class Writer:
         return write
 
     def write(self, work: Work, size: int = 0, erases: bool = False) -> Write:
-        """Queue a write and `wait` for it."""
         write = self.put(work, size, erases)
         self.wait(write)
         return write
@@ -197,10 +197,8 @@ class Writer:
     def _drop_connection(self) -> None:
         """Close the connection, so that the next try opens a new one."""
         if self._connection is not None:
-            try:
+            with suppress(Exception):  # it is broken already
                 self._connection.close()
-            except Exception:  # broken already
-                logger.debug("the connection was closed by the other side")
             self._connection = None
 
     def _pause(self, why: str) -> bool:

@@ -162,7 +162,7 @@ def hear_nothing(file: str) -> None:
 
 
 def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_path):
-    monkeypatch.setattr(dask_connection, "DEAF_SECONDS", 0.5)
+    monkeypatch.setattr(dask_connection, "CANCEL_SECONDS", 0.5)
     deaf, child = deaf_job(app, tmp_path / "pid")
     following = app.submit(COUNT, SHORT)
     app.cancel(deaf)
@@ -174,7 +174,7 @@ def test_a_job_that_hears_nothing_ends_with_its_worker(app, monkeypatch, tmp_pat
 def test_a_job_that_hears_nothing_does_not_outlive_its_app(
     app, elsewhere, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(dask_connection, "DEAF_SECONDS", 0.5)
+    monkeypatch.setattr(dask_connection, "CANCEL_SECONDS", 0.5)
     gone = Engine(elsewhere.address)
     deaf_job(gone, tmp_path / "pid")
     gone.close()

@@ -17,7 +17,7 @@ def there(monkeypatch) -> Connection:
     """To a scheduler with one worker, which trains on the machine a."""
     there = Connection(None, *[lambda *_: None] * 4)
     takes = {"train": 1, "on a": 1}
-    there.hosts.hear({"w": {"last_seen": 1, "resources": takes, "name": "a-train-0"}})
+    there.hosts.update({"w": {"last_seen": 1, "resources": takes, "name": "a-train-0"}})
     monkeypatch.setattr(Connection, "is_up", True)
     return there
 

@@ -220,11 +220,11 @@ def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
     monkeypatch.setattr(Class, "paused", True)
     ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "bo")]
     finish(engine, engine.submit(QUICK, lane="lab", owner="ana"))
-    engine._when_looked()
+    engine._when_checked()
     assert [engine.job(job_id).place for job_id in ids] == [1, 2]
     assert engine.paused
     monkeypatch.setattr(Class, "paused", False)
-    engine._when_looked()
+    engine._when_checked()
     first, second = (finish(engine, job_id) for job_id in ids)
     assert first.status == second.status == "finished"
     assert first.started <= second.started
@@ -346,8 +346,8 @@ def test_who_is_forgotten_has_no_jobs(engine):
     assert [engine.job(each) for each in (done, runs, waits)] == [None] * 3
     assert engine.jobs(RUN, "me") == []
     assert finish(engine, theirs).status == "finished"
-    wait(lambda: not engine._queue.of("me"))
-    assert engine._queue.of("you") == 0
+    wait(lambda: not engine._queue.count_of("me"))
+    assert engine._queue.count_of("you") == 0
     assert stored not in engine._history._late
 
 
@@ -356,6 +356,6 @@ def test_a_forgotten_job_that_was_lost_keeps_no_place(engine):
     running(engine, job_id)
     engine._jobs.remove(job_id)
     engine._when_worker_died(job_id, "its worker is gone")
-    assert engine._queue.of("me") == 0
+    assert engine._queue.count_of("me") == 0
     engine._connection.cancel(job_id)
     assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"

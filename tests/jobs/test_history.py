@@ -36,7 +36,7 @@ def reported(history: History, job_id: str) -> Job:
     reporting = job(job_id)
     for event in (PickedUp("train-0"), STARTED, *steps, HISTORY[0], FIT, *CHANGES):
         reporting = reporting.after(event)
-        history.hear(reporting, event)
+        history.record(reporting, event)
     return reporting
 
 

@@ -29,11 +29,11 @@ def told(word: float, name: str = "lab", **lanes: int) -> dict:
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
     here = Hosts()
-    here.hear({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
+    here.update({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
     assert here.capacity == here.answering() == {"train": 2, "lab": 4}
     assert here.seconds_without("train") == 0
     clock[0] += 1
-    here.hear({"c": told(2, lab=4)})
+    here.update({"c": told(2, lab=4)})
     clock[0] += 2
     assert here.answering() == {"lab": 4}
     assert here.seconds_without("train") == 3
@@ -43,13 +43,13 @@ def test_who_says_nothing_is_not_there(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
     here = Hosts()
     for second in range(int(SILENT_SECONDS) + 2):
-        here.hear({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
+        here.update({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
         clock[0] += 1
     assert here.answering() == {"lab": 4}
     assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
     clock[0] += SILENT_SECONDS
     assert here.answering() is None, "the scheduler is silent"
-    here.hear({"a": told(-49, train=1)})
+    here.update({"a": told(-49, train=1)})
     assert here.answering() == {"train": 1}
 
 
@@ -57,7 +57,7 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
     here = Hosts()
 
     def look(word: float) -> tuple[list[tuple], dict[str, str]]:
-        here.hear(
+        here.update(
             {
                 "a": told(word, "a-host-train-0", train=1),
                 "c": told(1, "a-host-lab", lab=4),
@@ -78,7 +78,7 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
 
 def test_an_app_with_workers_of_its_own_has_one_machine():
     here = Hosts()
-    here.hear({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
+    here.update({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
     assert [tuple(each)[:3] for each in here()] == [("", "b", 1)]
 
 
@@ -94,7 +94,7 @@ def known(monkeypatch) -> Callable[..., Hosts]:
 
         monkeypatch.setattr(hosts, "_answer", describe)
         here = Hosts()
-        here.hear({k: told(1, name, lab=4) for k, name in MACHINES.items()})
+        here.update({k: told(1, name, lab=4) for k, name in MACHINES.items()})
         return here
 
     return hosts_that
@@ -128,7 +128,7 @@ def test_a_machine_is_asked_anew_by_its_next_worker(known):
 
     here = known(ask)
     wait(lambda: all(each.machine for each in here()))
-    here.hear({"a": told(2, "one-lab", lab=4), "c": told(2, "two-lab", lab=4)})
+    here.update({"a": told(2, "one-lab", lab=4), "c": told(2, "two-lab", lab=4)})
     assert here()[1].machine is None
     wait(lambda: here()[1].machine is not None)
     assert asked[-1] == "c"

@@ -201,7 +201,7 @@ def test_those_who_count_as_one_take_turns_as_one():
     for name in ("A1", "A2", "A3", "B1"):
         person = "" if name == "B1" else "outside"
         waiting.add(Job(name, "", (), "train", owner=name, person=person))
-    assert waiting.of("outside") == 3
+    assert waiting.count_of("outside") == 3
     assert [serve(waiting) for _ in range(4)] == ["A1", "B1", "A2", "A3"]
 
 

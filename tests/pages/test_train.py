@@ -418,7 +418,7 @@ def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine
     assert compared(ids[4]) == []
     # Also when they come from the database.
     runs._before.cache_clear()
-    monkeypatch.setattr(engine, "_jobs", Jobs(engine._history.hear))
+    monkeypatch.setattr(engine, "_jobs", Jobs(engine._history.record))
     assert compared(ids[-1]) == [ids[0], ids[3]]
     assert [job.id for job in engine.jobs(runs.RUN)] == []
     assert runs.newest("me") == ids[-1]
