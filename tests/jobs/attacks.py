@@ -219,9 +219,9 @@ def flood(descriptor: int) -> None:
 
 
 def grow(_: There) -> None:
-    kept = []
+    blocks = []
     while True:
-        kept.append(b"x" * 2**22)
+        blocks.append(b"x" * 2**22)
 
 
 def grow_torch(_: There) -> None:

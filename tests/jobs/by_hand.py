@@ -66,7 +66,7 @@ class Elsewhere:
             family = [process]
             with suppress(psutil.NoSuchProcess):
                 family += process.children(recursive=True)
-            for each in family:
+            for member in family:
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    member.kill()
             psutil.wait_procs(family, timeout=10)

@@ -39,11 +39,11 @@ def done(seconds: float, *arguments: Any, status: str = "finished", **more: Any)
     return job(*arguments, status=status, started=1.0, stopped=1.0 + seconds, **more)
 
 
-def seen(*jobs: Job) -> Estimates:
-    found = Estimates()
-    for each in jobs:
-        found.learn(each)
-    return found
+def learn(*jobs: Job) -> Estimates:
+    estimates = Estimates()
+    for job in jobs:
+        estimates.learn(job)
+    return estimates
 
 
 class Server:
@@ -87,14 +87,14 @@ def test_the_queue_has_an_end():
     server.submit("bob", DEFAULT, "lab")
 
 
-@pytest.mark.parametrize(("known", "short"), [(None, None), (600.0, 60.0)])
-def test_a_script_with_fresh_cookies_queues_no_hours_of_work(known, short):
+@pytest.mark.parametrize(("long", "short"), [(None, None), (600.0, 60.0)])
+def test_a_script_with_fresh_cookies_queues_no_hours_of_work(long, short):
     """Twenty long runs: those that make an hour wait, and a class still fits."""
     server = Server()
-    if known is not None:
-        server.did(HALF_AN_HOUR, known)
+    if long is not None:
+        server.did(HALF_AN_HOUR, long)
         server.did(DEFAULT, short)
-    hour = 3600 // int(known or 300)
+    hour = 3600 // int(long or 300)
     for number in range(hour):
         server.submit(f"cookie {number}", HALF_AN_HOUR)
     for number in range(hour, 20):
@@ -141,24 +141,24 @@ def clock(monkeypatch) -> None:
 
 
 def test_an_estimate_is_the_median_of_like_jobs():
-    known = seen(*(done(s, CONFIG) for s in (10, 11, 90)))
-    assert known.seconds(job(CONFIG)) == 11
+    estimates = learn(*(done(s, CONFIG) for s in (10, 11, 90)))
+    assert estimates.seconds(job(CONFIG)) == 11
 
 
 @pytest.mark.parametrize(
     "change", [{"seed": 7}, {"learning_rate": 0.1}, {"weight_decay": 0.1}]
 )
 def test_what_costs_no_time_makes_no_difference(change):
-    assert seen(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) == 10
+    assert learn(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) == 10
 
 
 def test_another_function_or_other_arguments_are_not_like_it():
-    known = seen(done(10, CONFIG, 300, address=RACE))
-    assert known.seconds(job(CONFIG, 300, address=RACE)) == 10
-    assert known.seconds(job(CONFIG, 301, address=RACE)) is None
-    assert known.seconds(job(CONFIG, 300)) is None
+    estimates = learn(done(10, CONFIG, 300, address=RACE))
+    assert estimates.seconds(job(CONFIG, 300, address=RACE)) == 10
+    assert estimates.seconds(job(CONFIG, 301, address=RACE)) is None
+    assert estimates.seconds(job(CONFIG, 300)) is None
     larger = replace(CONFIG, batch_size=128)
-    assert known.seconds(job(larger, 300, address=RACE)) is None
+    assert estimates.seconds(job(larger, 300, address=RACE)) is None
 
 
 @pytest.mark.parametrize(
@@ -166,44 +166,44 @@ def test_another_function_or_other_arguments_are_not_like_it():
 )
 def test_a_run_of_many_epochs_is_not_like_one_of_few(epochs, expected):
     like = job(replace(CONFIG, epochs=epochs))
-    assert seen(done(10, CONFIG)).seconds(like) == expected
+    assert learn(done(10, CONFIG)).seconds(like) == expected
 
 
 def test_only_what_came_to_its_end_is_an_estimate():
     """But it weighs: what ran for its limit is not let in as if it were quick."""
-    known = seen(done(1000, CONFIG, status="failed"))
-    assert known.seconds(job(CONFIG)) is None
-    assert known.weight(job(CONFIG)) == 1000
+    estimates = learn(done(1000, CONFIG, status="failed"))
+    assert estimates.seconds(job(CONFIG)) is None
+    assert estimates.weight(job(CONFIG)) == 1000
 
 
 def test_what_is_unknown_weighs_by_its_size():
     short, long = (job(replace(CONFIG, epochs=epochs)) for epochs in (5, 50))
     assert Estimates().weight(long) == 10 * Estimates().weight(short) == 60
     assert Estimates().weight(job(address=RACE)) == 60
-    assert seen(done(1, replace(CONFIG, epochs=5))).weight(long) == 10
+    assert learn(done(1, replace(CONFIG, epochs=5))).weight(long) == 10
 
 
 @pytest.mark.usefixtures("clock")
 def test_the_wait_is_what_is_left_and_what_is_before():
-    known = seen(done(10, CONFIG))
+    estimates = learn(done(10, CONFIG))
     running, waiting = job(CONFIG, started=NOW - 4), job(CONFIG)
-    assert known.until_turn([running], []) == 6
-    assert known.until_turn([running], [waiting, waiting]) == 26
+    assert estimates.until_turn([running], []) == 6
+    assert estimates.until_turn([running], [waiting, waiting]) == 26
     two = [running, job(CONFIG, started=NOW - 8)]
-    waits = [known.until_turn(two, [waiting] * number) for number in range(4)]
+    waits = [estimates.until_turn(two, [waiting] * number) for number in range(4)]
     assert waits == [2, 6, 12, 16]
     late = job(CONFIG, started=NOW - 11)
-    assert known.until_turn([late], []) == 0
-    assert known.until_turn([late], [waiting]) == 10
+    assert estimates.until_turn([late], []) == 0
+    assert estimates.until_turn([late], [waiting]) == 10
 
 
 @pytest.mark.usefixtures("clock")
 def test_one_job_of_unknown_length_makes_the_wait_unknown():
-    known, other = seen(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
+    estimates, other = learn(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
     running = job(CONFIG, started=NOW - 4)
-    assert known.seconds(other) is None
-    assert known.until_turn([running], [other]) is None
-    assert known.until_turn([replace(other, started=NOW)], []) is None
+    assert estimates.seconds(other) is None
+    assert estimates.until_turn([running], [other]) is None
+    assert estimates.until_turn([replace(other, started=NOW)], []) is None
 
 
 @pytest.mark.usefixtures("clock")
@@ -211,10 +211,10 @@ def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
     started = Started(PROCESSOR, 1, 100, 100, 10)
     half = Progress(started, latest=StepProgress(50, (), 1.0, 11.0))
     running, twice = (
-        replace(job(each, started=NOW - 12), progress=half)
-        for each in (CONFIG, replace(CONFIG, epochs=8))
+        replace(job(config, started=NOW - 12), progress=half)
+        for config in (CONFIG, replace(CONFIG, epochs=8))
     )
-    assert seen(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 23
+    assert learn(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 23
     assert Estimates().until_turn([running], [job(CONFIG)]) == 11 + 23
     assert Estimates().until_turn([twice], [job(CONFIG)]) == 11 + 23 / 2
 
@@ -222,25 +222,25 @@ def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
 def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
     monkeypatch.setattr(admission, "KINDS", 2)
     configs = [replace(CONFIG, batch_size=size) for size in (16, 32, 64)]
-    known = seen(*(done(1, configs[i]) for i in (0, 1, 0, 2)))
-    assert [known.seconds(job(each)) for each in configs] == [1, None, 1]
+    estimates = learn(*(done(1, configs[i]) for i in (0, 1, 0, 2)))
+    assert [estimates.seconds(job(config)) for config in configs] == [1, None, 1]
 
 
-@pytest.mark.parametrize(("of_all", "of_one"), [(4, 2), (2, 1)])
-def test_one_person_does_not_take_all_turns(of_all, of_one):
-    questions, asked = Questions(of_all, of_one), list[str]()
+@pytest.mark.parametrize(("in_all", "per_person"), [(4, 2), (2, 1)])
+def test_one_person_does_not_take_all_turns(in_all, per_person):
+    questions, owners = Questions(in_all, per_person), list[str]()
     go_on = threading.Event()
 
     def ask(owner: str) -> None:
         with questions.turn(owner, 60):
-            asked.append(owner)
+            owners.append(owner)
             go_on.wait(60)
 
     with ThreadPoolExecutor(4) as people:
         people.map(ask, ("eve", "eve", "eve", "ada"))
-        wait(lambda: sorted(asked) == ["ada", *["eve"] * of_one])
+        wait(lambda: sorted(owners) == ["ada", *["eve"] * per_person])
         go_on.set()
-    assert sorted(asked) == ["ada", "eve", "eve", "eve"]
+    assert sorted(owners) == ["ada", "eve", "eve", "eve"]
 
 
 def test_a_turn_that_does_not_come_is_a_sentence():

@@ -31,17 +31,17 @@ def mine(tmp_path) -> Path:
 
 
 def test_the_script_changes_nothing_that_is_good(tmp_path):
-    made = make(tmp_path, "one", "two")
-    before = {file: file.read_bytes() for file in made.rglob("*.pem")}
-    assert {file.name for file in made.glob("one/*")} == {*CERTIFICATES}
-    (made / "two" / "cert.pem").unlink()
+    folder = make(tmp_path, "one", "two")
+    before = {file: file.read_bytes() for file in folder.rglob("*.pem")}
+    assert {file.name for file in folder.glob("one/*")} == {*CERTIFICATES}
+    (folder / "two" / "cert.pem").unlink()
     make(tmp_path, "one", "two", "three")
     changed = {file for file, was in before.items() if file.read_bytes() != was}
-    assert changed == {made / "two" / "cert.pem", made / "two" / "key.pem"}
+    assert changed == {folder / "two" / "cert.pem", folder / "two" / "key.pem"}
     for machine in ("one", "two", "three"):
-        assert security(folder=str(made / machine)).require_encryption
-    assert {file.stat().st_mode & 0o777 for file in made.rglob("key.pem")} == {0o600}
-    assert {file.stat().st_mode & 0o077 for file in made.rglob("*")} == {0}
+        assert security(folder=str(folder / machine)).require_encryption
+    assert {file.stat().st_mode & 0o777 for file in folder.rglob("key.pem")} == {0o600}
+    assert {file.stat().st_mode & 0o077 for file in folder.rglob("*")} == {0}
 
 
 def test_certificates_that_can_not_be_used_are_told(mine):
@@ -77,9 +77,9 @@ def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
 )
 def test_all_three_end_with_a_sentence(command, tmp_path):
     env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
-    said = python(*command.split(), env=env, status=1).stderr
-    assert said.count("\n") == 1
-    assert "ca.pem is missing" in said
+    text = python(*command.split(), env=env, status=1).stderr
+    assert text.count("\n") == 1
+    assert "ca.pem is missing" in text
 
 
 def test_settings_of_dask_do_as_well(mine):
@@ -92,11 +92,11 @@ def test_settings_of_dask_do_as_well(mine):
 
 
 @pytest.mark.parametrize(
-    ("said", "is_logged"),
+    ("text", "is_logged"),
     [(f"{NO_NEWS[0]} %r", False), (f"{NO_NEWS[1]}: %r", False), ("%r", True)],
 )
-def test_no_traceback_tells_that_a_client_has_gone(said, is_logged):
-    record = logging.LogRecord("a", logging.CRITICAL, "", 0, said, ("<TCP>",), None)
+def test_no_traceback_tells_that_a_client_has_gone(text, is_logged):
+    record = logging.LogRecord("a", logging.CRITICAL, "", 0, text, ("<TCP>",), None)
     assert is_news(record) == is_logged
 
 

@@ -61,10 +61,10 @@ def one_that_runs_and_two_that_wait(app: Engine) -> list[str]:
     return ids
 
 
-def all_but_the_first_ran_once(app: Engine, ids: list[str], said: str) -> None:
+def all_but_the_first_ran_once(app: Engine, ids: list[str], message: str) -> None:
     """The first was lost with a sentence; the others ran in order, all heard."""
     first, *others = (finish(app, job_id) for job_id in ids)
-    assert (first.status, first.message) == ("failed", said)
+    assert (first.status, first.message) == ("failed", message)
     assert others[0].started < others[1].started
     for job in others:
         assert job.value == SHORT
@@ -138,9 +138,9 @@ def test_a_job_that_no_worker_could_take_has_failed(app, monkeypatch):
 
 
 def test_a_run_whose_app_is_gone_ends(app, elsewhere):
-    gone = Engine(elsewhere.address)
-    begun(gone, gone.submit(COUNT, LONG))
-    gone.close()
+    closed = Engine(elsewhere.address)
+    begun(closed, closed.submit(COUNT, LONG))
+    closed.close()
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
 
 
@@ -175,9 +175,9 @@ def test_a_job_that_hears_nothing_does_not_outlive_its_app(
     app, elsewhere, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(dask_connection, "CANCEL_SECONDS", 0.5)
-    gone = Engine(elsewhere.address)
-    deaf_job(gone, tmp_path / "pid")
-    gone.close()
+    closed = Engine(elsewhere.address)
+    deaf_job(closed, tmp_path / "pid")
+    closed.close()
     assert finish(app, app.submit(COUNT, SHORT)).status == "finished"
 
 
@@ -209,8 +209,8 @@ def knock(address: str, folder: str | None = None) -> None:
     """As one who has these certificates, or none; CommClosedError where refused."""
 
     async def connect_and_leave() -> None:
-        shown = security(folder=folder).get_connection_args("client") if folder else {}
-        await (await connect(address, timeout=30, **shown)).close()
+        tls = security(folder=folder).get_connection_args("client") if folder else {}
+        await (await connect(address, timeout=30, **tls)).close()
 
     # The main thread has Playwright's event loop where browsers were tested before.
     with ThreadPoolExecutor(1) as pool:

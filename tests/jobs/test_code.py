@@ -38,22 +38,22 @@ def test_what_a_forged_report_says_is_short_and_plain() -> None:
     findings = list(found_by_running(report))
     sentences = [*report["notes"], *(finding.say for finding in findings)]
     assert len(report["notes"]) == 200
-    for said in [*sentences, code.failed(report["failure"], NAME)]:
-        assert len(said) < LONGEST_TEXT + 100
-        assert "![" not in re.sub("(`+).*?\\1", "", said)
-        assert "\n#" not in said
-        said.encode()
+    for text in [*sentences, code.failed(report["failure"], NAME)]:
+        assert len(text) < LONGEST_TEXT + 100
+        assert "![" not in re.sub("(`+).*?\\1", "", text)
+        assert "\n#" not in text
+        text.encode()
 
 
-@pytest.mark.parametrize(("line", "told"), [(99_999, 2), (-3, 1), (2, 2)])
-def test_each_finding_is_at_a_line_of_the_script(line: int, told: int) -> None:
+@pytest.mark.parametrize(("line", "number"), [(99_999, 2), (-3, 1), (2, 2)])
+def test_each_finding_is_at_a_line_of_the_script(line: int, number: int) -> None:
     (finding,) = found_by_running(forged(on_cpu=Line(NAME, line)))
-    assert finding.line == told
+    assert finding.line == number
 
 
 def test_our_own_sentences_stay_as_they_are() -> None:
-    for said in REMARKS.values():
-        assert forged(notes=[said])["notes"] == [said]
+    for text in REMARKS.values():
+        assert forged(notes=[text])["notes"] == [text]
 
 
 @pytest.mark.usefixtures("unhurried")

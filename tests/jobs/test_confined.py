@@ -65,7 +65,7 @@ def _no_spares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code, "SPARES", 0)
 
 
-def asked(code: str, request: bytes = b"", **limits: Any) -> End:
+def run(code: str, request: bytes = b"", **limits: Any) -> End:
     return Confined(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
 
 
@@ -76,11 +76,11 @@ def attempt(deed: str, there: dict[str, Any]) -> str:
 @walls
 @pytest.mark.parametrize("name", attacks.REFUSED)
 def test_an_attempt_is_refused(name: str, there: dict[str, Any]) -> None:
-    ended = asked(attempt(f"REFUSED[{name!r}]", there))
+    ended = run(attempt(f"REFUSED[{name!r}]", there))
     assert ended.status == 0, ended
     assert ended.output, ended
     assert b"DONE" not in ended.output, ended
-    assert [each.name for each in Path(there["folder"]).iterdir()] == ["secret"]
+    assert [path.name for path in Path(there["folder"]).iterdir()] == ["secret"]
     assert Path(there["file"]).read_text() == "as it was"
 
 
@@ -100,7 +100,7 @@ def test_without_walls_it_goes_through(name: str, there: dict[str, Any]) -> None
 
 @walls
 def test_calls_past_python_are_refused(there: dict[str, Any]) -> None:
-    ended = asked(attempt("all_calls", there))
+    ended = run(attempt("all_calls", there))
     assert ended.output == b"DONE\n"
 
 
@@ -111,7 +111,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
     if why == "Bad system call" and platform.machine() != "x86_64":
         pytest.skip("this machine code is for x86")
     limits = {"seconds": 0.5 if why == "seconds" else HOUR, "memory_bytes": 2 * 10**8}
-    ended = asked(attempt(f"ENDED[{name!r}][1]", there), **limits)
+    ended = run(attempt(f"ENDED[{name!r}][1]", there), **limits)
     assert why in ended.why + ended.errors.decode(errors="replace"), ended
     assert len(ended.output) <= 64_000
     assert len(ended.errors) <= 64_000
@@ -122,7 +122,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
 @pytest.mark.parametrize("size", [0, 10, 900_000])
 def test_it_answers(size: int) -> None:
     request = os.urandom(size)
-    assert asked(ECHO, request) == End(0, b"", b"", request)
+    assert run(ECHO, request) == End(0, b"", b"", request)
 
 
 @walls
@@ -135,14 +135,14 @@ def test_it_answers(size: int) -> None:
     ],
 )
 def test_how_it_ends_is_told(code: str, status: int) -> None:
-    ended = asked(code, b"x" * 10**6)
+    ended = run(code, b"x" * 10**6)
     assert ended == End(status, bytes(range(256)), b"", b"")
 
 
 @walls
 def test_it_knows_no_environment_and_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COOKIE_SECRET", "x" * 32)
-    ended = asked("import os; print(os.uname().nodename, *os.environ)")
+    ended = run("import os; print(os.uname().nodename, *os.environ)")
     name, *variables = ended.output.decode().split()
     assert name == "sandbox"
     assert {*variables} <= {*confined.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
@@ -195,7 +195,7 @@ for number in range(64):
     except OSError as error:
         print(error.errno)
 """
-    ended = asked(code)
+    ended = run(code)
     assert Counter(ended.output.split()) == {b"29": 4, b"9": 60}, ended
 
 
@@ -229,10 +229,10 @@ optimizer = torch.optim.Adam([x])
 optimizer.step()
 print(torch.cuda.is_available() or x.grad.shape)
 """
-    ended = asked(code)
+    ended = run(code)
     assert ended.output == b"torch.Size([500, 500])\n", ended
-    assert asked("import torch; torch.ones(2**33)").why
-    ended = asked("import torch; torch.ones(2**29)")
+    assert run("import torch; torch.ones(2**33)").why
+    ended = run("import torch; torch.ones(2**29)")
     assert "1.5 GB of memory" in ended.why
 
 
@@ -255,7 +255,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is Linux's")
 @pytest.mark.parametrize(
-    ("program", "said"),
+    ("program", "text"),
     [
         (None, "not installed"),
         ("echo 'bwrap: No permissions' >&2; exit 1", "bwrap: No permissions"),
@@ -269,7 +269,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
 )
 def test_without_walls_nothing_is_confined(
     program: str | None,
-    said: str,
+    text: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -279,7 +279,7 @@ def test_without_walls_nothing_is_confined(
     monkeypatch.setenv("PATH", str(tmp_path))
     confined.problem.cache_clear()
     try:
-        assert said in confined.problem()
+        assert text in confined.problem()
         with pytest.raises(ExplainedError):
             Confined(["-c", ECHO])
     finally:

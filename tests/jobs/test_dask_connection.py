@@ -42,8 +42,8 @@ def test_a_machine_that_is_away_is_waited_for_a_while(there, status):
     there.hosts._since -= NO_WORKER_SECONDS + 1
     assert there.obstacle(job)[1]
     now = time.time()
-    told = words("workers.host_away", host="`b`") if status == "queued" else ""
-    assert there.obstacle(replace(job, submitted=now, started=now)) == (told, False)
+    message = words("workers.host_away", host="`b`") if status == "queued" else ""
+    assert there.obstacle(replace(job, submitted=now, started=now)) == (message, False)
 
 
 def test_a_job_that_was_handed_out_may_wait_for_another_app(there):

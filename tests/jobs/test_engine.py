@@ -36,7 +36,7 @@ from tests.jobs.follow import (
 
 QUICK, HOLD = "os:getpid", "tests.jobs.test_engine:hold"
 INSPECT = "core.lessons.checkpoints.round_trip:inspect"
-told: list[Job] = []  # the jobs of `own_engine` that ended
+ended_jobs: list[Job] = []  # the jobs of `own_engine` that ended
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def own_engine() -> Iterator[Engine]:
     """An engine that tests may harm; it has to recover each time."""
 
     def tell(job: Job) -> None:
-        told.append(job)
+        ended_jobs.append(job)
         raise RuntimeError("no fault of the job")
 
     engine = Engine(on_end=tell)
@@ -82,7 +82,7 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     engine.steer(job_id, "bob", learning_rate=0.5)
     engine.steer(job_id, "ada", learning_rate=0.01)
     wait(lambda: progress().changes)
-    assert [each.learning_rate for each in progress().changes] == [0.01]
+    assert [change.learning_rate for change in progress().changes] == [0.01]
     store = Store.passing("")
     room, teacher = Room(store.classes), Teacher("a browser", "Ms Bird")
     fixed = Rules(fixed={"learning_rate": "0.01"})
@@ -118,8 +118,8 @@ def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
     assert status(own_engine, job_id) == "cancelled"
     done = finish(own_engine, own_engine.submit(RUN, SHORT))
     assert done.status == "finished"
-    assert told[-1] is done
-    assert [job.status for job in told if job.id == job_id] == ["cancelled"]
+    assert ended_jobs[-1] is done
+    assert [job.status for job in ended_jobs if job.id == job_id] == ["cancelled"]
 
 
 def test_a_failing_question_is_an_explained_error(engine, missing_device):
@@ -254,11 +254,11 @@ def test_the_turns_are_fair(engine, busy):
 
 
 def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
-    known = Estimates()
-    monkeypatch.setattr(engine.admission, "estimates", known)
+    estimates = Estimates()
+    monkeypatch.setattr(engine.admission, "estimates", estimates)
     waiting, behind = engine.submit(RUN, SHORT), engine.submit(QUICK)
     assert engine.wait(waiting) is None
-    known.learn(
+    estimates.learn(
         replace(engine.job(busy), status="finished", started=1.0, stopped=3601.0)
     )
     assert 3000 < engine.wait(waiting) <= 3600
@@ -266,7 +266,7 @@ def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
     assert engine.wait(behind) is None  # nobody knows what is before it
     engine.cancel(busy)
     done = finish(engine, waiting)
-    assert known.seconds(done) == pytest.approx(done.seconds)
+    assert estimates.seconds(done) == pytest.approx(done.seconds)
     finish(engine, behind)
 
 
@@ -285,7 +285,7 @@ def test_a_checkpoint_is_put_aside_and_reaches_the_workers(engine):
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def holding(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
@@ -296,13 +296,13 @@ def test_one_person_leaves_room_in_the_lab(engine, tmp_path):
     ana = {"owner": "ana"}
     jobs = [engine.submit(HOLD, str(tmp_path), lane="lab", **ana) for _ in range(2)]
     ask = partial(engine.ask, HOLD, str(tmp_path), seconds=120, **ana)
-    with ThreadPoolExecutor(6) as pool, held(tmp_path):
+    with ThreadPoolExecutor(6) as pool, holding(tmp_path):
         slow = [pool.submit(ask) for _ in range(6)]
         for _ in range(5):
             engine.ask(QUICK, owner="bo")
-        assert not any(each.done() for each in slow)
+        assert not any(answer.done() for answer in slow)
     assert {finish(engine, job_id).status for job_id in jobs} == {"finished"}
-    assert all(each.result() for each in slow)
+    assert all(answer.result() for answer in slow)
 
 
 def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
@@ -313,19 +313,19 @@ def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
     def begun() -> int:
         return len(list(tmp_path.iterdir()))
 
-    with ThreadPoolExecutor(12) as people, held(tmp_path):
+    with ThreadPoolExecutor(12) as people, holding(tmp_path):
         uploads = [people.submit(upload, number) for number in range(12)]
         wait(lambda: begun() == 2)
         engine.ask(QUICK, owner="ada")
         assert begun() == 2
-    assert all(each.result() for each in uploads)
+    assert all(upload.result() for upload in uploads)
 
 
 def test_after_a_turn_there_is_all_the_time_for_an_answer(engine, monkeypatch):
     seconds = []
 
-    def answer(_: str, __: tuple, given: float) -> None:
-        seconds.append(given)
+    def answer(_: str, __: tuple, limit: float) -> None:
+        seconds.append(limit)
         time.sleep(0.2)
 
     monkeypatch.setattr(engine._connection, "ask", answer)
@@ -343,7 +343,7 @@ def test_who_is_forgotten_has_no_jobs(engine):
     running(engine, runs)
     engine.forget("me")
     server.store().visitors.delete("me")
-    assert [engine.job(each) for each in (done, runs, waits)] == [None] * 3
+    assert [engine.job(job_id) for job_id in (done, runs, waits)] == [None] * 3
     assert engine.jobs(RUN, "me") == []
     assert finish(engine, theirs).status == "finished"
     wait(lambda: not engine._queue.count_of("me"))

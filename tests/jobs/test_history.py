@@ -77,8 +77,8 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
     assert cut.status == "interrupted"
     assert "at step 50 of 100" in cut.message
     losses = LOSSES[:50] if every == 0 else ()
-    for each, points in ((cut, losses), (cancelled, LOSSES[:50])):
-        run = each.progress
+    for stopped, points in ((cut, losses), (cancelled, LOSSES[:50])):
+        run = stopped.progress
         assert (run.started, run.history) == (STARTED, HISTORY[:1])
         assert run.fit == (FIT if points else None)
         assert run.changes == CHANGES
@@ -88,8 +88,8 @@ def test_a_run_that_was_cut_off_keeps_its_curve_and_epochs(store, monkeypatch, e
 def test_what_waits_comes_back_in_its_order_and_round(store):
     first = History(store)
     waiting = [(job("a"), 3), (job("b", Stored("x"), 7, "cpu", owner="bob"), 1)]
-    for each, round in waiting:
-        first.wait(first.queue(each, round))
+    for submitted, round in waiting:
+        first.wait(first.queue(submitted, round))
     assert first.queue(job("no data", threading.Lock()), 0) is None
     back = History(store).recover()
     assert [round for _, round in back] == [3, 1]
@@ -98,24 +98,24 @@ def test_what_waits_comes_back_in_its_order_and_round(store):
 
 
 def test_what_is_deleted_is_gone_from_memory_too(store):
-    kept = History(store)
-    kept.wait(kept.queue(job("a"), 0))
-    kept.end(replace(job("a"), status="finished"), RESULT)
-    assert kept.job("a")
+    history = History(store)
+    history.wait(history.queue(job("a"), 0))
+    history.end(replace(job("a"), status="finished"), RESULT)
+    assert history.job("a")
     store.visitors.delete("ada")
-    kept.forget("ada", "a")
-    assert kept.job("a") is None
+    history.forget("ada", "a")
+    assert history.job("a") is None
 
 
 def test_a_run_that_ends_without_its_database_is_read_from_memory(store, monkeypatch):
     monkeypatch.setattr(writer, "RETRY_SECONDS", 0.1)
-    kept = History(store)
-    kept.wait(kept.queue(job("a"), 0))
+    history = History(store)
+    history.wait(history.queue(job("a"), 0))
     with read_only(store, None):
-        kept.end(replace(job("a"), status="finished"), RESULT)
+        history.end(replace(job("a"), status="finished"), RESULT)
         wait(lambda: "Training continues" in store.problem)
-        assert kept.job("a").status == "finished"
-        assert kept.checkpoint(Stored("a")) == RESULT.checkpoint
+        assert history.job("a").status == "finished"
+        assert history.checkpoint(Stored("a")) == RESULT.checkpoint
     assert store.writer.flush(30)
     assert store.runs.get("a").value == RESULT
 
@@ -129,7 +129,7 @@ def test_the_next_engine_goes_on_with_what_waited_once(
     own = Engine(scheduler, store=store)
     going = own.submit(RUN, LONG, owner="ada")
     waiting = own.submit(RUN, SHORT, owner="bob")
-    wait(lambda: (kept := store.runs.get(going)) and kept.progress.losses)
+    wait(lambda: (run := store.runs.get(going)) and run.progress.losses)
     # As after a kill: nothing is told to the store any more.
     monkeypatch.setattr(own, "_history", History(Store.passing("")))
     own._jobs._on_event = lambda *_: None

@@ -23,17 +23,19 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def told(word: float, name: str = "lab", **lanes: int) -> dict:
+def report(word: float, name: str = "lab", **lanes: int) -> dict:
     return {"last_seen": word, "resources": lanes, "name": name}
 
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
     here = Hosts()
-    here.update({"a": told(1, train=1), "b": told(1, train=1), "c": told(1, lab=4)})
+    here.update(
+        {"a": report(1, train=1), "b": report(1, train=1), "c": report(1, lab=4)}
+    )
     assert here.capacity == here.answering() == {"train": 2, "lab": 4}
     assert here.seconds_without("train") == 0
     clock[0] += 1
-    here.update({"c": told(2, lab=4)})
+    here.update({"c": report(2, lab=4)})
     clock[0] += 2
     assert here.answering() == {"lab": 4}
     assert here.seconds_without("train") == 3
@@ -43,13 +45,13 @@ def test_who_says_nothing_is_not_there(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
     here = Hosts()
     for second in range(int(SILENT_SECONDS) + 2):
-        here.update({"a": told(-50, train=1), "b": told(9e9 + second, lab=4)})
+        here.update({"a": report(-50, train=1), "b": report(9e9 + second, lab=4)})
         clock[0] += 1
     assert here.answering() == {"lab": 4}
     assert here.capacity == {"train": 1, "lab": 4}, "jobs may still wait for it"
     clock[0] += SILENT_SECONDS
     assert here.answering() is None, "the scheduler is silent"
-    here.update({"a": told(-49, train=1)})
+    here.update({"a": report(-49, train=1)})
     assert here.answering() == {"train": 1}
 
 
@@ -59,18 +61,18 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
     def look(word: float) -> tuple[list[tuple], dict[str, str]]:
         here.update(
             {
-                "a": told(word, "a-host-train-0", train=1),
-                "c": told(1, "a-host-lab", lab=4),
-                "d": told(1, "b-train-0", train=1),
-                "e": told(1, "b-train-1", train=1),
+                "a": report(word, "a-host-train-0", train=1),
+                "c": report(1, "a-host-lab", lab=4),
+                "d": report(1, "b-train-0", train=1),
+                "e": report(1, "b-train-1", train=1),
             }
         )
-        return [tuple(each)[:4] for each in here()], here.speakers()
+        return [tuple(host)[:4] for host in here()], here.speakers()
 
-    known, speakers = look(1)
-    assert known == [("a-host", "c", 1, True), ("b", "e", 2, True)]
+    machines, speakers = look(1)
+    assert machines == [("a-host", "c", 1, True), ("b", "e", 2, True)]
     assert speakers == {"a-host-lab": "c", "b-train-0": "d", "b-train-1": "e"}
-    assert [first_gpu(each) for each in speakers] == [0, 0, 1]
+    assert [first_gpu(name) for name in speakers] == [0, 0, 1]
     clock[0] += SILENT_SECONDS + 1
     silent = [("a-host", "a", 1, True), ("b", "e", 2, False)]
     assert look(2) == (silent, {"a-host-train-0": "a"})
@@ -78,60 +80,60 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
 
 def test_an_app_with_workers_of_its_own_has_one_machine():
     here = Hosts()
-    here.update({"a": told(1, "train-0", train=1), "b": told(1, "lab", lab=4)})
-    assert [tuple(each)[:3] for each in here()] == [("", "b", 1)]
+    here.update({"a": report(1, "train-0", train=1), "b": report(1, "lab", lab=4)})
+    assert [tuple(host)[:3] for host in here()] == [("", "b", 1)]
 
 
 MACHINES = {"a": "one-lab", "b": "two-lab"}
 
 
 @pytest.fixture
-def known(monkeypatch) -> Callable[..., Hosts]:
-    def hosts_that(answer: Callable[[str], Machine]) -> Hosts:
+def hosts_answering(monkeypatch) -> Callable[..., Hosts]:
+    def hosts_answering_with(answer: Callable[[str], Machine]) -> Hosts:
         async def describe(address: str, question: str) -> Machine:
             assert question == "core.devices:describe"
             return answer(address)
 
         monkeypatch.setattr(hosts, "_answer", describe)
         here = Hosts()
-        here.update({k: told(1, name, lab=4) for k, name in MACHINES.items()})
+        here.update({k: report(1, name, lab=4) for k, name in MACHINES.items()})
         return here
 
-    return hosts_that
+    return hosts_answering_with
 
 
-def test_a_machine_that_does_not_answer_holds_up_no_page(known):
-    asked, may_answer = [], threading.Event()
+def test_a_machine_that_does_not_answer_holds_up_no_page(hosts_answering):
+    addresses, may_answer = [], threading.Event()
 
     def ask(address: str) -> Machine:
-        asked.append(address)
+        addresses.append(address)
         assert address == "a" or may_answer.wait(60)
         return samples.machine("CUDA" if address == "b" else "CPU")
 
-    here = known(ask)
+    here = hosts_answering(ask)
     wait(lambda: here()[0].machine is not None)
     assert here()[1].machine is None
     may_answer.set()
     wait(lambda: here()[1].machine is not None)
-    assert [each.machine.devices[0].backend for each in here()] == ["CPU", "CUDA"]
-    assert sorted(asked) == ["a", "b"]
+    assert [host.machine.devices[0].backend for host in here()] == ["CPU", "CUDA"]
+    assert sorted(addresses) == ["a", "b"]
 
 
-def test_a_machine_is_asked_anew_by_its_next_worker(known):
-    asked = []
+def test_a_machine_is_asked_anew_by_its_next_worker(hosts_answering):
+    addresses = []
 
     def ask(address: str) -> Machine:
-        asked.append(address)
-        if len(asked) < 3:
+        addresses.append(address)
+        if len(addresses) < 3:
             raise OSError("gone")
         return samples.machine("CPU")
 
-    here = known(ask)
-    wait(lambda: all(each.machine for each in here()))
-    here.update({"a": told(2, "one-lab", lab=4), "c": told(2, "two-lab", lab=4)})
+    here = hosts_answering(ask)
+    wait(lambda: all(host.machine for host in here()))
+    here.update({"a": report(2, "one-lab", lab=4), "c": report(2, "two-lab", lab=4)})
     assert here()[1].machine is None
     wait(lambda: here()[1].machine is not None)
-    assert asked[-1] == "c"
+    assert addresses[-1] == "c"
 
 
 @contextmanager

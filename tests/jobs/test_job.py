@@ -127,8 +127,8 @@ def test_events_that_are_read_later_stay(jobs, status):
 
 
 def test_what_is_filed_is_told_once():
-    told = []
-    jobs = Jobs(lambda job, event: told.append((job.id, job.events, event)))
+    events = []
+    jobs = Jobs(lambda job, event: events.append((job.id, job.events, event)))
     jobs.add(Job("a", RUN, (), "train", "ada"))
     for event in ("one", "two"):
         jobs.receive("a", event)
@@ -137,4 +137,4 @@ def test_what_is_filed_is_told_once():
     jobs.receive("a", "too late")
     assert jobs.get("a") is ended
     assert (ended.status, ended.value) == ("cancelled", 42)
-    assert told == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]
+    assert events == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]

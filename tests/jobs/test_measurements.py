@@ -24,8 +24,8 @@ measured.KINDS.update(RESULTS)  # as the pages of the labs do
 
 def job(address: str, value: object, status: str = "finished", **more: object) -> Job:
     arguments = (RunConfig(), samples.RACE.candidates, 3)
-    told = {"value": value, "machine": "here", "owner": "me", "stopped": 1e9, **more}
-    return Job("id", address, arguments, "train", status=status, **told)
+    fields = {"value": value, "machine": "here", "owner": "me", "stopped": 1e9, **more}
+    return Job("id", address, arguments, "train", status=status, **fields)
 
 
 @pytest.fixture
@@ -43,23 +43,23 @@ def test_what_was_measured_is_the_same_after_a_restart(
     before = job(address, RESULTS[address])
     measured.keep(store.measurements, before)
     store.close()
-    found = newest(open_store(file_url), address)
-    after = measured.as_job(found)
+    measurement = newest(open_store(file_url), address)
+    after = measured.as_job(measurement)
     for name in SAME:
         assert getattr(after, name) == getattr(before, name), name
-    known = measured.environments(before.value)
-    assert known
-    assert found.provenance["environments"] == known
+    environments = measured.environments(before.value)
+    assert environments
+    assert measurement.provenance["environments"] == environments
 
 
 def test_what_did_not_come_to_its_end_is_not_kept(store, caplog):
-    for each in (
+    for candidate in (
         job(RACE, samples.RACE, "cancelled"),
         job(RACE, samples.RACE, "failed"),
         job(RACE, samples.RACE, machine=""),
         job("core.training:run", samples.RACE),
     ):
-        measured.keep(store.measurements, each)
+        measured.keep(store.measurements, candidate)
     with caplog.at_level(logging.WARNING):
         measured.keep(store.measurements, job(RACE, object()))
     assert "was not saved" in caplog.text
@@ -71,7 +71,7 @@ def test_what_did_not_come_to_its_end_is_not_kept(store, caplog):
 @pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
 def test_what_a_person_measured_is_never_the_servers(store, owner, after):
     measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
-    store.writer.write(lambda each: each.execute(delete(Visitor)))
+    store.writer.write(lambda session: session.execute(delete(Visitor)))
     assert measured.as_job(newest(store, RACE)).owner == after
 
 

@@ -54,19 +54,19 @@ class Story:
     def __init__(self, happened: list[str]) -> None:
         self.queue, self.counts = Queue(), Counter[str]()
         self.places: dict[str, list[int]] = {}
-        for each in happened:
-            if each == "serve":
+        for event in happened:
+            if event == "serve":
                 serve(self.queue)
-            elif each == "give up":
+            elif event == "give up":
                 for job in self.queue.waiting("train")[1:2]:
                     self.queue.remove(job.id)
             else:
-                self.counts[each] += 1
-                come(self.queue, name := f"{each}{self.counts[each]}")
+                self.counts[event] += 1
+                come(self.queue, name := f"{event}{self.counts[event]}")
                 self.places[name] = []
-            for name, seen in self.places.items():
+            for name, places in self.places.items():
                 if place := self.queue.place(name):
-                    seen.append(place)
+                    places.append(place)
 
 
 def test_whose_turn_was_longest_ago_goes_next():
@@ -91,8 +91,8 @@ def test_who_gives_up_waiting_has_lost_no_turn():
     for name in ("X1", "A1", "B1"):
         come(waiting, name)
     serve(waiting)
-    for gone in ("A1", "nobody"):
-        waiting.remove(gone)
+    for name in ("A1", "nobody"):
+        waiting.remove(name)
     assert (waiting.place("A1"), waiting.place("B1")) == (0, 1)
     come(waiting, "A2")
     come(waiting, "B2")
@@ -114,17 +114,17 @@ def test_while_somebody_waits_nobody_gets_more_than_two_turns(happened):
     """From when a person's first job waits until its turn, whatever else happens."""
     story = Story([])
     turns: Counter[str] = Counter()
-    for each in [*happened, *["serve"] * 60]:
+    for event in [*happened, *["serve"] * 60]:
         head = next((j for j in story.queue.waiting("train") if j.owner == "A"), None)
-        if each == "serve":
+        if event == "serve":
             name = serve(story.queue)
             turns[name[:1]] += 1
             if head is None or name == head.id:
                 turns.clear()
             assert max(turns.values(), default=0) <= 2
-        elif each != "give up":
-            story.counts[each] += 1
-            come(story.queue, f"{each}{story.counts[each]}")
+        elif event != "give up":
+            story.counts[event] += 1
+            come(story.queue, f"{event}{story.counts[event]}")
 
 
 @given(COMINGS, st.integers(0, 3))
@@ -134,9 +134,9 @@ def test_nobody_starves(happened, patience):
         waiting = Queue()
         come(waiting, "Z0")
         come(waiting, "Z1")  # a second turn, which newcomers overtake
-        for number, each in enumerate(happened):
-            if each in PEOPLE:
-                come(waiting, f"{each}{number}")
+        for number, event in enumerate(happened):
+            if event in PEOPLE:
+                come(waiting, f"{event}{number}")
         served, place = 0, waiting.place("Z1")
         assert place <= 2 + patience
         for number in range(99):
@@ -152,16 +152,16 @@ def test_a_shown_place_is_kept(happened, patience):
     """A job that joins makes it worse by one at most, and all together by patience."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "PATIENCE", patience)
-        for seen in Story(happened).places.values():
-            assert all(after <= before + 1 for before, after in pairwise(seen))
-            assert max(seen) <= seen[0] + patience
+        for places in Story(happened).places.values():
+            assert all(after <= before + 1 for before, after in pairwise(places))
+            assert max(places) <= places[0] + patience
 
 
 @given(COMINGS)
 def test_in_the_round_that_is_served_nobody_is_overtaken(happened):
     story = Story(["A", "B", *happened])
-    seen = story.places["B1"]
-    assert seen == sorted(seen, reverse=True)
+    places = story.places["B1"]
+    assert places == sorted(places, reverse=True)
 
 
 @given(COMINGS)
@@ -169,7 +169,7 @@ def test_places_are_the_order_of_turns(happened):
     """1, 2, 3 ... without a gap, and if nobody comes they are served like that."""
     queue = Story(happened).queue
     waiting = [job.id for job in queue.waiting("train")]
-    places = [queue.place(each) for each in waiting]
+    places = [queue.place(job_id) for job_id in waiting]
     assert places == [*range(1, len(waiting) + 1)]
     assert [serve(queue) for _ in waiting] == waiting
 
@@ -191,7 +191,7 @@ def test_lanes_do_not_wait_for_each_other():
     waiting = queue("train", "lab", "train", "lab")
     assert waiting.next({"train": 1, "lab": 2}, ["train"]).id == "1"
     assert waiting.next({"train": 1, "lab": 2}, ["train", "lab"]) is None
-    assert [waiting.place(each) for each in "0123"] == [1, 1, 2, 2]
+    assert [waiting.place(job_id) for job_id in "0123"] == [1, 1, 2, 2]
     assert hand_out(waiting, train=1, lab=2) == ["0", "1", "3"]
     assert len(waiting) == 1
 

@@ -59,16 +59,16 @@ def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
         sandbox.call("math:sqrt", "four")
     log.current_run.reset(run)
     err = capfd.readouterr().err
-    (line,) = [json.loads(each) for each in err.splitlines() if "traceback" in each]
+    (line,) = [json.loads(line) for line in err.splitlines() if "traceback" in line]
     assert line["run"] == "a1"
     assert "TypeError: must be real number" in line["traceback"]
 
 
 @pytest.mark.parametrize(
-    ("call", "said"), [(("os:_exit", 3), "status 3"), (("os:abort",), "SIGABRT")]
+    ("call", "text"), [(("os:_exit", 3), "status 3"), (("os:abort",), "SIGABRT")]
 )
-def test_a_death_is_told(call, said):
-    with pytest.raises(sandbox.ChildDiedError, match=said):
+def test_a_death_is_told(call, text):
+    with pytest.raises(sandbox.ChildDiedError, match=text):
         sandbox.call(*call, seconds=HOUR)
 
 
@@ -121,7 +121,7 @@ def test_children_are_forked_from_a_server_that_has_loaded_torch():
 def attempts(folder: Path, port: int) -> dict[str, str]:
     """Runs in a child: what became of each attempt to leave a trace."""
     other = folder / "other"
-    found = {}
+    results = {}
     deeds: dict[str, Callable[[], object]] = {
         "create": lambda: (folder / "new").touch(),
         "write": lambda: other.write_text("changed"),
@@ -137,10 +137,10 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
     for name, deed in deeds.items():
         try:
             deed()
-            found[name] = "done"
+            results[name] = "done"
         except OSError as error:
-            found[name] = type(error).__name__
-    return found
+            results[name] = type(error).__name__
+    return results
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
@@ -149,14 +149,14 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         pytest.skip("this kernel has no Landlock, or an old one")
     (tmp_path / "other").write_text("as it was")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        found = sandbox.call(
+        results = sandbox.call(
             "tests.jobs.test_sandbox:attempts",
             tmp_path,
             server.getsockname()[1],
             hostile=True,
         )
-    assert set(found.values()) == {"PermissionError"}, found
-    assert [each.name for each in tmp_path.iterdir()] == ["other"]
+    assert set(results.values()) == {"PermissionError"}, results
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
     assert (tmp_path / "other").read_text() == "as it was"
 
 

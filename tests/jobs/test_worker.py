@@ -22,7 +22,7 @@ def test_answer_returns_the_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "text"),
     [
         ("core.nothing:here", "ModuleNotFoundError: No module named 'core.nothing'"),
         ("core.nowhere", "ModuleNotFoundError: No module named 'core.nowhere'"),
@@ -30,11 +30,11 @@ def test_answer_returns_the_value() -> None:
         ("math:sqrt", "TypeError: must be real number, not str"),
     ],
 )
-def test_failures_are_plain_data(address: str, said: str) -> None:
+def test_failures_are_plain_data(address: str, text: str) -> None:
     outcome = worker.answer(address, ("tpu",))
     assert outcome.status == "failed"
     assert outcome.value is None
-    assert outcome.message.strip("`").startswith(said)
+    assert outcome.message.strip("`").startswith(text)
     assert pickle.loads(pickle.dumps(outcome)) == outcome
     with pytest.raises(ExplainedError, match=re.escape(outcome.message)):
         outcome.get()
@@ -56,8 +56,8 @@ def test_the_pages_of_the_server_go_before_its_workers(engine):
 
 def test_what_is_logged_in_a_job_has_its_id(engine):
     job_id = engine.submit("tests.jobs.test_worker:lines", lane="lab")
-    said = finish(engine, job_id).value
-    assert [json.loads(line)["run"] for line in said] == [job_id] * 2
+    records = finish(engine, job_id).value
+    assert [json.loads(line)["run"] for line in records] == [job_id] * 2
     assert "run" not in json.loads(engine.ask("tests.jobs.test_worker:line"))
 
 

@@ -23,7 +23,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = {os.path.dirname(found) for name in ["pg_dump"] if (found := tool(name))}
+    folders = {os.path.dirname(path) for name in ["pg_dump"] if (path := tool(name))}
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
 
 

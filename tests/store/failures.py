@@ -16,16 +16,16 @@ END_OTHERS = text(
 
 
 @contextmanager
-def with_pragma(store, there: str, gone: str) -> Iterator[None]:
-    switch = {"pragma": there}
+def with_pragma(store, pragma: str, after: str) -> Iterator[None]:
+    switch = {"pragma": pragma}
 
     @event.listens_for(store.database.writer, "connect")
     def connected(connection, _record):
         connection.execute(switch["pragma"])
 
-    store.writer.write(lambda session: session.execute(text(there)))
+    store.writer.write(lambda session: session.execute(text(pragma)))
     yield
-    switch["pragma"] = gone
+    switch["pragma"] = after
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def read_only(store, _server) -> Iterator[None]:
 
 
 @contextmanager
-def held(store, _server) -> Iterator[None]:
+def locked(store, _server) -> Iterator[None]:
     """Another program holds the file, without our lock."""
     other = sqlite3.connect(store.database.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

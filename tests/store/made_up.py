@@ -79,9 +79,9 @@ def newest(
     return newest_id and store.measurements.get(newest_id)
 
 
-def summary(**given: Any) -> RunSummary:
+def summary(**columns: Any) -> RunSummary:
     """A finished run; settings may be among what is given."""
-    settings = {name: given.pop(name) for name in SETTINGS if name in given}
+    settings = {name: columns.pop(name) for name in SETTINGS if name in columns}
     row = dict(id="", seq=0, visitor="me", address=RUN, lane="train", round=0)
     row |= dict(status="finished", submitted=0.0)
-    return RunSummary(**row | given, settings=vars(RunConfig()) | settings)
+    return RunSummary(**row | columns, settings=vars(RunConfig()) | settings)

@@ -16,8 +16,8 @@ USER = "postgres"  # the server refuses to be root
 
 def tool(name: str) -> str | None:
     """The path of a tool of the newest version, if Postgres is installed."""
-    found = sorted(TOOLS.glob(f"*/bin/{name}"), key=lambda each: int(each.parts[-3]))
-    return str(found[-1]) if found else shutil.which(name)
+    paths = sorted(TOOLS.glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    return str(paths[-1]) if paths else shutil.which(name)
 
 
 class Postgres:
@@ -33,8 +33,8 @@ class Postgres:
         """The address of that database, emptied: a new one would take half a second."""
         where = f"host={self.folder} user={USER} dbname="
         with psycopg.connect(f"{where}postgres", autocommit=True) as connection:
-            known = connection.execute("SELECT datname FROM pg_database").fetchall()
-            if (name,) not in known:
+            names = connection.execute("SELECT datname FROM pg_database").fetchall()
+            if (name,) not in names:
                 connection.execute(f"CREATE DATABASE {name}".encode())
         with psycopg.connect(f"{where}{name}", autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")

@@ -139,9 +139,9 @@ def command(monkeypatch, capsys):
             status = main(arguments)
         except SystemExit as end:
             status = end.code
-        said = capsys.readouterr()
-        assert not (said.out and said.err)
-        return status, said.out or said.err
+        output = capsys.readouterr()
+        assert not (output.out and output.err)
+        return status, output.out or output.err
 
     return call
 
@@ -179,19 +179,19 @@ def test_the_commands_do_what_they_say_in_a_line(
     ],
 )
 def test_a_command_that_fails_says_why_in_one_line(url, arguments, why, command):
-    status, said = command(url, *arguments)
+    status, text = command(url, *arguments)
     assert status == 2
-    assert why in said
-    assert said.startswith("python -m core.store")
-    assert said.count("\n") == 1
+    assert why in text
+    assert text.startswith("python -m core.store")
+    assert text.count("\n") == 1
 
 
 def test_beside_the_app_a_command_reads_but_does_not_write(
     file_url, open_store, tmp_path, command
 ):
     open_store(file_url)
-    status, said = command(file_url, "purge", "--older-than-days", "1")
+    status, text = command(file_url, "purge", "--older-than-days", "1")
     assert status == 2
-    assert "Another app is using" in said
-    assert said.count("\n") == 1
+    assert "Another app is using" in text
+    assert text.count("\n") == 1
     assert command(file_url, "backup", str(tmp_path / "b"))[0] == 0

@@ -21,7 +21,7 @@ def test_one_class_is_open_at_a_time(store: Store):
     first, second = (store.classes.create(name, 30, RULES) for name in "ab")
     store.classes.change(first.id, is_open=True)
     store.classes.change(second.id, is_open=True)
-    assert [found.name for found in store.classes.all() if found.is_open] == ["b"]
+    assert [row.name for row in store.classes.all() if row.is_open] == ["b"]
 
 
 def test_a_run_is_of_the_open_class_that_its_visitor_is_in(store: Store):
@@ -36,15 +36,15 @@ def test_a_run_is_of_the_open_class_that_its_visitor_is_in(store: Store):
 
 
 def test_a_class_is_deleted_with_its_members_runs_and_log(store: Store):
-    made = store.classes.create("Physics", 30, RULES)
+    physics = store.classes.create("Physics", 30, RULES)
     queue(store, "before", "ada")
-    store.classes.change(made.id, is_open=True)
-    join(store, made, "ada")
+    store.classes.change(physics.id, is_open=True)
+    join(store, physics, "ada")
     queue(store, "in it", "ada")
-    store.classes.write_down("Ms Bird", "opened the class", made.id)
+    store.classes.write_down("Ms Bird", "opened the class", physics.id)
     store.classes.write_down("Ms Bird", "signed in")
-    store.classes.delete(made.id)
-    assert store.classes.all() == store.classes.members(made.id) == []
+    store.classes.delete(physics.id)
+    assert store.classes.all() == store.classes.members(physics.id) == []
     assert [run.id for run in store.runs.find("ada")] == ["before"]
     assert [(act.who, act.what) for act in store.classes.acts()] == [
         ("Ms Bird", "signed in")
@@ -52,9 +52,9 @@ def test_a_class_is_deleted_with_its_members_runs_and_log(store: Store):
 
 
 def test_a_membership_is_exported_and_deleted_with_the_visitor(store: Store):
-    made = store.classes.create("Physics", 30, RULES)
-    join(store, made, "ada")
+    physics = store.classes.create("Physics", 30, RULES)
+    join(store, physics, "ada")
     (exported,) = json.loads(everything(store, "ada"))["classes"]
     assert (exported["class"], exported["name"]) == ("Physics", "M ada")
     store.visitors.delete("ada")
-    assert store.classes.members(made.id) == []
+    assert store.classes.members(physics.id) == []

@@ -79,9 +79,10 @@ def test_a_damaged_curve_is_said_in_a_sentence(part):
 
 def test_the_class_of_a_union_is_told_by_its_fields():
     text = codec.dumps(samples.VECTORIZED)
-    found = {type(each) for each in codec.loads(text, "").environments.values()}
-    assert len(found) == 2
-    assert Environment in found
+    environments = codec.loads(text, "").environments
+    classes = {type(environment) for environment in environments.values()}
+    assert len(classes) == 2
+    assert Environment in classes
 
 
 def test_a_race_from_when_contenders_had_a_machine_each_is_read():

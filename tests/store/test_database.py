@@ -20,17 +20,17 @@ def test_the_address_is_given_or_of_the_environment_or_the_default(monkeypatch):
     assert address("sqlite:///a").database == "a"
     for scheme in ("postgres", "postgresql", "postgresql+psycopg"):
         monkeypatch.setenv("DATABASE_URL", f"{scheme}://me:secret@host/runs")
-        found = address()
-        assert (found.drivername, found.host) == ("postgresql+psycopg", "host")
+        url = address()
+        assert (url.drivername, url.host) == ("postgresql+psycopg", "host")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "text",
     ["runs.sqlite", "mysql://host/runs", "sqlite://", "sqlite:///:memory:", "oracle:"],
 )
-def test_what_is_no_address_is_refused_in_a_sentence(given):
+def test_what_is_no_address_is_refused_in_a_sentence(text):
     with pytest.raises(StoreError, match="sqlite:///"):
-        address(given)
+        address(text)
 
 
 def test_a_password_is_not_shown(monkeypatch):

@@ -49,17 +49,17 @@ def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
     def refuse(name: str) -> None:
         raise AssertionError(f"{name} is no JSON")
 
-    found = json.loads(everything(store, "me"), parse_constant=refuse)
-    diverged, whole = found["runs"]
+    content = json.loads(everything(store, "me"), parse_constant=refuse)
+    diverged, whole = content["runs"]
     assert whole["summary"]["id"] == "a"
     assert len(whole["curve"]) == 100
     assert whole["result"]["checkpoint"] == "1,500 bytes"
     assert diverged["epochs"][0]["loss"] is None
-    assert found["visitor"]["code"]
-    assert found["measurements"][0]["value"]["steps"] == samples.RACE.steps
+    assert content["visitor"]["code"]
+    assert content["measurements"][0]["value"]["steps"] == samples.RACE.steps
 
 
 def test_a_stranger_has_nothing(store):
     empty = {key: [] for key in ("runs", "measurements", "classes")}
-    found = {"visitor": None, "answers": {}, **empty}
-    assert json.loads(everything(store, "nobody")) == found
+    content = {"visitor": None, "answers": {}, **empty}
+    assert json.loads(everything(store, "nobody")) == content

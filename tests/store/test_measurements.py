@@ -20,14 +20,14 @@ def test_the_newest_of_a_kind_machine_and_subject_is_found(store):
         store.measurements.keep(kind, value, machine=machine, subject=subject, **more)
     store.writer.flush()
 
-    def found(*arguments):
+    def newest_value(*arguments):
         measurement = newest(store, *arguments)
         return measurement and (measurement.measured_at, measurement.value)
 
-    assert found(RACE, "here") == (2.0, samples.CLIMBED)
-    assert found(RACE, "here", "") == (1.0, samples.RACE)
-    assert found("core.x:y", "here") == (4.0, [samples.PROFILE])
-    assert found(RACE, "nowhere") is None
+    assert newest_value(RACE, "here") == (2.0, samples.CLIMBED)
+    assert newest_value(RACE, "here", "") == (1.0, samples.RACE)
+    assert newest_value("core.x:y", "here") == (4.0, [samples.PROFILE])
+    assert newest_value(RACE, "nowhere") is None
     measurement = newest(store, RACE, "here", "")
     assert (measurement.provenance, measurement.visitor) == (samples.CARD, "me")
 

@@ -80,8 +80,8 @@ def is_kept(value: Any, text: str) -> bool:
 
     def same(new: Any, old: Any) -> bool:
         if isinstance(new, dict):
-            known = new.keys() - ADDED
-            return all(name in old and same(new[name], old[name]) for name in known)
+            names = new.keys() - ADDED
+            return all(name in old and same(new[name], old[name]) for name in names)
         if isinstance(new, list):
             return len(new) == len(old) and all(map(same, new, old))
         return new == old
@@ -94,24 +94,24 @@ def test_every_run_of_today_opens_as_it_was(today, upgraded):
     query = "SELECT runs.*, value, details.started AS start FROM runs LEFT JOIN details"
     statuses = set()
     for row in today.execute(f"{query} ON id = run_id"):
-        kept = upgraded.runs.get(row["id"])
-        run = kept.summary
+        stored = upgraded.runs.get(row["id"])
+        run = stored.summary
         assert [getattr(run, name) for name in SAME] == [row[name] for name in SAME]
         assert run.address == renamed(row["address"])
-        assert is_kept(kept.arguments, renamed(row["arguments"]))
+        assert is_kept(stored.arguments, renamed(row["arguments"]))
         if row["task"] is None:
             assert run.settings is None
         else:
-            assert kept.arguments == (run.config,)
+            assert stored.arguments == (run.config,)
             assert all(getattr(run, name) == row[name] for name in run.settings)
             assert run.settings.keys() == vars(RunConfig()).keys() - ADDED
             statuses.add(row["status"])
         if row["start"]:
-            assert is_kept(kept.progress.started, row["start"])
+            assert is_kept(stored.progress.started, row["start"])
         if not row["value"]:
-            assert kept.value is None
-        elif not isinstance(kept.value, RunResult):
-            assert is_kept(kept.value, renamed(row["value"]))
+            assert stored.value is None
+        elif not isinstance(stored.value, RunResult):
+            assert is_kept(stored.value, renamed(row["value"]))
     assert statuses == {"cancelled", "failed", "finished", "queued", "running"}
 
 
@@ -119,14 +119,14 @@ def test_the_curves_epochs_and_checkpoints_of_today_are_there(today, upgraded):
     checkpoints = today.execute("SELECT * FROM checkpoints").fetchall()
     assert len(checkpoints) == 2
     for run_id, state_dict in checkpoints:
-        kept = upgraded.runs.get(run_id)
-        assert kept.value.checkpoint == state_dict
-        assert len(kept.progress.losses) == kept.summary.steps
+        stored = upgraded.runs.get(run_id)
+        assert stored.value.checkpoint == state_dict
+        assert len(stored.progress.losses) == stored.summary.steps
         query = "SELECT value FROM epochs WHERE run_id = ? ORDER BY epoch"
         texts = [text for (text,) in today.execute(query, [run_id])]
-        assert all(map(is_kept, kept.progress.history, texts))
-        assert len(texts) == len(kept.progress.history) == 2
-        assert kept.value.history == kept.progress.history
+        assert all(map(is_kept, stored.progress.history, texts))
+        assert len(texts) == len(stored.progress.history) == 2
+        assert stored.value.history == stored.progress.history
 
 
 def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):
@@ -136,9 +136,9 @@ def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):
         kind = renamed(row["kind"])
         assert is_defined(kind)
         assert upgraded.measurements.newest_id(kind, row["machine"]) == row["id"]
-        found = upgraded.measurements.get(row["id"])
-        assert is_kept(found.value, renamed(row["value"])), kind
-        assert is_kept(found.provenance, renamed(row["provenance"])), kind
+        measurement = upgraded.measurements.get(row["id"])
+        assert is_kept(measurement.value, renamed(row["value"])), kind
+        assert is_kept(measurement.provenance, renamed(row["provenance"])), kind
 
 
 def test_the_answers_and_the_class_of_today_are_there(today, upgraded):
@@ -146,12 +146,12 @@ def test_the_answers_and_the_class_of_today_are_there(today, upgraded):
         assert is_kept(
             upgraded.answers.of(row["visitor"])[row["question"]], row["value"]
         )
-    (found,) = upgraded.classes.all()
-    assert (found.name, found.is_open, found.rules.epochs) == ("Physics", True, 20)
-    (member,) = upgraded.classes.members(found.id)
+    (row,) = upgraded.classes.all()
+    assert (row.name, row.is_open, row.rules.epochs) == ("Physics", True, 20)
+    (member,) = upgraded.classes.members(row.id)
     assert (member.name, member.runs) == ("Ada", 4)
-    assert len(upgraded.classes.acts(found.id)) == 4
-    assert len(upgraded.classes.runs(found.id)) == 26
+    assert len(upgraded.classes.acts(row.id)) == 4
+    assert len(upgraded.classes.runs(row.id)) == 26
     for row in today.execute("SELECT * FROM visitors"):
         assert upgraded.visitors.get(row["id"]).code == row["code"]
 
@@ -179,8 +179,8 @@ def difference(connection: sa.Connection) -> list:
 
 
 def test_new_and_upgraded_databases_have_the_same_tables(upgraded):
-    found = upgraded.writer.write(lambda session: difference(session.connection()))
-    assert found.result == []
+    write = upgraded.writer.write(lambda session: difference(session.connection()))
+    assert write.result == []
 
 
 @pytest.mark.parametrize("version", ["9999", "0003"])

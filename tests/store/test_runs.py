@@ -30,11 +30,11 @@ def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_
     store.close()
     store = open_store(url)
     assert store.runs.recover() == []
-    kept = store.runs.get("a")
-    assert kept.summary.status == "interrupted"
-    assert "at step 64 of 100" in kept.summary.message
-    assert (kept.progress.history, kept.progress.losses) == (HISTORY[:1], LOSSES[:64])
-    assert (kept.progress.started, kept.value) == (STARTED, None)
+    run = store.runs.get("a")
+    assert run.summary.status == "interrupted"
+    assert "at step 64 of 100" in run.summary.message
+    assert (run.progress.history, run.progress.losses) == (HISTORY[:1], LOSSES[:64])
+    assert (run.progress.started, run.value) == (STARTED, None)
     store.runs.end("a", "finished", RESULT)  # too late
     store.writer.flush()
     assert store.runs.get("a").value is None
@@ -72,9 +72,9 @@ def test_a_regression_keeps_its_fit_once(store):
     assert store.runs.get("a").progress.fit == result.fit
     store.runs.end("a", "finished", result)
     store.writer.flush()
-    kept = store.runs.get("a")
-    assert (kept.value, kept.progress.fit) == (result, None)
-    assert (kept.summary.r2, kept.summary.accuracy) == (0.9, None)
+    run = store.runs.get("a")
+    assert (run.value, run.progress.fit) == (result, None)
+    assert (run.summary.r2, run.summary.accuracy) == (0.9, None)
 
 
 def test_a_list_has_the_newest_first(store):
@@ -143,8 +143,8 @@ def test_a_result_that_is_no_plain_data_leaves_the_run_finished(store):
     queue(store, "a")
     store.runs.end("a", "finished", object())
     store.writer.flush()
-    kept = store.runs.get("a")
-    assert (kept.summary.status, kept.value) == ("finished", None)
+    run = store.runs.get("a")
+    assert (run.summary.status, run.value) == ("finished", None)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from tests.store.made_up import finished
 def test_a_visitor_comes_back_with_a_code_however_it_is_typed(store):
     store.visitors.touch("me")
     store.writer.flush()
-    found = store.visitors.get("me")
-    assert store.visitors.by_code(found.code) == found
-    typed = f"  {found.code.upper().replace('-', ' ')}. "
-    assert store.visitors.by_code(typed) == found
-    for wrong in ("", "-", new_code(), found.code[:-1], found.code + "a"):
+    visitor = store.visitors.get("me")
+    assert store.visitors.by_code(visitor.code) == visitor
+    typed = f"  {visitor.code.upper().replace('-', ' ')}. "
+    assert store.visitors.by_code(typed) == visitor
+    for wrong in ("", "-", new_code(), visitor.code[:-1], visitor.code + "a"):
         assert store.visitors.by_code(wrong) is None
 
 
@@ -60,10 +60,10 @@ def test_what_was_deleted_is_not_in_the_file(file_url, open_store):
     store.runs.rename("a", "me", secret)
     folder = store.database.path.parent
 
-    def found() -> bool:
+    def is_in_the_file() -> bool:
         files = (file.read_bytes() for file in folder.iterdir())
         return any(secret.encode() in data for data in files)
 
-    assert found()
+    assert is_in_the_file()
     store.visitors.delete("me")
-    assert not found()
+    assert not is_in_the_file()

@@ -12,7 +12,7 @@ from tests.store.failures import (
     END_OTHERS,
     as_admin,
     disk_full,
-    held,
+    locked,
     moved,
     read_only,
     server_full,
@@ -39,7 +39,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("sqlite", disk_full, "the disk is full"),
         ("sqlite", read_only, "read-only"),
-        ("sqlite", held, "another program has locked"),
+        ("sqlite", locked, "another program has locked"),
         ("sqlite", moved, "moved or deleted"),
         pytest.param("postgres", stopped, "isn't responding", marks=SLOW),
         pytest.param("postgres", server_read_only, "read-only", marks=SLOW),
@@ -138,16 +138,16 @@ def test_a_wrong_write_does_not_hold_up_the_others(store):
 
 def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatch):
     store = open_store(file_url)
-    with held(store, None):
+    with locked(store, None):
         queue(store, "a")
         monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
         for number in range(30):
             queue(store, f"b{number}")
         assert "more didn't fit and were lost" in store.problem
     assert store.writer.flush(60)
-    kept = [run.id for run in reversed(store.runs.find())]
-    assert kept == ["a", *(f"b{n}" for n in range(len(kept) - 1))]
-    assert 5 < len(kept) < 20
+    ids = [run.id for run in reversed(store.runs.find())]
+    assert ids == ["a", *(f"b{n}" for n in range(len(ids) - 1))]
+    assert 5 < len(ids) < 20
 
 
 def test_after_the_end_nothing_is_taken(url, open_store, monkeypatch):
