@@ -7,7 +7,7 @@ from typing import Any
 from core.classroom import guesses_page as guesses
 from core.classroom.rules import Rules
 from core.errors import ExplainedError
-from core.jobs.engine import PAUSED
+from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import SETTINGS, Class, RunSummary
@@ -127,7 +127,7 @@ def stuck(
 
 def queue() -> list[Job]:
     """Jobs that run, then jobs that wait in the order of the queue."""
-    jobs = (job for job in engine().going_on() if job.lane == PAUSED)
+    jobs = (job for job in engine().going_on() if job.lane == TRAIN_LANE)
     return sorted(jobs, key=lambda job: job.place)
 
 

@@ -324,10 +324,7 @@ class Connection:
             in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
-        """Call a quick function on the lab worker, and return its answer.
-
-        Raises ExplainedError if the function does, or if no answer comes in time.
-        """
+        """Raises ExplainedError if the function does, or if no answer comes in time."""
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
         client = self._client

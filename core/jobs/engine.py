@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 LAB_SECONDS = 60.0  # enough for the lab worker to load torch on a slow machine
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
-PAUSED = "train"  # the lane that a teacher pauses and clears
+TRAIN_LANE = "train"  # a teacher can pause and clear this lane
 TRIES = 3  # a job fails if so many workers end before they begin it
 
 
@@ -206,7 +206,7 @@ class Engine:
     def clear(self, why: str = "") -> int:
         """Cancel the jobs that wait to train; returns how many. Owners read `why`."""
         with self._lock:
-            waiting = self._queue.waiting(PAUSED)
+            waiting = self._queue.waiting(TRAIN_LANE)
             for job in waiting:
                 self._end(job.id, Outcome("cancelled", message=why))
         return len(waiting)
@@ -320,8 +320,8 @@ class Engine:
         with self._lock:
             capacity = Counter(self.hosts.capacity)
             capacity["lab"] //= 2  # the rest of the lab is for quick questions
-            paused = (PAUSED,) if self.paused else ()
-            hosts = {job.id: host_of(job.worker) for job in self._at_work(PAUSED)}
+            paused = (TRAIN_LANE,) if self.paused else ()
+            hosts = {job.id: host_of(job.worker) for job in self._at_work(TRAIN_LANE)}
             return self._queue.next(capacity, paused, hosts)
 
     def _hand_out(self, job: Job) -> None:

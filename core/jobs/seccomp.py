@@ -134,7 +134,6 @@ def attempt(outside: str) -> None:
 
 
 def main() -> None:
-    """Confine this process, then run what the arguments say, as Python would."""
     _, memory, option, code, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()

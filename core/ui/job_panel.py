@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from core.errors import ExplainedError
-from core.jobs.engine import PAUSED
+from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
 from core.ui import format, last_measurement, polling
@@ -192,7 +192,7 @@ def place_in_queue(job: Job) -> str:
     others = job.place - 1
     text = f"Number {job.place} in the queue: "
     text += f"{others} ahead of you" if others else "you're next"
-    if engine().paused and job.lane == PAUSED:
+    if engine().paused and job.lane == TRAIN_LANE:
         return f"{text}. Your teacher paused the queue, but you keep your place"
     seconds = engine().wait(job.id)
     if seconds is None:
