@@ -56,8 +56,8 @@ class Limits:
             variable = field.name.upper()
             if text := os.environ.get(variable):
                 if not (text.isascii() and text.isdigit() and int(text)):
-                    wrong = words("limits.setting", name=variable, text=repr(text))
-                    raise ExplainedError(wrong)
+                    message = words("limits.setting", name=variable, text=repr(text))
+                    raise ExplainedError(message)
                 limits[field.name] = int(text)
         return cls(**limits)
 

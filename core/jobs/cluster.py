@@ -119,13 +119,13 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     certificates can't be used.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
-    secured = _tls(folder) if folder else Security()
+    settings = _tls(folder) if folder else Security()
     is_tls = address and address.startswith("tls://")
-    if address and secured.require_encryption and not is_tls:
+    if address and settings.require_encryption and not is_tls:
         raise ExplainedError(words("certificates.no_tls", address=address))
-    if is_tls and not secured.get_tls_config_for_role("client")["ca_file"]:
+    if is_tls and not settings.get_tls_config_for_role("client")["ca_file"]:
         raise ExplainedError(words("certificates.needed", address=address))
-    return secured
+    return settings
 
 
 def _tls(folder: str) -> Security:
@@ -136,18 +136,18 @@ def _tls(folder: str) -> Security:
     if os.name == "posix" and key.stat().st_mode & 0o077:
         raise ExplainedError(words("certificates.open", file=key))
     roles = ("scheduler", "worker", "client")
-    secured = Security(
+    settings = Security(
         require_encryption=True,
         tls_ca_file=str(authority),
         **{f"tls_{role}_cert": str(certificate) for role in roles},
         **{f"tls_{role}_key": str(key) for role in roles},
     )
     try:
-        secured.get_connection_args("client")
+        settings.get_connection_args("client")
     except OSError as error:  # includes ssl's errors
-        bad = words("certificates.bad", folder=folder, error=error)
-        raise ExplainedError(bad) from None
-    return secured
+        message = words("certificates.bad", folder=folder, error=error)
+        raise ExplainedError(message) from None
+    return settings
 
 
 class Process:

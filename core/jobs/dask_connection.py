@@ -45,7 +45,7 @@ def in_background(work: Callable[..., object], *arguments: Any) -> None:
     threading.Thread(target=work, args=arguments, daemon=True).start()
 
 
-def _leave(client: Client) -> None:
+def _close(client: Client) -> None:
     """Close a client within two seconds, or at least mark it as closed.
 
     Otherwise, Dask would try for a long time to close the client when Python collects
@@ -106,16 +106,16 @@ class Connection:
     def open(self) -> None:
         """Connect, and look after the connection, in the background."""
         self._loop.start()
-        in_background(self._keep)
+        in_background(self._maintain)
 
     def close(self) -> None:
         self._closed.set()
         if self._client is not None:
-            _leave(self._client)
+            _close(self._client)
         if self._cluster is not None:
             self._cluster.close()
 
-    def _keep(self) -> None:
+    def _maintain(self) -> None:
         while not self._closed.is_set():
             try:
                 client = self._client
@@ -145,7 +145,7 @@ class Connection:
             for job_id in lost:
                 self._forget(job_id)
             self._up.clear()
-        in_background(_leave, client)
+        in_background(_close, client)
         for job_id in lost:
             self._on_lost(job_id, self._lost)
 

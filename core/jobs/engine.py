@@ -218,15 +218,15 @@ class Engine:
         may have read the rows meanwhile.
         """
         with self._lock:
-            theirs = self._jobs.ids(owner=owner)
+            job_ids = self._jobs.ids(owner=owner)
         if only is not None:
-            theirs = [job_id for job_id in theirs if job_id in only]
-        for job_id in theirs:
+            job_ids = [job_id for job_id in job_ids if job_id in only]
+        for job_id in job_ids:
             self.cancel(job_id)
         with self._lock:
-            for job_id in theirs:
+            for job_id in job_ids:
                 self._jobs.remove(job_id)
-        self._history.forget(owner, *theirs)
+        self._history.forget(owner, *job_ids)
 
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """End a job; call this with the lock. Ending a job again changes nothing."""
@@ -361,8 +361,9 @@ class Engine:
         # Reading the jobs also stores their events, even if no page shows them.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)
-            ran = time.time() - (job.started or math.inf)
-            if job.status == "running" and ran > most and job.id not in self._stops:
+            time_taken = time.time() - (job.started or math.inf)
+            is_overdue = job.status == "running" and time_taken > most
+            if is_overdue and job.id not in self._stops:
                 self._stop(job.id, Outcome("failed", message=overdue(most)))
         if self._machine is None:
             self.machine()

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from core.store import codec
 from core.store.tables import Act, Class, Member, RunSummary, clean
-from core.store.visitors import know, new_code
+from core.store.visitors import ensure_visitor, new_code
 from core.store.writer import Rows, Write
 
 CODE_WORDS = 2  # a class's code is short, since people type it from a screen
@@ -35,9 +35,11 @@ class Classes(Rows):
     def of(self, visitor: str) -> list[dict[str, Any]]:
         """The classes that a visitor is or was in, with the visitor's name there."""
         query = select(Class.name.label("class"), Member.name, Member.joined)
-        mine = query.where(Member.class_id == Class.id, Member.visitor == visitor)
+        memberships = query.where(
+            Member.class_id == Class.id, Member.visitor == visitor
+        )
         with self.database.read() as session:
-            return [row._asdict() for row in session.execute(mine)]
+            return [row._asdict() for row in session.execute(memberships)]
 
     def acts(self, class_id: str | None = None) -> list[Act]:
         """The log of a class, or of all classes; the newest entry first."""
@@ -85,18 +87,18 @@ class Classes(Rows):
         """Add a member, without waiting; `joined` counts all who have joined so far."""
 
         def work(session: Session) -> None:
-            know(session, member.visitor)
+            ensure_visitor(session, member.visitor)
             session.merge(member)
             session.execute(_change(member.class_id, joined=joined))
 
         return self.writer.put(work)
 
     def change_member(self, member: Member, **values: Any) -> Write:
-        change = update(Member).where(_is(member)).values(values)
+        change = update(Member).where(_row_of(member)).values(values)
         return self.writer.put(lambda session: session.execute(change))
 
     def remove(self, member: Member) -> None:
-        change = delete(Member).where(_is(member))
+        change = delete(Member).where(_row_of(member))
         self.writer.now(lambda session: session.execute(change))
 
     def count_outside(self, class_id: str, number: int) -> Write:
@@ -114,5 +116,5 @@ def _change(class_id: str, **values: Any) -> Update:
     return update(Class).where(Class.id == class_id).values(values)
 
 
-def _is(member: Member) -> ColumnElement[bool]:
+def _row_of(member: Member) -> ColumnElement[bool]:
     return (Member.class_id == member.class_id) & (Member.visitor == member.visitor)

@@ -95,7 +95,7 @@ class Database:
             # Deleted data is overwritten, not just marked as free.
             _begin_with(self.writer, "BEGIN IMMEDIATE", "PRAGMA secure_delete = ON")
         else:
-            sa.event.listen(self.readers, "connect", _only_read)
+            sa.event.listen(self.readers, "connect", _make_read_only)
 
     def open_file(self) -> sqlite3.Connection:
         """Open the SQLite file. Raises sqlite3.Error if it is missing."""
@@ -278,15 +278,15 @@ def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
     """Begin SQLite's transactions ourselves, since the driver begins them too late."""
 
     @sa.event.listens_for(engine, "connect")
-    def connected(connection: sqlite3.Connection, _record: object) -> None:
+    def set_pragma(connection: sqlite3.Connection, _record: object) -> None:
         connection.execute(pragma)
 
     @sa.event.listens_for(engine, "begin")
-    def begun(connection: sa.Connection) -> None:
+    def begin_transaction(connection: sa.Connection) -> None:
         connection.exec_driver_sql(begin)
 
 
-def _only_read(connection: Any, _record: object) -> None:
+def _make_read_only(connection: Any, _record: object) -> None:
     """Make a Postgres connection read-only, and each transaction see one moment."""
     connection.read_only = True
     connection.isolation_level = 3  # psycopg's number for REPEATABLE READ

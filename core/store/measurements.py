@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from core.store import codec
 from core.store.codec import DamagedError
 from core.store.tables import Measurement
-from core.store.visitors import know
+from core.store.visitors import ensure_visitor
 from core.store.writer import Rows
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Measurements(Rows):
 
         def work(session: Session) -> None:
             if visitor:
-                know(session, visitor)
+                ensure_visitor(session, visitor)
             session.merge(row)
 
         self.writer.put(work, len(row.value))
@@ -54,11 +54,11 @@ class Measurements(Rows):
 
         If `subject` is given, only its measurements count. Without any, returns None.
         """
-        by = func.coalesce(Measurement.visitor, "")
+        author = func.coalesce(Measurement.visitor, "")
         query = (
             select(Measurement.id)
             .where(Measurement.kind == kind, Measurement.machine == machine)
-            .order_by(by.in_(students), Measurement.measured_at.desc())
+            .order_by(author.in_(students), Measurement.measured_at.desc())
         )
         if subject is not None:
             query = query.where(Measurement.subject == subject)

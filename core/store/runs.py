@@ -38,7 +38,7 @@ from core.store.tables import (
     RunSummary,
     clean,
 )
-from core.store.visitors import know
+from core.store.visitors import ensure_visitor
 from core.store.writer import Rows, Write
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Runs(Rows):
 
         def work(session: Session) -> None:
             if run.visitor:
-                know(session, run.visitor)
+                ensure_visitor(session, run.visitor)
             if not session.get(RunSummary, run.id):
                 last = session.scalar(select(func.max(RunSummary.seq))) or 0
                 joined = session.scalar(open_class)

@@ -26,14 +26,14 @@ def new_code(count: int = WORDS) -> str:
     return "-".join(words)
 
 
-def as_code(typed: str) -> str:
-    """Turn a typed code into the stored form: lower case, hyphens between the words."""
-    letters = "".join(filter(str.isalpha, typed.lower()))
+def as_code(text: str) -> str:
+    """The stored form of a typed code: lower case, hyphens between the words."""
+    letters = "".join(filter(str.isalpha, text.lower()))
     words = (letters[start : start + 5] for start in range(0, len(letters), 5))
     return "-".join(words)
 
 
-def know(session: Session, visitor: str) -> None:
+def ensure_visitor(session: Session, visitor: str) -> None:
     """Add the visitor's row if it is missing. `session` is the session of a write."""
     if session.get(Visitor, visitor) is None:
         now = time.time()
@@ -56,7 +56,7 @@ class Visitors(Rows):
             self._visits = {**new, visitor: now}
 
         def work(session: Session) -> None:
-            know(session, visitor)
+            ensure_visitor(session, visitor)
             own = Visitor.id == visitor
             session.execute(update(Visitor).where(own).values(seen=now))
 
@@ -97,7 +97,7 @@ class Answers(Rows):
         value = codec.dumps(answer)
 
         def work(session: Session) -> None:
-            know(session, visitor)
+            ensure_visitor(session, visitor)
             session.merge(Answer(visitor=visitor, question=question, value=value))
 
         self.writer.write(work, len(value))

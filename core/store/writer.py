@@ -157,14 +157,14 @@ class Writer:
     def _run(self) -> None:
         single = 0  # after a failed batch: how many writes to make one at a time
         while batch := self._next(1 if single else BATCH):
-            fresh = self._connection is None
+            is_new = self._connection is None
             try:
                 self._commit(batch)
             except Exception as error:
                 self._drop_connection()
                 if why := cause(error):
                     # If an old connection was cut, try a new one before waiting.
-                    if (why == LOST and not fresh) or self._pause(why):
+                    if (why == LOST and not is_new) or self._pause(why):
                         continue
                     break
                 if len(batch) > 1:  # find the refused write: make them one by one
