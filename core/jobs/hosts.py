@@ -82,7 +82,7 @@ class Hosts:
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
     def update(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in what the scheduler reports of its workers, by their addresses."""
+        """Take in the scheduler's report on each worker, keyed by worker address."""
         now, workers = time.monotonic(), {}
         for address, report in reports.items():
             sent, before = report["last_seen"], self._workers.get(address)
