@@ -109,9 +109,9 @@ class Admission:
         if not job.owner:
             return
         limits, waiting = self.limits, queue.waiting(job.lane)
-        most = limits.max_jobs_per_person
-        if queue.count_of(job.turn_of) >= most:
-            jobs = f"{most} {'job' if most == 1 else 'jobs'}"
+        count = limits.max_jobs_per_person
+        if queue.count_of(job.turn_of) >= count:
+            jobs = f"{count} {'job' if count == 1 else 'jobs'}"
             raise ExplainedError(words("limits.person", jobs=jobs))
         expected, longest = self.estimates.seconds(job), limits.max_job_seconds
         if expected is not None and expected > longest:
@@ -121,10 +121,9 @@ class Admission:
             raise ExplainedError(words("limits.full", waiting=len(waiting)))
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
-        most = limits.max_waiting_seconds
-        if weight > SHORT_SECONDS and total > most:
-            texts = {"most": spoken(most), "short": spoken(SHORT_SECONDS)}
-            raise ExplainedError(words("limits.work", **texts))
+        if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
+            most, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
+            raise ExplainedError(words("limits.work", most=most, short=short))
         self.gate.admit(job, expected)
 
 
