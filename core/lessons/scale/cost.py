@@ -5,7 +5,7 @@ ways take turns, so that other load on the machine slows all ways equally.
 """
 
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import repeat
 from random import Random
 from typing import Any
@@ -55,9 +55,7 @@ class Way:
 
     def seconds(self, steps: int, silent: bool = False) -> float:
         """Mean seconds of a step here; if `silent`, without the exchange."""
-        exchange: AbstractContextManager = nullcontext()
-        if silent:
-            exchange = self.model.no_sync()
+        exchange = self.model.no_sync() if silent else nullcontext()
         dist.barrier(self.group)
         with devices.cpu_threads(self.threads), exchange:
             devices.synchronize(self.device)
@@ -78,7 +76,7 @@ def take_turns(
     task: str,
     model_name: str,
     batch_size: int,
-    chosen: list[tuple[int, int]],
+    setups: list[tuple[int, int]],
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
@@ -88,27 +86,27 @@ def take_turns(
     A list is empty if this rank takes no part.
     """
     batch = datasets.load(task).train.first(batch_size)
-    ways = [Way(*way, model_name, batch) for way in chosen]
+    ways = [Way(*setup, model_name, batch) for setup in setups]
     steps = _steps_of_a_repeat(ways[0])
-    in_turn = timed(chosen)
-    taken: list[list[float]] = [[] for _ in in_turn]
+    turns = timed(setups)
+    readings: list[list[float]] = [[] for _ in turns]
     for number in range(WARMUP + repeats):
         # Each repeat has a new order, the same on all ranks. Threads of a way
         # may spin on into the next way, which should not always be the same.
-        for place in Random(number).sample(range(len(taken)), len(taken)):
-            which, silent = in_turn[place]
+        for place in Random(number).sample(range(len(turns)), len(turns)):
+            index, silent = turns[place]
             dist.barrier()  # wait until no rank is busy with the previous way
-            if ways[which].joins:
-                seconds = ways[which].seconds(steps, silent)
+            if ways[index].joins:
+                seconds = ways[index].seconds(steps, silent)
                 if number >= WARMUP:
-                    taken[place].append(seconds)
+                    readings[place].append(seconds)
         if dist.get_rank() == 0:
             watch.report(Repeat(number + 1, WARMUP + repeats))
-    return taken
+    return readings
 
 
-def ways(cores: int) -> list[tuple[int, int]]:
-    """The ways to compare: (number of ranks, CPU threads per rank).
+def setups_for(cores: int) -> list[tuple[int, int]]:
+    """The setups to compare: (number of ranks, CPU threads per rank).
 
     With several GPUs, there is at most one rank per GPU. On the CPU, one rank with all
     cores is compared with several ranks that share the cores.
@@ -120,14 +118,14 @@ def ways(cores: int) -> list[tuple[int, int]]:
     return alone + [(size, 1) for size in SIZES if size > 1]
 
 
-def timed(chosen: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """What to time: pairs of an index into `chosen`, and whether to be silent.
+def timed(setups: list[tuple[int, int]]) -> list[tuple[int, bool]]:
+    """What to time: pairs of an index into `setups`, and whether to be silent.
 
     Silent ranks don't exchange their gradients. One rank has none to exchange.
     """
     return [
         (place, silent)
-        for place, (size, _) in enumerate(chosen)
+        for place, (size, _) in enumerate(setups)
         for silent in ((False, True) if size > 1 else (False,))
     ]
 
@@ -151,20 +149,19 @@ def measure(
 ) -> Cost:
     """Time steps of one batch on one rank and on several; reports each Repeat."""
     cores = devices.usable_cores()
-    chosen = ways(cores)
-    count = max(size for size, _ in chosen)
+    setups = setups_for(cores)
+    count = max(size for size, _ in setups)
     backend = ranks.backend_for(count)
     address = "core.lessons.scale.cost:take_turns"
-    what = (task, model_name, batch_size, chosen, repeats)
-    by_rank = ranks.run(address, count, *what, backend=backend, watch=watch)
+    arguments = (task, model_name, batch_size, setups, repeats)
+    by_rank = ranks.run(address, count, *arguments, backend=backend, watch=watch)
     # A step takes as long as its slowest rank.
-    seconds = iter(
-        tuple(map(max, zip(*filter(None, taken), strict=True)))
-        for taken in zip(*by_rank, strict=True)
+    seconds = (
+        tuple(map(max, zip(*filter(None, readings), strict=True)))
+        for readings in zip(*by_rank, strict=True)
     )
-    steps = [
+    steps = tuple(
         Step(size, threads, next(seconds), next(seconds) if size > 1 else ())
-        for size, threads in chosen
-    ]
-    means = ranks.means(backend)
-    return Cost(model_name, batch_size, tuple(steps), cores, *means, now())
+        for size, threads in setups
+    )
+    return Cost(model_name, batch_size, steps, cores, *ranks.means(backend), now())

@@ -16,7 +16,6 @@ from core.ui.job_panel import latest
 from core.ui.lab import Finding, Guess, Lab
 
 BATCH_SIZES = (64, 512, 4096)
-GUESS = "ranks_guess"
 GUESSES = (
     "Slower, or about the same",
     "1.1 to 1.7 times as fast",
@@ -36,7 +35,7 @@ class CostLab(Lab):
         return self.words["share_cores"] if alone else why_on_cpu(machine)
 
     def asks(self, *_: object) -> Guess:
-        return Guess(GUESS, self.words["question"], GUESSES)
+        return Guess("ranks_guess", self.words["question"], GUESSES)
 
     def settings(self, machine: Machine) -> tuple:
         model = controls.model("cost_model")
@@ -94,12 +93,11 @@ class CostLab(Lab):
                 ideal = f"{speedup.ratio / step.ranks:.0%} of the ideal {step.ranks}×"
                 text += f", {ideal}"
             share = step.exchange / median(step.seconds)
-            text += (
-                f". The exchange takes {format.precise(step.exchange)}, which is "
-                f"{share:.0%} of a step."
-                if share >= 0.01
-                else ". The exchange takes less than 1% of a step."
-            )
+            exchange = "less than 1% of a step"
+            if share >= 0.01:
+                seconds = format.precise(step.exchange)
+                exchange = f"{seconds}, which is {share:.0%} of a step"
+            text += f". The exchange takes {exchange}."
             if step.ranks > cost.cores and cost.environment.backend == "CPU":
                 text += f" The ranks share {format.counted(cost.cores, 'core')}."
             lines.append(text)
@@ -117,8 +115,8 @@ class CostLab(Lab):
 def name(step: Step) -> str:
     """The name of a step's ranks, such as "2 ranks (1 thread each)"."""
     threads = format.counted(step.threads, "thread")
-    each = " each" if step.ranks > 1 else ""
-    return f"{format.counted(step.ranks, 'rank')} ({threads}{each})"
+    each_rank = " each" if step.ranks > 1 else ""
+    return f"{format.counted(step.ranks, 'rank')} ({threads}{each_rank})"
 
 
 def two(cost: Cost) -> Step:
@@ -130,15 +128,9 @@ def verdict(cost: Cost) -> str:
 
     The fastest way with several ranks is compared with the fastest way with one.
     """
-    one, several = (
-        min(steps, key=lambda step: median(step.seconds))
-        for steps in (
-            [step for step in cost.steps if step.ranks == 1],
-            [step for step in cost.steps if step.ranks > 1],
-        )
-    )
-    gain = paired(one.seconds, several.seconds)
-    helps = {0: "More ranks don't help. ", 1: "More ranks help. ", None: ""}[
-        gain.winner
-    ]
-    return helps + gain.sentence(name(one), name(several))
+    steps = sorted(cost.steps, key=lambda step: median(step.seconds))
+    single = next(step for step in steps if step.ranks == 1)
+    several = next(step for step in steps if step.ranks > 1)
+    gain = paired(single.seconds, several.seconds)
+    helps = {0: "More ranks don't help. ", 1: "More ranks help. ", None: ""}
+    return helps[gain.winner] + gain.sentence(name(single), name(several))

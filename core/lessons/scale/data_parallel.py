@@ -145,18 +145,11 @@ def run(
     ExplainedError if a rank dies.
     """
     backend = ranks.backend_for(max(count, *SIZES))
-    what = (task, model_name, batch_size, epochs, dies)
-    ends = ranks.run(
-        "core.lessons.scale.data_parallel:train",
-        count,
-        *what,
-        backend=backend,
-        watch=watch,
-    )
-    data = datasets.load(task)
-    return ParallelRun(
-        ends, len(data.train), len(data.test), *ranks.means(backend), now()
-    )
+    address = "core.lessons.scale.data_parallel:train"
+    arguments = (task, model_name, batch_size, epochs, dies)
+    ends = ranks.run(address, count, *arguments, backend=backend, watch=watch)
+    data, means = datasets.load(task), ranks.means(backend)
+    return ParallelRun(ends, len(data.train), len(data.test), *means, now())
 
 
 def main() -> None:

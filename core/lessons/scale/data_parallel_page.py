@@ -51,8 +51,8 @@ class DataParallelLab(Lab):
             disabled=count == 1,
             help=self.words["kill"],
         )
-        killed = DIES if dies and count > 1 else None
-        return count, task, MODEL, BATCH_SIZE, EPOCHS, killed
+        death = DIES if dies and count > 1 else None
+        return count, task, MODEL, BATCH_SIZE, EPOCHS, death
 
     def before(self, arguments: tuple | None) -> None:
         if arguments is None:
@@ -61,11 +61,10 @@ class DataParallelLab(Lab):
         with explained("The images could not be loaded"):
             address = "core.lessons.scale.sampler:first_batch"
             shares: list[np.ndarray] = ask_once(address, task, count, BATCH_SIZE)
-            for rank, (column, images) in enumerate(
-                zip(st.columns(count), shares, strict=True)
-            ):
+            columns = st.columns(count)
+            for rank, images in enumerate(shares):
                 text = f"Rank {rank}: {len(images)} images from the first batch"
-                with column:
+                with columns[rank]:
                     wall.show(images, text, columns=8)
                     st.markdown(f":small[{text}]")
 
@@ -80,7 +79,7 @@ class DataParallelLab(Lab):
         if job.value is not None or not losses or machine is None:
             return job.value
         ends = (
-            RankEnd(rank, tuple(e for e in losses if e.rank == rank), 0, "", 0.0, None)
+            RankEnd(rank, tuple(x for x in losses if x.rank == rank), 0, "", 0.0, None)
             for rank in range(job.arguments[0])
         )
         return ParallelRun(tuple(ends), 0, 0, "gloo", machine.devices[0], date="")
@@ -89,8 +88,8 @@ class DataParallelLab(Lab):
         super().show(job, guessed)
         if not self.gather(job):
             self.before(job.arguments)
-        elif job.status == "failed" and (killed := job.arguments[-1]):
-            rank, step = killed
+        elif job.status == "failed" and (death := job.arguments[-1]):
+            rank, step = death
             st.markdown(self.words["killed"].format(rank=rank, step=step))
 
     def chart(self, run: ParallelRun) -> None:

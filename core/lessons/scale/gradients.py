@@ -86,9 +86,8 @@ def measure(
     count: int, task: str, model_name: str, images: int, watch: Watch = UNWATCHED
 ) -> Gradients:
     """Compare the gradients of `count` ranks, each of which has `images` images."""
-    what, backend = (task, model_name, images), ranks.backend_for(count)
-    shares = ranks.run(
-        "core.lessons.scale.gradients:share", count, *what, backend=backend, watch=watch
-    )
+    address, backend = "core.lessons.scale.gradients:share", ranks.backend_for(count)
+    arguments = (task, model_name, images)
+    shares = ranks.run(address, count, *arguments, backend=backend, watch=watch)
     classes = datasets.load(task).classes
     return Gradients(classes, shares, images, *ranks.means(backend), now())

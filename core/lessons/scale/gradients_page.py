@@ -63,20 +63,19 @@ class GradientsLab(Lab):
                 f"**Equal, within rounding**: {gap}. The same numbers are added in "
                 "different orders."
             ]
-        elif model == "cnn":
-            why = self.words["batch_norm"].format(images=gradients.images, whole=whole)
-            lines = [f"**Not equal**: {gap}. {why}"]
         else:
             lines = [f"**Not equal**: {gap}."]
+            if model == "cnn":
+                why = self.words["batch_norm"]
+                lines[0] += f" {why.format(images=gradients.images, whole=whole)}"
         if gradients.agree:
             lines.append(self.words["agree"])
+        exactly = "bit for bit"
+        if first.by_ddp:
+            exactly = f"except for differences of up to {first.by_ddp:.1e}"
         lines.append(
             "`DistributedDataParallel` gives the same gradients as averaging by hand, "
-            + (
-                "bit for bit."
-                if first.by_ddp == 0
-                else f"except for differences of up to {first.by_ddp:.1e}."
-            )
+            f"{exactly}."
         )
         return [*lines, self.words["unequal_shares"]]
 
@@ -99,9 +98,9 @@ def dots(frame: pd.DataFrame) -> charts.Chart:
     )
     rows = charts.rows(frame, "label", tooltip=tooltip)
     x = alt.X("gradient:Q").title("Gradient of the last layer's bias").axis(format="~r")
-    shown = [*colors.runs[: len(names)], colors.text, colors.quiet]
+    shades = [*colors.runs[: len(names)], colors.text, colors.quiet]
     hues = charts.hues(
-        "rank", [*names, AVERAGE, AT_ONCE], shown, symbolOpacity=1, columns=2
+        "rank", [*names, AVERAGE, AT_ONCE], shades, symbolOpacity=1, columns=2
     )
     dots = rows.mark_circle(size=80, opacity=1).encode(x=x, color=hues)
     spans = rows.mark_rule(opacity=0.4).encode(x="gradient:Q", x2="average:Q")

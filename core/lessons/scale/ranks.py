@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from math import inf
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any
@@ -48,14 +49,14 @@ def run(
     or dies, and CancelledError if the job is canceled. In any case, all ranks have
     ended afterwards.
     """
-    with ExitStack() as left:
+    with ExitStack() as stack:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        place = Path(left.enter_context(folder), "ranks").as_uri()
+        place = Path(stack.enter_context(folder), "ranks").as_uri()
         children = []
         for rank in range(count):
-            what = (rank, count, place, backend, address, arguments)
-            children.append(Child("core.lessons.scale.ranks:join", what, SECONDS))
-            left.callback(children[-1].end)
+            settings = (rank, count, place, backend, address, arguments)
+            children.append(Child("core.lessons.scale.ranks:join", settings, SECONDS))
+            stack.callback(children[-1].end)
         return _values(children, watch)
 
 
@@ -126,9 +127,9 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
     """The children's values, by rank; raises ExplainedError if a child fails."""
     outcomes: dict[int, Outcome] = {}
     dead: dict[int, str] = {}  # by rank, how its process ended
-    deadline: float | None = None  # the other ranks' time limit, after one has failed
+    deadline = inf  # the other ranks' time limit, after one has failed
     waiting = {child.pipe: rank for rank, child in enumerate(children)}
-    while waiting and (deadline is None or time.monotonic() < deadline):
+    while waiting and time.monotonic() < deadline:
         watch.check()
         for pipe in connection.wait(list(waiting), 0.1):
             rank = waiting[pipe]  # type: ignore[index]
@@ -143,22 +144,22 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
                 outcomes[rank] = message
             del waiting[pipe]  # type: ignore[arg-type]
             if rank in dead or outcomes[rank].status == "failed":
-                deadline = deadline or time.monotonic() + LAST_WORDS_SECONDS
-    if deadline is not None:
+                deadline = min(deadline, time.monotonic() + LAST_WORDS_SECONDS)
+    if deadline < inf:
         raise ExplainedError(_why(len(children), dead, outcomes))
     return tuple(outcomes[rank].value for rank in range(len(children)))
 
 
 def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
     """Sentences on why there is no result: which rank died, or else failed first."""
-    failed = ((r, each) for r, each in outcomes.items() if each.status == "failed")
-    rank, outcome = next(failed, (0, Outcome("failed")))
+    failures = (item for item in outcomes.items() if item[1].status == "failed")
+    rank, outcome = next(failures, (0, Outcome("failed")))
     if not dead:
         return f"Rank {rank} of {count} could not continue: {outcome.message}"
-    gone, how = next(iter(dead.items()))
-    text = f"Rank {gone} of {count} died. {how}"
+    dead_rank, how = next(iter(dead.items()))
+    text = f"Rank {dead_rank} of {count} died. {how}"
     if outcome.message:
-        said = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
-        text += f" Rank {rank} waited for rank {gone}'s gradients and got this "
-        text += f"error: `{said}`."
+        error = SOURCE.sub("", outcome.message.strip("`").partition(". ")[0])
+        text += f" Rank {rank} waited for rank {dead_rank}'s gradients and got this "
+        text += f"error: `{error}`."
     return f"{text} So the run stopped on all ranks."

@@ -5,14 +5,12 @@ import torch
 from torch.utils.data import DistributedSampler, TensorDataset
 
 from core.data import datasets
-from core.lessons.scale.scale_result import Orders
+from core.lessons.scale.scale_result import Order, Orders
 
 RANKS, EPOCHS = 2, 3
 
 
-def orders(
-    images: int, calls_set_epoch: bool
-) -> tuple[tuple[tuple[int, ...], ...], ...]:
+def orders(images: int, calls_set_epoch: bool) -> Order:
     """For each epoch, each rank's images. Repeats make all shares equal."""
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
@@ -35,9 +33,8 @@ def both(images: int) -> Orders:
 def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:
     """Each rank's images in the first batch of a training run: uint8 (n, 28, 28)."""
     train = datasets.load(task).train
-    dataset = TensorDataset(train.labels)
-    samplers: list[DistributedSampler] = [
-        DistributedSampler(dataset, ranks, rank) for rank in range(ranks)
-    ]
-    orders = map(list, samplers)
-    return [train.images[order[: size // ranks], 0].numpy() for order in orders]
+    dataset, images = TensorDataset(train.labels), []
+    for rank in range(ranks):
+        order: list[int] = list(DistributedSampler(dataset, ranks, rank))
+        images.append(train.images[order[: size // ranks], 0].numpy())
+    return images

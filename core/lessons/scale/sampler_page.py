@@ -20,8 +20,8 @@ words = Words(__file__)
 
 def draw() -> None:
     st.markdown(words("sampler.text"), width=PROSE)
-    guessed = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
-    if guess.missing(guessed):
+    answer = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
+    if guess.missing(answer):
         return
     with explained("The orders can't be shown"):
         orders: Orders = ask_once("core.lessons.scale.sampler:both", IMAGES)
@@ -30,13 +30,11 @@ def draw() -> None:
             panels(orders),
             alt="Each rank's images in three epochs, with and without set_epoch",
         )
-        same = len(set(orders.forgotten)) == 1
         with beside:
-            guess.judge(
-                words("sampler.same") if same else words("sampler.new"),
-                guessed,
-                GUESSES[1] if same else GUESSES[0],
-            )
+            if len(set(orders.without)) == 1:
+                guess.judge(words("sampler.same"), answer, GUESSES[1])
+            else:
+                guess.judge(words("sampler.new"), answer, GUESSES[0])
             st.markdown(in_words(orders))
         with st.expander("The code that ran", icon=":material/code:"):
             code_tabs(("The orders", "core.lessons.scale.sampler:orders"))
@@ -48,10 +46,11 @@ def panels(orders: Orders) -> charts.Chart:
     It has a panel with set_epoch and one without, and a row per epoch.
     """
     rows = []
-    for way, epochs in (("With set_epoch", orders.told), ("Without", orders.forgotten)):
+    ways = {"With set_epoch": orders.with_set_epoch, "Without": orders.without}
+    for way, epochs in ways.items():
         for number, shares in enumerate(epochs, 1):
-            dealt = zip(*shares, strict=True)  # all first images, all second ones, ...
-            places = [image for turn in dealt for image in enumerate(turn)]
+            turns = zip(*shares, strict=True)  # all first images, all second ones, ...
+            places = [image for turn in turns for image in enumerate(turn)]
             rows += [
                 (way, f"Epoch {number}", place, str(image), f"rank {rank}")
                 for place, (rank, image) in enumerate(places)
@@ -69,16 +68,17 @@ def panels(orders: Orders) -> charts.Chart:
     texts = cells.mark_text(fontSize=13).encode(text="image:N")
     size = {"width": alt.Step(24), "height": alt.Step(30)}
     chart = alt.layer(boxes.encode(color=hues), texts).properties(**size)
-    panel = alt.Row("way:N").title(None).sort(list(dict.fromkeys(frame["way"])))
+    panel = alt.Row("way:N").title(None).sort(list(ways))
     return chart.facet(row=panel.header(labelAnchor="start", labelOrient="top"))
 
 
 def in_words(orders: Orders) -> str:
     """Say that no warning comes without set_epoch, and why some images come twice."""
-    fed = [image for share in orders.told[0] for image in share]
-    twice = sorted({image for image in fed if fed.count(image) > 1})
-    if not twice:
+    shares = orders.with_set_epoch[0]
+    images = sorted(image for share in shares for image in share)
+    repeats = [image for image in images if images.count(image) > 1]
+    if not repeats:
         return words("sampler.unnoticed")
-    counts = {"images": orders.images, "ranks": len(orders.told[0])}
-    again = words("sampler.twice", **counts, image=twice[0])
-    return f"{words('sampler.unnoticed')}\n\n{again}"
+    counts = {"images": orders.images, "ranks": len(shares)}
+    twice = words("sampler.twice", **counts, image=repeats[0])
+    return f"{words('sampler.unnoticed')}\n\n{twice}"

@@ -41,7 +41,7 @@ class ParallelRun:
     @property
     def agree(self) -> bool:
         """Whether all ranks hold the same weights, bit for bit."""
-        return len({each.weights for each in self.ends}) == 1
+        return len({end.weights for end in self.ends}) == 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Gradients:
     @property
     def agree(self) -> bool:
         """Whether all ranks have the same average, bit for bit."""
-        return len({each.all for each in self.shares}) == 1
+        return len({share.all for share in self.shares}) == 1
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class Step:
         This is 0 for a single rank, or if a step with the exchange isn't slower.
         """
         pairs = zip(self.seconds, self.silent, strict=False)
-        found = [with_it - without for with_it, without in pairs]
-        return max(0.0, median(found)) if found else 0.0
+        differences = [with_exchange - without for with_exchange, without in pairs]
+        return max(0.0, median(differences or [0.0]))
 
 
 @dataclass(frozen=True)
@@ -119,21 +119,24 @@ class Cost:
     def rows(self) -> list[rows.Row]:
         return [
             rows.row(
-                f"step on {each.ranks} ranks",
-                each.seconds,
+                f"step on {step.ranks} ranks",
+                step.seconds,
                 self.environment,
                 self.date,
-                **rows.pick(each, "ranks threads_of_each=threads"),
+                **rows.pick(step, "ranks threads_of_each=threads"),
                 **rows.pick(self, "model batch_size backend"),
-                exchange_seconds=each.exchange,
-                speedup=self.speedup(each).ratio,
+                exchange_seconds=step.exchange,
+                speedup=self.speedup(step).ratio,
             )
-            for each in self.steps
+            for step in self.steps
         ]
+
+
+Order = tuple[tuple[tuple[int, ...], ...], ...]  # order[epoch][rank]: the rank's images
 
 
 @dataclass(frozen=True)
 class Orders:
     images: int  # size of the dataset
-    told: tuple[tuple[tuple[int, ...], ...], ...]  # told[epoch][rank], with set_epoch
-    forgotten: tuple[tuple[tuple[int, ...], ...], ...]  # the same without set_epoch
+    with_set_epoch: Order
+    without: Order

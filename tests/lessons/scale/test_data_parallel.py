@@ -17,18 +17,18 @@ from tests.process import ROOT
 
 
 def test_two_ranks_share_the_images_and_agree_on_the_model():
-    told = []
+    reports = []
     done = data_parallel.run(
-        2, "sprites", "ann", 256, 1, watch=Watch(report=told.append)
+        2, "sprites", "ann", 256, 1, watch=Watch(report=reports.append)
     )
-    assert [each.rank for each in done.ends] == [0, 1]
-    assert {each.images for each in done.ends} == {done.train_images // 2}
+    assert [end.rank for end in done.ends] == [0, 1]
+    assert {end.images for end in done.ends} == {done.train_images // 2}
     assert done.agree
     first, second = done.ends
     assert first.losses[0].loss != second.losses[0].loss
     assert first.correct > 0.5 * done.test_images
     assert second.correct is None
-    assert {each.rank for each in told if isinstance(each, RankLoss)} == {0, 1}
+    assert {report.rank for report in reports if isinstance(report, RankLoss)} == {0, 1}
     assert (done.backend, done.environment.threads) == ("gloo", 1)
 
 
@@ -41,9 +41,9 @@ def test_torchrun_starts_it_as_the_page_says():
     done = subprocess.run(
         command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120
     )
-    said = re.findall(r"rank (\d): 6,000 images, parameters (\w+)", done.stdout)
-    assert sorted(rank for rank, _ in said) == ["0", "1"], done.stderr
-    assert len({parameters for _, parameters in said}) == 1
+    ends = re.findall(r"rank (\d): 6,000 images, parameters (\w+)", done.stdout)
+    assert sorted(rank for rank, _ in ends) == ["0", "1"], done.stderr
+    assert len({parameters for _, parameters in ends}) == 1
 
 
 @pytest.mark.parametrize("gpus", range(6))
@@ -58,8 +58,10 @@ def test_runs_that_are_compared_exchange_by_the_same_backend(gpus, monkeypatch):
     monkeypatch.setattr(ranks, "run", run)
     monkeypatch.setattr(ranks.devices, "environment", lambda _: samples.PROCESSOR)
     done = [data_parallel.run(count, "sprites", "ann", 64, 1) for count in SIZES]
-    told = [each.backend for each in done]
-    assert told == started == ["nccl" if gpus >= max(SIZES) else "gloo"] * len(SIZES)
+    backends = [run.backend for run in done]
+    assert (
+        backends == started == ["nccl" if gpus >= max(SIZES) else "gloo"] * len(SIZES)
+    )
 
 
 def test_a_model_has_another_fingerprint_once_a_number_changes():

@@ -50,37 +50,39 @@ def nothing_left():
 
 
 def test_each_rank_knows_who_it_is_and_they_reach_each_other():
-    told = []
-    found = ranks.run(f"{HERE}:who", 3, backend="gloo", watch=Watch(report=told.append))
-    assert found == ((0, 3, 3), (1, 3, 3), (2, 3, 3))
-    assert sorted(told) == ["rank 0", "rank 1", "rank 2"]
+    reports = []
+    values = ranks.run(
+        f"{HERE}:who", 3, backend="gloo", watch=Watch(report=reports.append)
+    )
+    assert values == ((0, 3, 3), (1, 3, 3), (2, 3, 3))
+    assert sorted(reports) == ["rank 0", "rank 1", "rank 2"]
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("dies", "Rank 1 of 2 died.*SIGKILL"),
         ("fails", "Rank 1 of 2 could not continue: .*that was wrong"),
     ],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-def test_a_rank_that_ends_ends_all_in_a_sentence(how, said):
-    with pytest.raises(ExplainedError, match=said):
+def test_a_rank_that_ends_ends_all_in_a_sentence(how, message):
+    with pytest.raises(ExplainedError, match=message):
         ranks.run(f"{HERE}:fail_or_wait", 2, 1, how, backend="gloo")
 
 
 def test_ranks_end_when_the_job_is_cancelled():
-    asked = iter([False] * 5 + [True] * 100)
-    watch = Watch(cancelled=asked.__next__)
+    answers = iter([False] * 5 + [True] * 100)
+    watch = Watch(cancelled=answers.__next__)
     with pytest.raises(CancelledError):
         ranks.run(f"{HERE}:wait_for_nobody", 2, backend="gloo", watch=watch)
 
 
 @pytest.mark.parametrize("gpus", range(6))
 @pytest.mark.parametrize("count", [1, 2, 4])
-@pytest.mark.parametrize("given", ["", "gloo"])
+@pytest.mark.parametrize("backend", ["", "gloo"])
 def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
-    gpus, count, given, monkeypatch
+    gpus, count, backend, monkeypatch
 ):
     met, mine = [], []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
@@ -90,7 +92,7 @@ def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
         monkeypatch.setenv(name, str(count))
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, str(count - 1))
-    ranks.meet(given)
-    by_nccl = gpus >= count and not given
+    ranks.meet(backend)
+    by_nccl = gpus >= count and not backend
     assert met == [("nccl" if by_nccl else "gloo", "env://")]
     assert mine == [count - 1] * by_nccl

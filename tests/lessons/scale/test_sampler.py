@@ -19,10 +19,10 @@ def test_the_ranks_share_all_images_evenly(images):
 
 
 def test_without_set_epoch_each_epoch_is_the_first():
-    found = sampler.both(11)
-    assert len(set(found.forgotten)) == 1
-    assert len(set(found.told)) == len(found.told)
-    assert found.told[0] == found.forgotten[0]
+    orders = sampler.both(11)
+    assert len(set(orders.without)) == 1
+    assert len(set(orders.with_set_epoch)) == len(orders.with_set_epoch)
+    assert orders.with_set_epoch[0] == orders.without[0]
 
 
 def test_the_first_batch_is_shared():
