@@ -26,44 +26,49 @@ TURNED = 0.04  # from this share on, a tensor has room for a name that reads upw
 
 def draw(run: Run | None) -> None:
     """Draw the checkpoint of a run, or of an untrained model if `run` is None."""
-    st.code(_script(run.config.model if run else "ann"))
+    model = run.config.model if run else "ann"
+    st.code(
+        'torch.save(model.state_dict(), "model.pt")\n\n'
+        f"model = {model.upper()}()  # elsewhere: build the same model first\n"
+        'weights = torch.load("model.pt", map_location=device, weights_only=True)\n'
+        "model.load_state_dict(weights)\n"
+        "model.to(device)"
+    )
     st.markdown(words("save.script"), width=frame.PROSE)
     st.markdown(words("save.text"), width=frame.PROSE)
     if run is None:
         finished_run.nothing_yet()
     with explained("The checkpoint could not be read"):
         if run is None:
-            address = "core.lessons.checkpoints.round_trip:untrained"
-            file, tensors = ask_once(address, "ann")
+            file, tensors = ask_once("core.lessons.checkpoints.round_trip:untrained")
             st.markdown(words("save.untrained"))
             contents(len(file), tensors)
             tensor_table(tensors)
-        else:
-            _download(run)
-
-
-def _download(run: Run) -> None:
-    assert run.result is not None
-    stored: Stored = run.checkpoint
-    checkpoint = engine().read(stored)
-    tensors = ask_once("core.lessons.checkpoints.round_trip:inspect", stored)
-    safetensors = ask_once("core.lessons.checkpoints.round_trip:to_safetensors", stored)
-    contents(len(checkpoint), tensors)
-    with st.container(horizontal=True):
-        for ending, content, kind in (
-            ("pt", checkpoint, "primary"),
-            ("safetensors", safetensors, "secondary"),
-        ):
-            file, key = f"{finished_run.file_name(run)}.{ending}", f"download_{ending}"
-            controls.download(f"Download .{ending}", content, file, key, type=kind)
-    tensor_table(tensors)
-    where = run.result.environment
-    st.markdown(
-        f"Trained on {where.device_name} ({where.backend}). The app moved each "
-        "tensor to the CPU before saving it, so the file loads anywhere."
-        + (words("save.batch_norm") if run.config.model == "cnn" else ""),
-        width=frame.PROSE,
-    )
+            return
+        stored: Stored = run.checkpoint
+        file = engine().read(stored)
+        tensors = ask_once("core.lessons.checkpoints.round_trip:inspect", stored)
+        safetensors = ask_once(
+            "core.lessons.checkpoints.round_trip:to_safetensors", stored
+        )
+        contents(len(file), tensors)
+        with st.container(horizontal=True):
+            for ending, content, kind in (
+                ("pt", file, "primary"),
+                ("safetensors", safetensors, "secondary"),
+            ):
+                name = f"{finished_run.file_name(run)}.{ending}"
+                label, key = f"Download .{ending}", f"download_{ending}"
+                controls.download(label, content, name, key, type=kind)
+        tensor_table(tensors)
+        assert run.result is not None
+        where = run.result.environment
+        st.markdown(
+            f"Trained on {where.device_name} ({where.backend}). The app moved each "
+            "tensor to the CPU before saving it, so the file loads anywhere."
+            + (words("save.batch_norm") if model == "cnn" else ""),
+            width=frame.PROSE,
+        )
 
 
 def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
@@ -76,49 +81,44 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
         f"`{largest.name}` alone takes up {share:.0%} of these bytes."
     )
     st.altair_chart(
-        stacked(stack(size, tensors)),
+        file_bar(size, tensors),
         key="chart_stacked",
         alt=f"The file as a bar, with a segment for each of the {len(tensors)} tensors",
     )
 
 
-def stack(size: int, tensors: Sequence[TensorInfo]) -> pd.DataFrame:
-    """A row per tensor, from byte `start` to `end`. The last row is all other bytes."""
+def file_bar(size: int, tensors: Sequence[TensorInfo]) -> Chart:
+    """A bar with a segment for each tensor, and a last one for all other bytes.
+
+    Neighboring layers differ in color.
+    """
     rows: list[tuple] = [
-        (each.name, format.shape(each.shape), each.bytes, each.name.rpartition(".")[0])
-        for each in tensors
+        (info.name, format.shape(info.shape), info.bytes, info.name.rpartition(".")[0])
+        for info in tensors
     ]
     rest = size - sum(tensor.bytes for tensor in tensors)
     rows.append(("Names, types, and positions", "of all tensors", rest, None))
     frame = pd.DataFrame(rows, columns=["name", "shape", "bytes", "layer"])
-    numbers, _ = pd.factorize(frame["layer"])  # a number per layer, -1 for None
-    end = frame["bytes"].cumsum()
-    return frame.assign(layer=numbers, start=end - frame["bytes"], end=end)
-
-
-def stacked(frame: pd.DataFrame) -> Chart:
-    """A bar with a segment for each row of `stack`.
-
-    Neighboring layers differ in color. Layer -1 is the last row: bytes of no tensor.
-    """
+    frame["layer"], _ = pd.factorize(frame["layer"])  # a number per layer, -1 for None
+    frame["end"] = frame["bytes"].cumsum()
+    frame["start"] = frame["end"] - frame["bytes"]
     colors = charts.palette()
-    whole = frame["end"].max()
     bytes_ = alt.X("start:Q").title("Bytes in the file")
     bytes_ = bytes_.axis(labelExpr="format(datum.value, '~s')")  # writes 0, not 0k
     chart = alt.Chart(frame).encode(
-        x=bytes_.scale(domain=[0, whole], nice=False),
+        x=bytes_.scale(domain=[0, size], nice=False),
         x2="end:Q",
         tooltip=charts.tips(name="Tensor", shape="Shape")
         + charts.tips(",d", bytes="Bytes"),
     )
     pair = charts.either("datum.layer % 2", colors.further[1], colors.further[3])
     bar = chart.mark_bar(height=BAR_HEIGHT, stroke=colors.page, strokeWidth=1)
-    named = (frame["bytes"] > TURNED * whole) & (frame["layer"] >= 0)
+    named = (frame["bytes"] > TURNED * size) & (frame["layer"] >= 0)
     labels = frame[named].assign(
         middle=lambda rows: (rows["start"] + rows["end"]) / 2,
         label=lambda rows: rows["name"] + "\n" + rows["shape"],
     )
-    narrow = labels["bytes"] <= LABELED * whole
+    narrow = labels["bytes"] <= LABELED * size
     ink: dict = {"color": colors.inverse}
     text = alt.Chart(labels[~narrow]).mark_text(lineBreak="\n", dy=-7, **ink)
     turned = alt.Chart(labels[narrow]).mark_text(angle=270, **ink)
@@ -153,13 +153,3 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
 def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
     """Draw a table of at most 300 pixels; a longer table scrolls."""
     figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)
-
-
-def _script(model: str) -> str:
-    return (
-        'torch.save(model.state_dict(), "model.pt")\n\n'
-        f"model = {model.upper()}()  # elsewhere: build the same model first\n"
-        'weights = torch.load("model.pt", map_location=device, weights_only=True)\n'
-        "model.load_state_dict(weights)\n"
-        "model.to(device)"
-    )

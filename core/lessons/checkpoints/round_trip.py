@@ -50,8 +50,9 @@ def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
     return describe(*read(checkpoint))
 
 
-def untrained(name: str) -> tuple[bytes, tuple[TensorInfo, ...]]:
-    file = state_dict.save(models.build(name))
+def untrained() -> tuple[bytes, tuple[TensorInfo, ...]]:
+    """An ANN's file before training, and its tensors."""
+    file = state_dict.save(models.ANN())
     return file, inspect(file)
 
 

@@ -27,19 +27,6 @@ from core.words import Words
 
 words = Words(__file__)
 
-TRIP = JobPanel(
-    "core.lessons.checkpoints.round_trip:measure",
-    "The comparison",
-    "round_trip",
-    icon=":material/compare_arrows:",
-)
-RESUME = JobPanel(
-    "core.lessons.checkpoints.resume:compare",
-    "The comparison",
-    "resume",
-    icon=":material/resume:",
-    cancelled="Canceled. The curves so far are still here.",
-)
 PARTS = {
     "through": "Without a break",
     "resumed": "Saved, loaded, and resumed",
@@ -68,9 +55,15 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
 
 def _save_and_load(run: Run, devices: Sequence[str]) -> None:
     model = (run.checkpoint, run.config)
-    panel = replace(TRIP, about=lambda *arguments: arguments[:2] == model)
+    panel = JobPanel(
+        "core.lessons.checkpoints.round_trip:measure",
+        "The comparison",
+        "round_trip",
+        icon=":material/compare_arrows:",
+        about=lambda *arguments: arguments[:2] == model,
+    )
     with controls.row():
-        ends = [
+        settings = [
             controls.choice(label, key, options, width=220)
             for label, key, options in (
                 ("Saved on", "save_on", devices),
@@ -78,8 +71,8 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
                 ("Numbers in the file", "file_dtype", ["float32", "float16"]),
             )
         ]
-        panel.buttons("Save, load, compare", (*model, *ends))
-    panel.follow(_trip)
+        panel.buttons("Save, load, compare", (*model, *settings))
+    panel.follow(_draw_trip)
 
 
 def _elsewhere(device: str) -> None:
@@ -88,24 +81,24 @@ def _elsewhere(device: str) -> None:
     outline = simulated.outline("elsewhere", explained=True, device=device)
     with outline, explained("The file was not loaded"):
         st.markdown(words("elsewhere.text", device=device))
-        ends: dict[str, str]
-        ends = ask_once("core.lessons.checkpoints.round_trip:load_elsewhere", device)
-        for name, end in ends.items():
+        round_trip = "core.lessons.checkpoints.round_trip"
+        outcomes: dict[str, str] = ask_once(f"{round_trip}:load_elsewhere", device)
+        for name, outcome in outcomes.items():
             code, answer = st.columns([3, 2])
             with code:
-                show(f"core.lessons.checkpoints.round_trip:{name}")
+                show(f"{round_trip}:{name}")
             with answer:
-                if "Error" not in end:
-                    st.success(words("elsewhere.loads", device=end))
+                if "Error" not in outcome:
+                    st.success(words("elsewhere.loads", device=outcome))
                     continue
                 st.markdown(words("elsewhere.fails"))
-                st.code(end, language=None, wrap_lines=True)
+                st.code(outcome, language=None, wrap_lines=True)
                 if device == SIMULATED:
                     st.caption(words("elsewhere.on_cuda"))
                     st.code(words("elsewhere.cuda"), language=None, wrap_lines=True)
 
 
-def _trip(job: Job) -> None:
+def _draw_trip(job: Job) -> None:
     trip: RoundTrip | None = job.value
     if trip is None:
         if not job.ended:
@@ -136,12 +129,15 @@ def _trip(job: Job) -> None:
 
 
 def _train_and_resume(config: RunConfig) -> None:
-    wanted = replace(config, feed="memory", num_workers=0, pin_memory=False)
-
-    def about(config: RunConfig) -> bool:
-        return replace(config, epochs=wanted.epochs) == wanted
-
-    panel = replace(RESUME, about=about)
+    config = replace(config, feed="memory", num_workers=0, pin_memory=False)
+    panel = JobPanel(
+        "core.lessons.checkpoints.resume:compare",
+        "The comparison",
+        "resume",
+        icon=":material/resume:",
+        about=lambda resumed: replace(resumed, epochs=config.epochs) == config,
+        cancelled="Canceled. The curves so far are still here.",
+    )
     with controls.row():
         half = controls.number(
             "Epochs before and after",
@@ -152,16 +148,15 @@ def _train_and_resume(config: RunConfig) -> None:
             max_value=5.0,
             width=220,
         )
-        panel.start_button("Train and resume", (replace(wanted, epochs=2 * half),))
+        panel.start_button("Train and resume", (replace(config, epochs=2 * half),))
         panel.cancel_button()
     st.markdown(words("resume.settings", images=f"{RESUME_IMAGES:,}"))
-    panel.follow(_resumed)
+    panel.follow(_draw_resumed)
 
 
-def _resumed(job: Job) -> None:
+def _draw_resumed(job: Job) -> None:
     config: RunConfig = job.arguments[0]
-    per_epoch = ceil(RESUME_IMAGES / config.batch_size)
-    steps, half = per_epoch * config.epochs, per_epoch * config.epochs // 2
+    steps = ceil(RESUME_IMAGES / config.batch_size) * config.epochs
     reports = reported(job, PartLosses)
     rows = [
         (PARTS[report.part], step, loss)
@@ -181,15 +176,15 @@ def _resumed(job: Job) -> None:
             st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
         st.vega_lite_chart(
             pd.DataFrame(rows, columns=["part", "step", "loss"]),
-            curves(backend, steps, half),
+            curves(backend, steps, steps // 2),
             key="chart_resumed",
             alt="Training loss: uninterrupted, resumed, and resumed with only the "
             "weights",
         )
         if resumed is not None:
-            said = f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, "
-            said += f"interrupted at step {resumed.at_step:,}."
-            figures.caption(said, resumed)
+            text = f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, "
+            text += f"interrupted at step {resumed.at_step:,}."
+            figures.caption(text, resumed)
 
 
 def _in_words(resumed: Resumed) -> None:

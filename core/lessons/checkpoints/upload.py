@@ -45,6 +45,8 @@ PREFIXES = {  # prefixes that all names in a file may have, and what adds them
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
+# The name of a device, such as "cuda:0". A file may have any other text in its place.
+DEVICE = re.compile(r"\w{1,20}(:\d{1,3})?", re.A)
 # Names of functions that a pickle can call. They make a tensor on a device, even if
 # map_location says CPU.
 ON_A_DEVICE = re.compile(r"torch\.\w+\.\w*Tensor|.*_device_tensor_.*")
@@ -58,10 +60,6 @@ KINDS = {  # the first bytes of other files, and what to call these files
     b"\x80": "a plain pickle, which is a program",
     b"": "an unknown kind of file",
 }
-ADVICE = (
-    "Choose a file with the weights of a trained model, written by "
-    "torch.save(model.state_dict(), ...) or by safetensors."
-)
 
 
 def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
@@ -104,27 +102,27 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
         notes: list[str] = []
         tensors = _strip_prefixes(_tensors(content, notes), notes)
         _check_tensors(tensors)
-        found = match(kind, tensors, saved_from, notes, model)
-        if found.checkpoint is not None:
-            _check_model(found.checkpoint, found.model)
-        return found
+        opened = match(kind, tensors, saved_from, notes, model)
+        if opened.checkpoint is not None:
+            _check_model(opened.checkpoint, opened.model)
+        return opened
     except ExplainedError:
         raise
     except Exception as error:
         if is_out_of_memory(error):
             limit = f"the limit of {MEMORY_BYTES / 1e6:.0f} MB"
             raise _refusal(f"Opening the file needs more memory than {limit}") from None
-        raise _damaged(f"reading it raised {type(error).__name__}") from None
+        raise ExplainedError(
+            "The file is truncated or damaged: reading it raised "
+            f"{type(error).__name__}. Copy or download the file again, and compare its "
+            "size with the original's."
+        ) from None
 
 
 def _refusal(why: str) -> ExplainedError:
-    return ExplainedError(f"{why}. {ADVICE}")
-
-
-def _damaged(why: str) -> ExplainedError:
     return ExplainedError(
-        f"The file is truncated or damaged: {why}. Copy or download the file again, "
-        "and compare its size with the original's."
+        f"{why}. Choose a file with the weights of a trained model, written by "
+        "torch.save(model.state_dict(), ...) or by safetensors."
     )
 
 
@@ -144,8 +142,8 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
         if struct.unpack("<Q", data[:8])[0] > MAX_INDEX_BYTES:
             raise _too_much_index()
         return "safetensors", safetensors.torch.load(data), {}
-    what = next(kind for start, kind in KINDS.items() if data.startswith(start))
-    raise _refusal(f"This file is not a checkpoint but {what}")
+    kind = next(kind for start, kind in KINDS.items() if data.startswith(start))
+    raise _refusal(f"This file is not a checkpoint but {kind}")
 
 
 def _checked_zip(data: bytes) -> bytes:
@@ -163,7 +161,7 @@ def _checked_zip(data: bytes) -> bytes:
     # Paths that begin at the disk's root, or leave the archive's own folder by "..".
     outside = [n for n in sizes if re.search(r"^[/\\]|(^|[/\\])\.\.([/\\]|$)", n)]
     compressed = any(entry.compress_type for entry in entries)
-    for unlike, why in (
+    for is_wrong, why in (
         (len(entries) > MAX_ENTRIES + 20, f"it has {len(entries):,} entries"),
         (compressed, "it is compressed, but torch.save never compresses files"),
         (len(sizes) < len(entries), "two entries have the same name"),
@@ -172,7 +170,7 @@ def _checked_zip(data: bytes) -> bytes:
         (script, "it was saved by TorchScript and holds a program, not only weights"),
         (not index, "it has no data.pkl"),
     ):
-        if unlike:
+        if is_wrong:
             raise _refusal(f"This archive was not written by torch.save: {why}")
     with zipfile.ZipFile(checked, "w") as target:
         for entry in entries:
@@ -209,7 +207,8 @@ def _too_much_index() -> ExplainedError:
 def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
     try:
         content, saved_from = read(data)
-        return content, {k: _device(name) for k, name in saved_from.items()}
+        texts = {place: str(device) for place, device in saved_from.items()}
+        return content, {k: text for k, text in texts.items() if DEVICE.fullmatch(text)}
     except pickle.UnpicklingError:
         unsafe = torch.serialization.get_unsafe_globals_in_checkpoint
         called = ", ".join(map(quoted, sorted(unsafe(io.BytesIO(data)))[:3]))
@@ -219,12 +218,6 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
             "The file holds more than tensors. To open it, Python would have to call "
             f"{called}, and weights_only=True refuses such calls. Nothing was run"
         ) from None
-
-
-def _device(name: object) -> str:
-    """The name that the file gives; "not recorded" if no device could be called so."""
-    text = str(name)
-    return text if re.fullmatch(r"\w{1,20}(:\d{1,3})?", text, re.A) else "not recorded"
 
 
 # The tensors in the file
@@ -242,17 +235,16 @@ def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
         if not inside:
             break
         beside = [quoted(key) for key in list(content)[:LISTED] if key != inside[0]]
-        rest = f" These other entries were not used: {', '.join(beside)}." * bool(
-            beside
-        )
-        notes.append(f"The state_dict was found under `{inside[0]}`.{rest}")
+        notes.append(f"The state_dict was found under `{inside[0]}`.")
+        if beside:
+            notes[-1] += f" These other entries were not used: {', '.join(beside)}."
         content = content[inside[0]]
     if len(content) > MAX_ENTRIES:
         raise _refusal(
             f"The file has {len(content):,} entries. The app reads up to "
             f"{MAX_ENTRIES:,}, and its own models have 6 and 26"
         )
-    tensors = {key: each for key, each in content.items() if isinstance(each, Tensor)}
+    tensors = {key: item for key, item in content.items() if isinstance(item, Tensor)}
     if not tensors:
         raise _refusal("The file contains no tensors")
     if others := [quoted(key) for key in content if key not in tensors]:
@@ -278,7 +270,7 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
     claimed = 0
     for name, tensor in tensors.items():
         plain = type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_nested
-        for odd, what in (
+        for is_odd, problem in (
             (
                 tensor.dim() > MAX_DIMENSIONS,
                 f"has {tensor.dim():,} dimensions, but the app reads tensors with up "
@@ -290,8 +282,8 @@ def _check_tensors(tensors: dict[str, Tensor]) -> None:
             (tensor.is_complex(), "holds complex numbers"),
             (tensor.is_meta, "was saved from the meta device, without its values"),
         ):
-            if odd:
-                raise _refusal(f"{quoted(name)} {what}")
+            if is_odd:
+                raise _refusal(f"{quoted(name)} {problem}")
         size, stored = tensor.nbytes, tensor.untyped_storage().nbytes()
         claimed += size
         if claimed > MAX_TENSOR_BYTES or size > stored:
@@ -312,11 +304,11 @@ def _check_model(checkpoint: bytes, name: str) -> None:
     model = state_dict.load(checkpoint, name, torch.device("cpu")).eval()
     drawings, _ = sprites.draw(DRAWINGS, seed=1)
     with torch.inference_mode():
-        answers = model(drawings)
-    if odd := int((~torch.isfinite(answers)).any(dim=1).sum()):
+        logits = model(drawings)
+    if infinite := int((~torch.isfinite(logits)).any(dim=1).sum()):
         raise _refusal(
-            f"For {odd} of {DRAWINGS} images, the model's output is NaN or infinite. "
-            "Some weights are far too large, or a variance is negative"
+            f"For {infinite} of {DRAWINGS} images, the model's output is NaN or "
+            "infinite. Some weights are far too large, or a variance is negative"
         )
 
 

@@ -38,7 +38,7 @@ def draw(machine: Machine | None, task: str | None) -> None:
         help=words("load.help"),
     )
     task = task or (RunConfig.task if dataset.is_here(machine) else "sprites")
-    devices = [each.device for each in machine.devices] if machine else ["cpu"]
+    devices = [device.device for device in machine.devices] if machine else ["cpu"]
     with st.container(horizontal=True):
         model = choice(
             "Architecture", "upload_model", [SUGGESTED, *IMAGE_MODELS], width=220
@@ -94,9 +94,9 @@ def _contents(opened: Opened) -> None:
             "unexpected": len(opened.unexpected),
             "of the wrong shape or type": len(opened.misshapen),
         }
-        said = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        texts = (f"{count} {kind}" for kind, count in counts.items() if count)
         st.error(
-            words("load.misfit", counts=said),
+            words("load.misfit", counts=", ".join(texts)),
             title=f"The file does not fit the {name}",
             icon=":material/error:",
         )
