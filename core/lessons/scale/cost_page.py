@@ -16,6 +16,7 @@ from core.ui.job_panel import latest
 from core.ui.lab import Finding, Guess, Lab
 
 BATCH_SIZES = (64, 512, 4096)
+GUESS = "ranks_guess"
 GUESSES = (
     "Slower, or about the same",
     "1.1 to 1.7 times as fast",
@@ -35,7 +36,7 @@ class CostLab(Lab):
         return self.words["share_cores"] if alone else why_on_cpu(machine)
 
     def asks(self, *_: object) -> Guess:
-        return Guess("ranks_guess", self.words["question"], GUESSES)
+        return Guess(GUESS, self.words["question"], GUESSES)
 
     def settings(self, machine: Machine) -> tuple:
         model = controls.model("cost_model")

@@ -5,12 +5,11 @@ import torch
 from torch.utils.data import DistributedSampler, TensorDataset
 
 from core.data import datasets
-from core.lessons.scale.scale_result import Order, Orders
 
 RANKS, EPOCHS = 2, 3
 
 
-def orders(images: int, calls_set_epoch: bool) -> Order:
+def orders(images: int, calls_set_epoch: bool) -> list[list[list[int]]]:
     """For each epoch, each rank's images. Repeats make all shares equal."""
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
@@ -22,12 +21,8 @@ def orders(images: int, calls_set_epoch: bool) -> Order:
         for sampler in samplers:
             if calls_set_epoch:
                 sampler.set_epoch(epoch)
-        epochs.append(tuple(tuple(sampler) for sampler in samplers))
-    return tuple(epochs)
-
-
-def both(images: int) -> Orders:
-    return Orders(images, orders(images, True), orders(images, False))
+        epochs.append([list(sampler) for sampler in samplers])
+    return epochs
 
 
 def first_batch(task: str, ranks: int, size: int) -> list[np.ndarray]:

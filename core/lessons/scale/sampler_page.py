@@ -4,7 +4,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.lessons.scale.scale_result import Orders
 from core.ui import charts, guess
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES
@@ -13,6 +12,7 @@ from core.ui.source import code_tabs
 from core.words import Words
 
 IMAGES = 11
+Order = list[list[list[int]]]  # for each epoch, each rank's images
 GUESSES = ("In a new order", "In the same order as before", "There's an error instead")
 
 words = Words(__file__)
@@ -24,30 +24,27 @@ def draw() -> None:
     if guess.missing(answer):
         return
     with explained("The orders can't be shown"):
-        orders: Orders = ask_once("core.lessons.scale.sampler:both", IMAGES)
+        address = "core.lessons.scale.sampler:orders"
+        right, wrong = (ask_once(address, IMAGES, calls) for calls in (True, False))
         chart, beside = st.columns(SIDES)
         chart.altair_chart(
-            panels(orders),
+            panels({"With set_epoch": right, "Without": wrong}),
             alt="Each rank's images in three epochs, with and without set_epoch",
         )
         with beside:
-            if len(set(orders.without)) == 1:
+            if all(epoch == wrong[0] for epoch in wrong):
                 guess.judge(words("sampler.same"), answer, GUESSES[1])
             else:
                 guess.judge(words("sampler.new"), answer, GUESSES[0])
-            st.markdown(in_words(orders))
+            st.markdown(in_words(right))
         with st.expander("The code that ran", icon=":material/code:"):
             code_tabs(("The orders", "core.lessons.scale.sampler:orders"))
 
 
-def panels(orders: Orders) -> charts.Chart:
-    """A chart of the images that each rank sees.
-
-    It has a panel with set_epoch and one without, and a row per epoch.
-    """
+def panels(orders: dict[str, Order]) -> charts.Chart:
+    """A chart of the images that each rank sees: a panel per order, a row per epoch."""
     rows = []
-    ways = {"With set_epoch": orders.with_set_epoch, "Without": orders.without}
-    for way, epochs in ways.items():
+    for way, epochs in orders.items():
         for number, shares in enumerate(epochs, 1):
             turns = zip(*shares, strict=True)  # all first images, all second ones, ...
             places = [image for turn in turns for image in enumerate(turn)]
@@ -68,17 +65,17 @@ def panels(orders: Orders) -> charts.Chart:
     texts = cells.mark_text(fontSize=13).encode(text="image:N")
     size = {"width": alt.Step(24), "height": alt.Step(30)}
     chart = alt.layer(boxes.encode(color=hues), texts).properties(**size)
-    panel = alt.Row("way:N").title(None).sort(list(ways))
+    panel = alt.Row("way:N").title(None).sort(list(orders))
     return chart.facet(row=panel.header(labelAnchor="start", labelOrient="top"))
 
 
-def in_words(orders: Orders) -> str:
+def in_words(order: Order) -> str:
     """Say that no warning comes without set_epoch, and why some images come twice."""
-    shares = orders.with_set_epoch[0]
+    shares = order[0]
     images = sorted(image for share in shares for image in share)
     repeats = [image for image in images if images.count(image) > 1]
     if not repeats:
         return words("sampler.unnoticed")
-    counts = {"images": orders.images, "ranks": len(shares)}
+    counts = {"images": IMAGES, "ranks": len(shares)}
     twice = words("sampler.twice", **counts, image=repeats[0])
     return f"{words('sampler.unnoticed')}\n\n{twice}"

@@ -130,13 +130,3 @@ class Cost:
             )
             for step in self.steps
         ]
-
-
-Order = tuple[tuple[tuple[int, ...], ...], ...]  # order[epoch][rank]: the rank's images
-
-
-@dataclass(frozen=True)
-class Orders:
-    images: int  # size of the dataset
-    with_set_epoch: Order
-    without: Order

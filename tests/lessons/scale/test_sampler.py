@@ -19,10 +19,11 @@ def test_the_ranks_share_all_images_evenly(images):
 
 
 def test_without_set_epoch_each_epoch_is_the_first():
-    orders = sampler.both(11)
-    assert len(set(orders.without)) == 1
-    assert len(set(orders.with_set_epoch)) == len(orders.with_set_epoch)
-    assert orders.with_set_epoch[0] == orders.without[0]
+    first, *others = sampler.orders(11, calls_set_epoch=False)
+    assert others == [first] * (sampler.EPOCHS - 1)
+    right = sampler.orders(11, calls_set_epoch=True)
+    assert right[0] == first
+    assert all(epoch not in right[:index] for index, epoch in enumerate(right))
 
 
 def test_the_first_batch_is_shared():
