@@ -16,6 +16,9 @@ class Candidate:
     threads: int
 
 
+Pair = tuple[Candidate, Candidate]
+
+
 def cpu(threads: int) -> Candidate:
     return Candidate(
         "cpu", "CPU", f"CPU ({threads} thread{'s' * (threads != 1)})", threads
@@ -28,13 +31,13 @@ def candidates(machine: Machine) -> list[Candidate]:
     The CPU has as many threads as usable cores, one fewer, or a smaller power of two.
     """
     cores = machine.usable_cores
-    found = [
-        Candidate(each.device, each.backend, each.device_name, spare(cores))
-        for each in machine.devices
-        if each.backend != "CPU"
+    accelerators = [
+        Candidate(device.device, device.backend, device.device_name, spare(cores))
+        for device in machine.devices
+        if device.backend != "CPU"
     ]
     counts = {cores, spare(cores), *(2**p for p in range(cores.bit_length() - 1))}
-    return found + [cpu(threads) for threads in sorted(counts, reverse=True)]
+    return accelerators + [cpu(threads) for threads in sorted(counts, reverse=True)]
 
 
 def spare(cores: int) -> int:
@@ -42,20 +45,18 @@ def spare(cores: int) -> int:
     return max(1, cores - 1)
 
 
-def default_pair(found: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+def default_pair(options: Sequence[Candidate]) -> Pair:
     """The CPU and the accelerator. With only a CPU: one thread of it, and all threads.
 
-    Against an accelerator, the CPU gets as many threads as the app trains with. A win
-    over fewer threads would say nothing.
+    `options` are a machine's `candidates`, in their order. Against an accelerator, the
+    CPU gets as many threads as the app trains with. A win over fewer threads would say
+    nothing.
     """
-    best = next((each for each in found if each.backend != "CPU"), found[0])
-    cpus = [each for each in found if each.backend == "CPU"]
-    if best.backend == "CPU":
-        return cpus[-1], best
-    return next(each for each in cpus if each.threads == best.threads), best
+    best, last = options[0], options[-1]
+    return (last if best.backend == "CPU" else cpu(best.threads)), best
 
 
-def tell_apart(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate]:
+def tell_apart(first: Candidate, second: Candidate) -> Pair:
     """The two candidates; if they are the same, the second gets another name."""
     if first == second:
         second = replace(second, name=f"{second.name}, again")

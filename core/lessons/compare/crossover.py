@@ -12,7 +12,7 @@ from torch import nn
 
 from core import devices
 from core.errors import is_out_of_memory
-from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.candidates import Candidate, Pair
 from core.lessons.compare.crossover_result import (
     BATCH_SIZES,
     WIDTHS,
@@ -31,7 +31,7 @@ Step = Callable[[], None]  # runs a training step
 
 
 def measure(
-    candidates: tuple[Candidate, Candidate],
+    candidates: Pair,
     budget_seconds: float,
     watch: Watch = UNWATCHED,
     widths: tuple[int, ...] = WIDTHS,
@@ -51,6 +51,7 @@ def measure(
     plan = coarse_to_fine(widths, batch_sizes)
     cells: list[Cell] = []
     too_large: list[tuple[int, int]] = []
+    stopped = ""
     for width, batch_size in plan:
         if any(width >= w and batch_size >= b for w, b in too_large):
             continue
@@ -60,15 +61,13 @@ def measure(
             if not is_out_of_memory(error):
                 raise
             too_large.append((width, batch_size))
+            place = f"width {width:,} and batch size {batch_size:,}"
+            stopped = stopped or f"Memory ran out at {place}."
             continue
         if cell is None:
             break
         cells.append(cell)
         watch.report(cell)
-    stopped = ""
-    if too_large:
-        width, batch_size = too_large[0]
-        stopped = f"Memory ran out at width {width:,} and batch size {batch_size:,}."
     return Crossover(
         candidates,
         tuple(environments),
@@ -105,12 +104,12 @@ def thin(values: tuple[int, ...], stride: int) -> list[int]:
 def measure_cell(
     width: int,
     batch_size: int,
-    candidates: tuple[Candidate, Candidate],
+    candidates: Pair,
     deadline: float,
     watch: Watch,
 ) -> Cell | None:
     """REPEATS readings of both candidates, alternately; None if time runs out first."""
-    steps = [training_step(width, batch_size, each) for each in candidates]
+    steps = [training_step(width, batch_size, candidate) for candidate in candidates]
     counts = [1, 1]
     seconds: list[list[float]] = [[], []]
     for repeat in range(REPEATS + 1):

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core.jobs.job import Job
+from core.lessons.compare.candidates import Pair
 from core.lessons.compare.crossover_result import (
     BATCH_SIZES,
     WIDTHS,
@@ -17,7 +18,7 @@ from core.lessons.compare.crossover_result import (
     Crossover,
     crossover_points,
 )
-from core.lessons.compare.race_page import Pair, choose_pair, chosen_pair, pair_hues
+from core.lessons.compare.race_page import choose_pair, chosen_pair, pair_hues
 from core.measure.environment import Machine
 from core.ui import charts, controls, guess
 from core.ui.charts import FONT_PIXELS, LATER, TALL, Chart, Palette
@@ -112,12 +113,12 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         (log2(cell.batch_size), log2(cell.width)): log2(cell.speedup.ratio)
         for cell in cells
     }
-    found = []
+    marks = []
     for place in product(map(log2, BATCH_SIZES), map(log2, WIDTHS)):
         if place not in ratios:
             nearest = min(ratios, key=lambda other: dist(other, place), default=None)
             shade = ratios[nearest] if nearest else 0.0
-            found.append(_square("blank", *place, log2=shade))
+            marks.append(_square("blank", *place, log2=shade))
     for cell, (place, ratio) in zip(cells, ratios.items(), strict=True):
         speedup = cell.speedup
         texts: dict[str, Any] = {
@@ -127,14 +128,14 @@ def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:
             "label": f"{speedup.ratio:.2g}×" if speedup.ratio >= 0.1 else "<0.1×",
             "interval": "{:.2g}× to {:.2g}×".format(*speedup.interval),
         }
-        found.append(_square("cell", *place, **texts))
+        marks.append(_square("cell", *place, **texts))
         if speedup.winner is None:
-            found += _hatching(*place)
+            marks += _hatching(*place)
     points = crossover_points(cells)
     # A line joins the points only if it crosses each row of the map at most once.
     in_rows = [y for _, y in points if y in {width for _, width in ratios}]
     joined = len(in_rows) == len(set(in_rows))
-    return found + [
+    return marks + [
         {"kind": "equal", "left": x, "bottom": y, "joined": joined} for x, y in points
     ]
 
@@ -147,14 +148,9 @@ def _square(kind: str, batch: float, width: float, **more: Any) -> dict[str, Any
 
 def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
     """Three lines across a cell, from the lower left to the upper right."""
-    lines = []
-    for shift in (-0.5, 0.0, 0.5):
-        line = _square("tie", batch, width)
-        line["left"] += max(shift, 0.0)
-        line["right"] += min(shift, 0.0)
-        line["bottom"] -= min(shift, 0.0)
-        line["top"] -= max(shift, 0.0)
-        lines.append(line)
+    lines = [_square("tie", batch, width) for _ in range(3)]
+    lines[0] |= {"right": batch, "bottom": width}  # across the upper left half
+    lines[2] |= {"left": batch, "top": width}  # across the lower right half
     return lines
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
 
-from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.candidates import Pair
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, paired
@@ -29,7 +29,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Crossover:
-    candidates: tuple[Candidate, Candidate]
+    candidates: Pair
     environments: tuple[Environment, ...]  # one per candidate; empty while measuring
     cells: tuple[Cell, ...]
     planned: int  # cells of the whole map

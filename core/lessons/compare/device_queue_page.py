@@ -1,6 +1,5 @@
 """What a host and a device with a queue do, and when, as the Compare page shows it."""
 
-import pandas as pd
 import streamlit as st
 
 from core.config import SIMULATED
@@ -38,34 +37,26 @@ class DeviceQueue(Lab):
         return Finding(self.words["found"].format(done, lab.alone.share), right)
 
     def chart(self, lab: QueueLab) -> None:
-        device = lab.environment.device.partition(":")[0]
-        with simulated.outline(f"queue{self.suffix}", True, device):
-            self._draw_lanes(lab)
-
-    def _draw_lanes(self, lab: QueueLab) -> None:
         colors, percent = charts.palette(), 100 / lab.alone.waited
         rows, clocks = [], []
         for name, timeline in (("Alone", lab.alone), ("With .item()", lab.fetched)):
             for span in timeline.spans:
                 ends = span.start * percent, span.end * percent
-                rows.append((f"{name}: {span.lane}", span.what, *ends))
+                rows.append((f"{name}: {span.lane}", span.part, *ends))
             early = timeline.share < 0.8
             at = timeline.stopped * percent
             text = f"{timeline.share:.0%} ✗ too early" if early else "✓ all done"
             clocks.append((f"{name}: host", at, text, early))
-        st.altair_chart(
-            lane_chart(
-                pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
-                pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
-                {
-                    QUEUES: colors.cpu,
-                    WAITS: colors.low,
-                    COMPUTES: colors.accelerator,
-                },
-                "% of the time that the eight products take alone",
-            ),
-            alt="When the host calls and waits, and when the device computes",
+        chart = lane_chart(
+            rows,
+            clocks,
+            {QUEUES: colors.cpu, WAITS: colors.low, COMPUTES: colors.accelerator},
+            "% of the time that the eight products take alone",
         )
+        device = lab.environment.device.partition(":")[0]
+        with simulated.outline(f"queue{self.suffix}", True, device):
+            alt = "When the host calls and waits, and when the device computes"
+            st.altair_chart(chart, alt=alt)
 
     def lines(self, _: QueueLab) -> list[str]:
         return self.words["lines"]

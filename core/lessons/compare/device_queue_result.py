@@ -3,18 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from core.lessons.compare.step_profile_result import DEVICE, HOST, Span
 from core.measure.environment import Environment
 
 CALLS = 8
 QUEUES, WAITS, COMPUTES = "asks", "waits", "computes"
-HOST, DEVICE = "host", "device"
-
-
-class Span(NamedTuple):
-    lane: str  # HOST or DEVICE
-    what: str  # QUEUES, WAITS or COMPUTES
-    start: float  # seconds since the first call
-    end: float
 
 
 class Call(NamedTuple):
@@ -48,6 +41,7 @@ class Timeline:
 
     @property
     def spans(self) -> list[Span]:
+        """When the host QUEUES or WAITS, and when the device COMPUTES."""
         spans, free = [], 0.0
         for call in self.calls:
             spans.append(Span(HOST, QUEUES, call.called, call.queued))

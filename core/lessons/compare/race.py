@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from core import devices, loops
 from core.config import RunConfig
 from core.data import batches, datasets
 from core.errors import CancelledError, explain
-from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.candidates import Candidate, Pair
 from core.lessons.compare.race_result import (
     CandidateFailure,
     Race,
@@ -37,7 +38,7 @@ RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 def race(
     config: RunConfig,
-    candidates: tuple[Candidate, Candidate],
+    candidates: Pair,
     steps: int,
     repeats: int,
     watch: Watch = UNWATCHED,
@@ -53,24 +54,24 @@ def race(
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}
-    for repeat in range(repeats + 1):
+    for number in range(repeats + 1):
         for index, candidate in enumerate(candidates):
             if index in failures:
                 continue
             try:
                 with devices.cpu_threads(candidate.threads):
                     device = devices.resolve_timed(candidate.device)
-                    found = trial(config, candidate, steps, (index, repeat), watch)
+                    result = trial(config, candidate, steps, (index, number), watch)
                     environments[index] = devices.environment(device)
-                trials.append(found)
-                watch.report(found)
+                trials.append(result)
+                watch.report(result)
             except CancelledError:
                 raise
             except Exception as error:
                 failures[index] = CandidateFailure(index, explain(error, (config,)))
                 watch.report(failures[index])
-        steps = min([steps, *(each.steps for each in trials)])
-        if repeat >= FEWEST_REPEATS and time.perf_counter() > deadline:
+        steps = min([steps, *(trial.steps for trial in trials)])
+        if number >= FEWEST_REPEATS and time.perf_counter() > deadline:
             break
     first, second = environments
     settings = candidates, (first, second), config, steps, repeats
@@ -96,18 +97,16 @@ def trial(
     device = training.device
     test = batches.in_order(dataset.test, device)
 
-    def tell(made: StepProgress) -> None:
-        watch.report(TrialProgress(*at, made.step, steps, made.losses))
+    def report(progress: StepProgress) -> None:
+        watch.report(TrialProgress(*at, progress.step, steps, progress.losses))
 
-    meter = LossMeter(training, steps * config.batch_size, tell)
-    is_warm_up = at[1] == 0
-    limit = WARM_UP_SECONDS if is_warm_up else math.inf
+    meter = LossMeter(training, steps * config.batch_size, report)
+    limit = math.inf if at[1] else WARM_UP_SECONDS
     joules = nvml.energy_counter(devices.uuid(device))
     before = joules() if joules else 0.0
 
     meter.begin_epoch()
-    some = first(training.feed, steps, limit, watch)
-    for loss in training.train_epoch(some):
+    for loss in training.train_epoch(first(training.feed, steps, limit, watch)):
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 
@@ -129,15 +128,13 @@ def trial(
 
 
 def first(
-    source: loops.Batches, steps: int, limit_seconds: float, watch: Watch
+    feed: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield `steps` batches; after `limit_seconds`, stop if there were FEWEST_STEPS."""
     deadline = time.perf_counter() + limit_seconds
-    made = 0
-    while True:
-        for batch in watch.each(source):
-            yield batch
-            made += 1
-            late = time.perf_counter() > deadline
-            if made == steps or (late and made >= FEWEST_STEPS):
-                return
+    endless = chain.from_iterable(repeat(feed))
+    for step, batch in enumerate(watch.each(endless), 1):
+        yield batch
+        late = time.perf_counter() > deadline
+        if step == steps or (late and step >= FEWEST_STEPS):
+            return

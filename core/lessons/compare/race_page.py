@@ -11,12 +11,7 @@ import streamlit as st
 
 from core.config import RunConfig, problems
 from core.jobs.job import Job
-from core.lessons.compare.candidates import (
-    Candidate,
-    candidates,
-    default_pair,
-    tell_apart,
-)
+from core.lessons.compare.candidates import Pair, candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import (
     LOOPS,
     RACE_STEPS,
@@ -33,7 +28,6 @@ from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette
 from core.ui.job_panel import latest, reported
 from core.ui.lab import Finding, Guess, Lab
 
-Pair = tuple[Candidate, Candidate]
 Heat = tuple[str, str, float, str]  # contender, kind, seconds, text
 
 GUESS = "race_guess"
@@ -94,9 +88,9 @@ class RaceLab(Lab):
                     ("Repeats", "race_repeats", REPEATS, 1),
                 )
             }
-        chosen: dict[str, Any] = dict(task=task, model=model, batch_size=size, epochs=1)
+        fields: dict[str, Any] = dict(task=task, model=model, batch_size=size, epochs=1)
         refusals = [
-            *problems(vars(recipe) | chosen),
+            *problems(vars(recipe) | fields),
             *(
                 f"{name} must be from {low} to {high:,}, not {counts[name]}."
                 for name, (low, high) in RANGES.items()
@@ -105,7 +99,7 @@ class RaceLab(Lab):
         ]
         if refusals:
             raise ValueError(" ".join(refusals))
-        config = RunConfig.with_recipe(**chosen)
+        config = RunConfig.with_recipe(**fields)
         return config, pair, counts["Steps"], counts["Repeats"]
 
     def asks(self, _: Machine, arguments: tuple | None) -> Guess:
@@ -233,13 +227,13 @@ class RaceLab(Lab):
 
 def choose_pair(machine: Machine) -> Pair:
     """Draw the choice of two contenders; the race and the map share the choice."""
-    found = candidates(machine)
-    for label, default in zip(("First", "Second"), default_pair(found), strict=True):
+    options = candidates(machine)
+    for label, default in zip(("First", "Second"), default_pair(options), strict=True):
         controls.choice(
             label,
             f"{label.lower()}_contender",
-            found,
-            index=found.index(default),
+            options,
+            index=options.index(default),
             format_func=lambda candidate: candidate.name,
             width=170,
         )
@@ -259,8 +253,8 @@ def heats(race: Race, loop: str) -> list[Heat]:
         trials = [trial for trial in race.trials if trial.candidate == index]
         seconds = [getattr(trial, f"{LOOPS[loop]}seconds") for trial in trials]
         if loop == "training":
-            pairs = zip(seconds, trials, strict=True)
-            seconds = [each * race.steps / trial.steps for each, trial in pairs]
+            steps = race.steps
+            seconds = [trial.train_seconds * steps / trial.steps for trial in trials]
         kinds = ["heat" if trial.repeat else "warm-up" for trial in trials]
         rows += [(name, *heat, "") for heat in zip(kinds, seconds, strict=True)]
         if counted := race.seconds(index, loop):

@@ -5,7 +5,7 @@ from statistics import median
 from typing import ClassVar
 
 from core.config import RunConfig
-from core.lessons.compare.candidates import Candidate
+from core.lessons.compare.candidates import Pair
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, speedup
@@ -59,7 +59,7 @@ LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 class Race:
     """The trials of two candidates. While the race goes on, it has those that ended."""
 
-    candidates: tuple[Candidate, Candidate]
+    candidates: Pair
     # None for a candidate that has not finished a trial.
     environments: tuple[Environment | None, Environment | None]
     config: RunConfig  # the race ignores its device and its epochs
@@ -71,7 +71,7 @@ class Race:
 
     def counted(self, candidate: int) -> list[Trial]:
         """The trials of a candidate after its warm-up, in order."""
-        return [h for h in self.trials if h.candidate == candidate and h.repeat]
+        return [t for t in self.trials if t.candidate == candidate and t.repeat]
 
     def seconds(self, candidate: int, loop: str) -> list[float]:
         """Seconds of each counted trial; `loop` is one of LOOPS."""
@@ -96,19 +96,20 @@ class Race:
                     name = LOOPS[loop]
                     seconds = [getattr(trial, f"{name}seconds") for trial in trials]
                     rate = getattr(trials[0], f"{name}samples") / median(seconds)
-                    found = row(
-                        f"{loop}{note}",
-                        seconds,
-                        environment,
-                        self.date,
-                        contender=candidate.name,
-                        **pick(self.config, "task model batch_size"),
-                        steps=trials[0].steps if note else self.steps,
-                        seed=self.config.seed,
-                        joules_a_heat=median(joules) if joules else None,
-                        samples_per_second=None if note else rate,
+                    rows.append(
+                        row(
+                            f"{loop}{note}",
+                            seconds,
+                            environment,
+                            self.date,
+                            contender=candidate.name,
+                            **pick(self.config, "task model batch_size"),
+                            steps=trials[0].steps if note else self.steps,
+                            seed=self.config.seed,
+                            joules_a_heat=median(joules) if joules else None,
+                            samples_per_second=None if note else rate,
+                        )
                     )
-                    rows.append(found)
         return rows
 
 
@@ -116,37 +117,34 @@ def verdict(race: Race) -> str:
     for failure in race.failures:
         name = race.candidates[failure.candidate].name
         return f"There is no winner: {name} did not finish."
-    found = race.speedup()
-    if found is None:
+    speedup = race.speedup()
+    if speedup is None:
         return "There is no winner: nothing was measured."
-    names = [candidate.name for candidate in race.candidates]
-    text = found.sentence(names[0], names[1], PAIRS)
-    return f"{text} {why(race, found.winner)}" if found.is_sure else text
+    first, second = (candidate.name for candidate in race.candidates)
+    pairs = "pairs of heats, each with training and evaluation"
+    text = speedup.sentence(first, second, pairs)
+    if speedup.winner is None or not speedup.is_sure:
+        return text
+    return f"{text} {why(race, speedup.winner)}"
 
 
-PAIRS = "pairs of heats, each with training and evaluation"
 SMALL_STEP_MS = 5.0  # shorter steps have operations of about 0.1 ms: too small to share
 
 
-def why(race: Race, winner: int | None) -> str:
-    """Why the winner may be faster, judged by the time of a step."""
-    assert winner is not None
-    won, lost = race.candidates[winner], race.candidates[1 - winner]
-    step = median(race.seconds(winner, "training")) / race.steps * 1e3
-    facts = {"step": f"{step:.2g}", "batch": f"{race.config.batch_size:,}"}
-    if won.backend == lost.backend:
-        if won.threads > lost.threads:
-            return words(
-                "race.why.more", times=f"{won.threads / lost.threads:g}", **facts
-            )
-        if won.threads < lost.threads and step < SMALL_STEP_MS:
-            return words("race.why.fewer_small", **facts)
-        return words(
-            "race.why.fewer" if won.threads < lost.threads else "race.why.same", **facts
-        )
-    return words(
-        "race.why.accelerator" if lost.backend == "CPU" else "race.why.cpu", **facts
-    )
+def why(race: Race, index: int) -> str:
+    """Why the winner, at this index, may be faster, judged by the time of a step."""
+    winner, loser = race.candidates[index], race.candidates[1 - index]
+    step = median(race.seconds(index, "training")) / race.steps * 1e3
+    times = winner.threads / loser.threads
+    if winner.backend != loser.backend:
+        reason = "accelerator" if loser.backend == "CPU" else "cpu"
+    elif times >= 1:
+        reason = "more" if times > 1 else "same"
+    else:
+        reason = "fewer_small" if step < SMALL_STEP_MS else "fewer"
+    text: str = words.table("race.why")[reason]
+    batch = f"{race.config.batch_size:,}"
+    return text.format(step=f"{step:.2g}", batch=batch, times=f"{times:g}")
 
 
 AGREE = 0.01  # relative difference of losses that a reader can't see on the chart
@@ -160,20 +158,16 @@ def agreement(race: Race) -> str:
         return ""
     apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
     start, most = apart[0], max(apart)
-    devices = {candidate.device for candidate in race.candidates}
     if most == 0:
         return words("race.losses.same")
+    has_convolutions, tf32 = race.config.model == "cnn", ""
+    first, second = race.candidates
+    if has_convolutions and "CUDA" in (first.backend, second.backend):
+        tf32 = words("race.losses.tf32")
     if most < AGREE:
-        return words("race.losses.rounding", most=f"{most:.1g}", tf32=tf32(race))
-    name = "race.losses.order"
-    if race.config.model == "cnn" and len(devices) > 1:
-        name = "race.losses.dropout"
-    return words(name, start=f"{start:.1g}", most=f"{most:.1%}", tf32=tf32(race))
-
-
-def tf32(race: Race) -> str:
-    """A sentence about TF32, for convolutions on an NVIDIA GPU; "" for other races."""
-    on_cuda = any(each.backend == "CUDA" for each in race.candidates)
-    if race.config.model != "cnn" or not on_cuda:
-        return ""
-    return words("race.losses.tf32")
+        return words("race.losses.rounding", most=f"{most:.1g}", tf32=tf32)
+    if has_convolutions and first.device != second.device:
+        return words("race.losses.dropout", most=f"{most:.1%}")
+    return words(
+        "race.losses.order", start=f"{start:.1g}", most=f"{most:.1%}", tf32=tf32
+    )

@@ -46,11 +46,11 @@ def measure(
     config: RunConfig, pairs: tuple[tuple[str, str], ...], watch: Watch = UNWATCHED
 ) -> tuple[StepProfile, ...]:
     """Profile `config` for each pair (feed, device); reports each StepProfile."""
-    found = []
+    profiles = []
     for feed, device_name in watch.each(pairs):
-        found.append(take_apart(config, feed, device_name))
-        watch.report(found[-1])
-    return tuple(found)
+        profiles.append(take_apart(config, feed, device_name))
+        watch.report(profiles[-1])
+    return tuple(profiles)
 
 
 def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
@@ -76,11 +76,12 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
     spans: tuple[Span, ...] = ()
     if device.type != "cpu":
         spans = timeline(record(training, lambda _: None).events() or ())
-    counted = {name: tuple(each[WARM_UP:]) for name, each in seconds.items()}
+    counted = {name: tuple(times[WARM_UP:]) for name, times in seconds.items()}
+    whole_steps = counted.pop("step")
     return StepProfile(
         feed,
-        {part: counted[part] for part in PARTS},
-        counted["step"],
+        counted,
+        whole_steps,
         tuple(unprofiled[WARM_UP:]),
         config,
         devices.environment(device),
@@ -106,7 +107,7 @@ def record(training: Training, wait: Wait) -> profile:
 def timeline(events: Iterable[Any]) -> tuple[Span, ...]:
     """The spans of one step, the step with the median length."""
     ranges = [
-        (
+        Span(
             HOST if event.device_type == DeviceType.CPU else DEVICE,
             event.name,
             event.time_range.start / 1e6,
@@ -115,19 +116,17 @@ def timeline(events: Iterable[Any]) -> tuple[Span, ...]:
         for event in events
         if event.name in ("step", *PARTS)
     ]
-    begun = sorted(
-        start for lane, name, start, _ in ranges if (lane, name) == (HOST, "step")
-    )
+    starts = sorted(r.start for r in ranges if (r.lane, r.part) == (HOST, "step"))
     steps = [
         tuple(
-            Span(lane, name, start - begin, end - begin)
-            for lane, name, start, end in ranges
-            if name in PARTS and begin <= start < following
+            replace(span, start=span.start - start, end=span.end - start)
+            for span in ranges
+            if span.part in PARTS and start <= span.start < following
         )
-        for begin, following in pairwise([*begun, inf])
+        for start, following in pairwise([*starts, inf])
     ]
     by_length = sorted(
-        steps[WARM_UP:], key=lambda spans: max(each.end for each in spans)
+        steps[WARM_UP:], key=lambda spans: max(span.end for span in spans)
     )
     return by_length[len(by_length) // 2]
 
@@ -160,14 +159,14 @@ def step(
 
 def trace(recorded: profile) -> bytes:
     """The events of the last TRACED steps for ui.perfetto.dev, gzipped."""
-    whole = json.loads(chrome_trace(recorded))
-    events = whole["traceEvents"]
+    content = json.loads(chrome_trace(recorded))
+    events = content["traceEvents"]
     began = sorted(
-        each["ts"]
-        for each in events  # a GPU's events have another category than the host's
-        if each["name"] == "step" and each["cat"] == "user_annotation"
+        event["ts"]
+        for event in events  # a GPU's events have another category than the host's
+        if event["name"] == "step" and event["cat"] == "user_annotation"
     )[-TRACED]
-    whole["traceEvents"] = [
-        each for each in events if each["ph"] == "M" or each["ts"] >= began
+    content["traceEvents"] = [
+        event for event in events if event["ph"] == "M" or event["ts"] >= began
     ]
-    return gzip.compress(json.dumps(whole).encode(), compresslevel=6)
+    return gzip.compress(json.dumps(content).encode(), compresslevel=6)

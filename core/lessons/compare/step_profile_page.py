@@ -12,10 +12,8 @@ import streamlit as st
 from core.config import FEEDS, RunConfig
 from core.jobs.job import Job
 from core.lessons.compare.step_profile_result import (
-    DEVICE,
     HOST,
     PARTS,
-    Span,
     StepProfile,
 )
 from core.measure.environment import Machine
@@ -68,44 +66,34 @@ class StepProfileLab(Lab):
         return None
 
     def chart(self, profiles: Profiles) -> None:
-        self._draw_lanes({setup(profile): profile.spans for profile in profiles})
-        early = {
-            profile.stopwatch(HOST) / profile.stopwatch(DEVICE): profile
-            for profile in profiles
-            if profile.stopwatch(HOST) < profile.stopwatch(DEVICE)
-        }
-        if early:
-            share = min(early)
-            st.markdown(
-                "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
-                f"{format.VALUES[early[share].feed]}, the clock shows {share:.0%} of "
-                "the true time."
-            )
-        else:
-            st.markdown(self.words["one_lane"])
-
-    def _draw_lanes(self, setups: dict[str, Sequence[Span]]) -> None:
         """Draw a lane for each setup's host, and one for a device with a queue."""
         rows, clocks = [], []
-        for name, spans in setups.items():
+        for profile in profiles:
+            name, spans = setup(profile), profile.spans
             lanes = list(dict.fromkeys(span.lane for span in spans))
-            end = max(span.end for span in spans)
             for lane in lanes:
                 own = [span for span in spans if span.lane == lane]
                 title = name if len(lanes) == 1 else f"{name}: {lane}"
-                stops = max(span.end for span in own)
-                early = stops < end
-                text = f"{format.precise(stops)}{' ✗ too early' * early}"
-                clocks.append((title, stops * 1e3, text, early))
+                stop = max(span.end for span in own)
+                early = stop < profile.seconds
+                text = f"{format.precise(stop)}{' ✗ too early' * early}"
+                clocks.append((title, stop * 1e3, text, early))
                 rows += [(title, s.part, s.start * 1e3, s.end * 1e3) for s in own]
+        hues = dict(zip(PARTS, charts.palette().runs, strict=False))
         st.altair_chart(
-            lane_chart(
-                pd.DataFrame(rows, columns=["lane", "part", "start", "end"]),
-                pd.DataFrame(clocks, columns=["lane", "at", "text", "early"]),
-                dict(zip(PARTS, charts.palette().runs, strict=False)),
-            ),
+            lane_chart(rows, clocks, hues),
             alt="When each part of a step runs, from loading to the optimizer",
         )
+        shares = {p.stopwatch(HOST) / p.seconds: p.feed for p in profiles}
+        share = min(shares)
+        if share < 1:
+            st.markdown(
+                "**✗ A stopwatch that doesn't wait** stops when the host is done. With "
+                f"{format.VALUES[shares[share]]}, the clock shows {share:.0%} of the "
+                "true time."
+            )
+        else:
+            st.markdown(self.words["one_lane"])
 
     def lines(self, profiles: Profiles) -> None:
         figures.bullets(
@@ -121,7 +109,7 @@ class StepProfileLab(Lab):
         )
 
     def below(self, profiles: Profiles) -> None:
-        traces = {setup(each): each.trace for each in profiles if each.trace}
+        traces = {setup(p): p.trace for p in profiles if p.trace}
         if traces:
             with controls.row():
                 name = st.selectbox(
@@ -145,7 +133,7 @@ class StepProfileLab(Lab):
             else f"the mean of the middle half of {steps}, synchronized after each part"
         )
         alone = format.enumerated(
-            format.precise(median(each.unprofiled)) for each in profiles
+            format.precise(median(profile.unprofiled)) for profile in profiles
         )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
@@ -156,25 +144,23 @@ class StepProfileLab(Lab):
 
 def setup(profile: StepProfile) -> str:
     """The name of a profile's feed and backend, such as "Data in memory, CUDA"."""
-    return f"{feed_name(profile.feed)}, {profile.environment.backend}"
-
-
-def feed_name(feed: str) -> str:
-    return capitalized(format.VALUES[feed])
+    return f"{capitalized(format.VALUES[profile.feed])}, {profile.environment.backend}"
 
 
 def lane_chart(
-    frame: pd.DataFrame,
-    clocks: pd.DataFrame,
+    parts: Sequence[tuple],
+    stopwatches: Sequence[tuple],
     hues: Mapping[str, str],
     title: str = "Milliseconds since the step began",
 ) -> Chart:
     """A bar from start to end of each part, in its hue and in its lane: host or device.
 
-    `frame` has the columns lane, part, start and end. The axis' `title` names the unit
-    of the times. `clocks` has a row for each stopwatch: lane, at (when the stopwatch
-    stops), text, and early (whether that is too early).
+    The fields of `parts` are lane, part, start and end. Those of `stopwatches` are
+    lane, at (when the stopwatch stops), text, and early (whether that is too early).
+    The axis' `title` names the unit of the times.
     """
+    frame = pd.DataFrame(parts, columns=["lane", "part", "start", "end"])
+    clocks = pd.DataFrame(stopwatches, columns=["lane", "at", "text", "early"])
     colors = charts.palette()
     names = list(dict.fromkeys(frame["lane"]))
     axis = alt.Axis(labelLimit=200, labelColor=colors.text)

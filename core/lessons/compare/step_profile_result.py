@@ -14,11 +14,11 @@ HOST, DEVICE = "host", "device"
 
 @dataclass(frozen=True)
 class Span:
-    """When one of PARTS ran, on the host or on the device."""
+    """When a part of the work ran, on the host or on the device."""
 
     lane: str  # HOST, which asks for work, or DEVICE, which does it
-    part: str
-    start: float  # seconds since the step began
+    part: str  # in a step, one of PARTS
+    start: float  # seconds since the work began
     end: float
 
 
@@ -44,7 +44,7 @@ class StepProfile:
         about |= pick(self.config, "task model batch_size")
         whole = {"whole step": self.step, "whole step, not profiled": self.unprofiled}
         readings = self.parts | whole
-        return [row(what, seconds, **about) for what, seconds in readings.items()]
+        return [row(name, seconds, **about) for name, seconds in readings.items()]
 
     def typical(self, part: str) -> float:
         """Seconds of a part, or of the whole "step", in a typical step.
@@ -79,8 +79,7 @@ class StepProfile:
 
     def stopwatch(self, lane: str) -> float:
         """The seconds on a stopwatch that waits for the host and for this lane."""
-        ends = [each.end for each in self.spans if each.lane in (HOST, lane)]
-        return max(ends)
+        return max(span.end for span in self.spans if span.lane in (HOST, lane))
 
     @property
     def seconds(self) -> float:

@@ -23,8 +23,7 @@ from core.measure import timing
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 
-SIZES = {"cpu": 512}  # rows of the square matrices; accelerators have DEVICE_SIZE
-DEVICE_SIZE = 4096
+CPU_SIZE, DEVICE_SIZE = 512, 4096  # rows of the square matrices
 CALLS = 20
 PAIRS = 5  # how often two ways of timing are compared, with CALLS calls each
 WARM_UP = 5
@@ -36,7 +35,7 @@ CHILD_SECONDS = 120.0
 def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     """Time the multiplication of two square matrices in each of WAYS."""
     device = devices.resolve_timed(device_name)
-    size = SIZES.get(device.type, DEVICE_SIZE)
+    size = CPU_SIZE if device.type == "cpu" else DEVICE_SIZE
     readings = []
     path = "core.lessons.compare.timing_pitfalls:in_a_new_process"
     setting = device_name, size, torch.get_num_threads()
@@ -130,5 +129,5 @@ def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
                         repeats=1,
                         warmup=1,  # absorbs the cost of changing threads
                     )
-        readings += [ThreadReading(size, *each) for each in seconds.items()]
+        readings += [ThreadReading(size, *reading) for reading in seconds.items()]
     return tuple(readings)

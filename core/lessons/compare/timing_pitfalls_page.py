@@ -51,15 +51,6 @@ class TimingPitfalls(Lab):
         return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
-        self._draw_calls(lab)
-        n = len(lab.readings[0].seconds)
-        figures.caption(
-            f"We multiplied two {lab.size:,} × {lab.size:,} matrices, timed n = {n} "
-            "calls with each method, and ran each method in a new process.",
-            lab,
-        )
-
-    def _draw_calls(self, lab: TimingLab) -> None:
         misleads = misleading(lab)
         names = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in misleads.items()}
         calls = [
@@ -73,6 +64,12 @@ class TimingPitfalls(Lab):
                 {names[way]: bad for way, bad in misleads.items()},
             ),
             alt="Milliseconds per call, timed with three methods, on a log scale",
+        )
+        n = len(lab.readings[0].seconds)
+        figures.caption(
+            f"We multiplied two {lab.size:,} × {lab.size:,} matrices, timed n = {n} "
+            "calls with each method, and ran each method in a new process.",
+            lab,
         )
 
     def lines(self, lab: TimingLab) -> None:
@@ -124,9 +121,9 @@ class TimingPitfalls(Lab):
         for size, by_threads in seconds.items():
             most = max(by_threads)
             if most > 1:
-                over = paired(by_threads[1], by_threads[most])
-                said = over.sentence("one thread", f"{most} threads")
-                sentences.append(f"At {size}: {said}")
+                speedup = paired(by_threads[1], by_threads[most])
+                sentence = speedup.sentence("one thread", f"{most} threads")
+                sentences.append(f"At {size}: {sentence}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
         st.caption(f"n = {n} alternating repeats, each after a warm-up. {where}")

@@ -60,18 +60,23 @@ class TimingLab:
         """
         about = pick(self, "environment date size")
         calls = [
-            row(what, seconds, way=each.way, **about)
-            for each in self.readings
-            for what, seconds in (
-                ("first call", each.seconds[:1]),
-                ("later calls", each.seconds[1:]),
+            row(name, seconds, way=reading.way, **about)
+            for reading in self.readings
+            for name, seconds in (
+                ("first call", reading.seconds[:1]),
+                ("later calls", reading.seconds[1:]),
             )
         ]
-        cpu, date = self.cpu_environment, self.date
         threads = [
-            row("multiplication", each.seconds, where, date, way=None, size=each.size)
-            for each in self.threads
-            for where in [replace(cpu, threads=each.threads)]
+            row(
+                "multiplication",
+                reading.seconds,
+                replace(self.cpu_environment, threads=reading.threads),
+                self.date,
+                way=None,
+                size=reading.size,
+            )
+            for reading in self.threads
         ]
         return calls + threads
 

@@ -30,9 +30,9 @@ const floats = async (text) => new Float32Array((await bytes(text)).buffer)
 const pixels = async (text) => Float32Array.from(await bytes(text), (x) => x / 255)
 
 // No number is further away than that, relative to the largest. NaN never agrees.
-function agree(found, right) {
+function agree(values, right) {
   const largest = right.reduce((most, x) => Math.max(most, Math.abs(x)), 0)
-  return right.every((x, i) => Math.abs(found[i] - x) <= CLOSE * largest)
+  return right.every((x, i) => Math.abs(values[i] - x) <= CLOSE * largest)
 }
 
 function classes(logits) {
@@ -173,23 +173,24 @@ class Gpu {
 
   // The operations of a forward pass, and what goes into and comes out of the layers.
   forward(images, batch, parameters) {
-    const made = [images]
+    const activations = [images]
     const ops = LAYERS.map(({ inputs, outputs, weight, bias }) => {
-      made.push(this.numbers(batch * outputs))
+      activations.push(this.numbers(batch * outputs))
       return this.multiply(
-        made.at(-2), this.slice(parameters, weight, bias), made.at(-1), [batch, outputs, inputs],
+        activations.at(-2), this.slice(parameters, weight, bias), activations.at(-1),
+        [batch, outputs, inputs],
         { more: outputs > 10 ? 2 : 1, extra: this.slice(parameters, bias, bias + outputs) })
     })
-    return { ops, made, logits: made.at(-1) }
+    return { ops, activations, logits: activations.at(-1) }
   }
 
   // The operations of a training step: forward, backward, Adam.
   step(images, labels, { now, parameters, slopes, mean, square, losses, one }) {
-    const { ops, made, logits } = this.forward(images, BATCH, parameters)
+    const { ops, activations, logits } = this.forward(images, BATCH, parameters)
     let slope = this.numbers(BATCH * 10)
     ops.push(this.op("cross_entropy", [now, logits, labels, slope, losses], [1]))
     for (const layer of [2, 1, 0]) {
-      const { inputs, outputs, weight, bias } = LAYERS[layer], x = made[layer]
+      const { inputs, outputs, weight, bias } = LAYERS[layer], x = activations[layer]
       const ofWeight = this.slice(slopes, weight, bias), ofX = this.numbers(BATCH * inputs)
       const ofBias = this.slice(slopes, bias, bias + outputs)
       ops.push(this.multiply(
@@ -248,9 +249,9 @@ class Run {
       const c = this.gpu.numbers(n * n)
       const ops = [this.gpu.multiply(this.gpu.numbers(a), this.gpu.numbers(b), c, [n, n, n])]
       const isRight = async () => {
-        const found = await this.gpu.fetch(c)
-        const rows = [0, n / 2 + 1, n - 1].flatMap((i) => [...found.subarray(i * n, i * n + n)])
-        const sums = multiplyHere(found, b.subarray(0, n), n, 1, n)
+        const values = await this.gpu.fetch(c)
+        const rows = [0, n / 2 + 1, n - 1].flatMap((i) => [...values.subarray(i * n, i * n + n)])
+        const sums = multiplyHere(values, b.subarray(0, n), n, 1, n)
         return agree(rows, await floats(right.rows)) && agree(sums, await floats(right.sums))
       }
       return { call: () => this.gpu.submit(ops), here: () => multiplyHere(a, b, n, n, n), isRight }
@@ -265,10 +266,10 @@ class Run {
         const own = images.subarray(0, size * 784), x = this.gpu.numbers(own)
         const { ops, logits } = this.gpu.forward(x, size, there)
         const isRight = async () => {
-          const found = await this.gpu.fetch(logits), wanted = right.subarray(0, size * 10)
-          const best = classes(found)
-          const same = classes(wanted).filter((name, i) => name === best[i]).length
-          return agree(found, wanted) && same >= SAME_CLASSES * size
+          const values = await this.gpu.fetch(logits), expected = right.subarray(0, size * 10)
+          const best = classes(values)
+          const same = classes(expected).filter((name, i) => name === best[i]).length
+          return agree(values, expected) && same >= SAME_CLASSES * size
         }
         const here = () => forwardHere(own, size, parameters)
         return { call: () => this.gpu.submit(ops), here, isRight, x, own, logits }
@@ -287,27 +288,27 @@ class Run {
       for (let i = 0; i < 5; i++) step(number++)
       await this.gpu.done()
     }
-    const found = [...(await this.gpu.fetch(losses))]
-    const isRight = () => Math.abs(found.at(-1) - right.at(-1)) <= SAME_LOSS
+    const values = [...(await this.gpu.fetch(losses))]
+    const isRight = () => Math.abs(values.at(-1) - right.at(-1)) <= SAME_LOSS
     await this.add("step", BATCH, () => ({ call: () => step(number++), isRight }))
-    return isRight() ? found : []
+    return isRight() ? values : []
   }
 
   // A measurement; again if the tab was in the background meanwhile.
   async inFront(measure) {
     for (;;) {
       while (document.hidden) await this.pause()
-      const before = hides, found = await measure()
-      if (hides === before) return found
+      const before = hides, result = await measure()
+      if (hides === before) return result
     }
   }
 
   async pause() {
-    const said = this.page.text.textContent
+    const sentence = this.page.text.textContent
     this.page.say("background")
     await this.gpu.unlessStopped(new Promise((resolve) =>
       document.addEventListener("visibilitychange", resolve, { once: true })))
-    this.page.text.textContent = said
+    this.page.text.textContent = sentence
   }
 
   // A clock of one side, with as many calls as a reading needs.
@@ -323,7 +324,7 @@ class Run {
   // Reads every clock once in each round. The first round is a warm-up.
   async rounds(product, forward) {
     const withTorch = this.go.against === "torch"
-    const found = { unwaited: [], waited: [], there: [], back: [] }
+    const times = { unwaited: [], waited: [], there: [], back: [] }
     const clocks = [] // where the readings go, and the clock
     const next = {} // seconds that a call will take in this thread
     for (const work of this.works) {
@@ -336,10 +337,10 @@ class Run {
     }
     const count = Math.ceil(QUEUED / (await this.inFront(product.onGpu)))
     const write = () => this.gpu.queue.writeBuffer(forward.x.buffer, 0, forward.own)
-    clocks.push([found.unwaited, () => time(product.call, count)])
-    clocks.push([found.waited, () => this.gpu.time(product.call, count)])
-    clocks.push([found.there, () => this.gpu.time(write)])
-    clocks.push([found.back, () => time(() => this.gpu.fetch(forward.logits))])
+    clocks.push([times.unwaited, () => time(product.call, count)])
+    clocks.push([times.waited, () => this.gpu.time(product.call, count)])
+    clocks.push([times.there, () => this.gpu.time(write)])
+    clocks.push([times.back, () => time(() => this.gpu.fetch(forward.logits))])
     for (let round = 0; round <= ROUNDS; round++) {
       this.page.say(round ? "round" : "warm_up", { round, rounds: ROUNDS })
       for (const [readings, clock] of clocks) {
@@ -351,7 +352,7 @@ class Run {
       if (round) answers.forEach((seconds, i) => this.works[i].cpu.push(seconds))
     }
     const works = this.works.map(({ kind, size, gpu, cpu }) => ({ kind, size, gpu, cpu }))
-    return { works, ...found }
+    return { works, ...times }
   }
 
   // How many products the GPU makes in a second, in each second of steady work.
@@ -374,9 +375,9 @@ class Run {
       this.works.findLast((work) => work.kind === kind))
     if (!product || !forward) throw new Problem("wrong")
     const losses = await this.train()
-    const found = await this.rounds(product, forward)
+    const times = await this.rounds(product, forward)
     const paces = await this.paces(product)
-    return { ...found, paces, losses, left_out: this.leftOut, clocked: product.size }
+    return { ...times, paces, losses, left_out: this.leftOut, clocked: product.size }
   }
 }
 

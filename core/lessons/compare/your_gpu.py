@@ -54,7 +54,7 @@ def packed(tensor: Tensor) -> str:
 def parameters(model: nn.Module) -> str:
     """All parameters, packed: each layer's weights (inputs, outputs), then its bias."""
     with torch.no_grad():
-        return packed(torch.cat([each.t().flatten() for each in model.parameters()]))
+        return packed(torch.cat([p.t().flatten() for p in model.parameters()]))
 
 
 def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:

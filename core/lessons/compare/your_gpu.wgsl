@@ -19,27 +19,27 @@ fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
   var sums = vec4<f32>();
   for (var start = 0u; start < shape.k; start += 16u) {
     let j = start + here.y;
-    for (var each = 0u; each < 4u; each++) {
-      let i = start + 4u * here.x + each;
-      let column = 4u * at.x + each;
+    for (var offset = 0u; offset < 4u; offset++) {
+      let i = start + 4u * here.x + offset;
+      let column = 4u * at.x + offset;
       let x = a[at.y * shape.a.x + i * shape.a.y];
       let y = b[j * shape.b.x + column * shape.b.y];
       let is_in_a = at.y < shape.m && i < shape.k;
       let is_in_b = column < shape.n && j < shape.k;
-      left[here.y][4u * here.x + each] = select(0.0, x, is_in_a);
-      right[here.y][here.x][each] = select(0.0, y, is_in_b);
+      left[here.y][4u * here.x + offset] = select(0.0, x, is_in_a);
+      right[here.y][here.x][offset] = select(0.0, y, is_in_b);
     }
     workgroupBarrier();
-    for (var each = 0u; each < 16u; each++) {
-      sums += left[here.y][each] * right[each][here.x];
+    for (var i = 0u; i < 16u; i++) {
+      sums += left[here.y][i] * right[i][here.x];
     }
     workgroupBarrier();
   }
-  for (var each = 0u; each < 4u; each++) {
-    let column = 4u * at.x + each;
+  for (var offset = 0u; offset < 4u; offset++) {
+    let column = 4u * at.x + offset;
     if (at.y >= shape.m || column >= shape.n) { return; }
     let place = at.y * shape.n + column;
-    var sum = sums[each];
+    var sum = sums[offset];
     if (shape.more == 1u || shape.more == 2u) { sum += extra[column]; }
     if (shape.more == 2u) { sum = max(sum, 0.0); }
     if (shape.more == 3u && extra[place] <= 0.0) { sum = 0.0; }

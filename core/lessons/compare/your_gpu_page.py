@@ -65,18 +65,18 @@ class YourGpu(Lab):
     @st.fragment
     def draw(self, machine: Machine) -> None:
         state = st.session_state
-        said = state.get(COMPONENT, {}).get("report")
-        if not said:  # the tab was closed in between, and this ends a run
+        report = state.get(COMPONENT, {}).get("report")
+        if not report:  # the tab was closed in between, and this ends a run
             state.pop(RUN, None)
         else:
-            if (name := literal(said["name"])) != answers.of_visitor().get(NAME):
+            if (name := literal(report["name"])) != answers.of_visitor().get(NAME):
                 answers.keep(NAME, name)
             with server.noticed():
-                self._hear(said)
-        shown = answers.of_visitor().get(RESULT)
+                self._follow(report)
+        gpu = answers.of_visitor().get(RESULT)
         st.subheader(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
-        guessed = self._ask(machine, None, shown is not None)
+        guessed = self._ask(machine, None, gpu is not None)
         same = is_direct(st.context.headers) and answers.toggle(
             self.words["same"], "your_gpu_same"
         )
@@ -88,7 +88,7 @@ class YourGpu(Lab):
             icon=":material/timer:",
             on_click=self._start,
             args=(machine, "torch" if same else "browser", busy),
-            disabled=not said or RUN in state,
+            disabled=not report or RUN in state,
         )
         server.tell_notice()
         go, _ = state.get(RUN, (None, None))
@@ -96,50 +96,51 @@ class YourGpu(Lab):
         data = {"words": self.words["status"], "go": go, "now": time.time()}
         # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
-        if shown is not None:
-            job = Job("", self.address, (), "train", status="finished", value=shown)
+        if gpu is not None:
+            job = Job("", self.address, (), "train", status="finished", value=gpu)
             self.show(job, guessed)
-        share(self.words, shown)
-        self._draw_code(shown is not None)
+        share(self.words, gpu)
+        self._draw_code(gpu is not None)
 
     def _start(self, machine: Machine, against: str, busy: bool) -> None:
-        own = (run for run in runs.finished() if run.visitor == server.visitor())
-        mine = next((run for run in own if run.model == "ann"), None)
-        task = mine.task if mine else dataset.default_task(machine)
-        checkpoint = Stored(mine.id) if mine else None
+        own_ann = ("ann", server.visitor())
+        fitting = (r for r in runs.finished() if (r.model, r.visitor) == own_ann)
+        run = next(fitting, None)
+        task = run.task if run else dataset.default_task(machine)
+        checkpoint = Stored(run.id) if run else None
         with server.noticed():
             if against == "torch" and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
             work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
             go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
             go |= {"work": work, "wgsl": SHADER, "answer": {}}
-            known = {"own_weights": mine is not None, "expected": work["losses"]}
-            st.session_state[RUN] = go, known | {"against": against}
+            facts = {"own_weights": run is not None, "expected": work["losses"]}
+            st.session_state[RUN] = go, facts | {"against": against}
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        """Handle a message of the browser about the run that is going on.
+    def _follow(self, report: dict[str, Any]) -> None:
+        """Follow the run that is going on, by the browser's report on it.
 
         A problem or a result ends the run, and a result is kept. If the browser asks
         for the CPU's times, the workers measure them.
         """
         state = st.session_state
-        go, known = state.get(RUN, ({}, {}))
-        if not go or said.get("id") != go["id"]:
+        go, facts = state.get(RUN, ({}, {}))
+        if not go or report.get("id") != go["id"]:
             return
-        go.pop("work", None)  # the browser has received it
-        if "problem" in said:
+        go.pop("work", None)  # the browser has received the work
+        if "problem" in report:
             del state[RUN]
-        elif "result" in said:
+        elif "result" in report:
             del state[RUN]
-            answers.keep(RESULT, read(said["result"], **known))
-        elif go["against"] == "torch" and said["round"] != go["answer"].get("round"):
-            works = [(k, n) for k, n in said["works"] if n in WORKS.get(k, ())]
+            answers.keep(RESULT, read(report["result"], **facts))
+        elif go["against"] == "torch" and report["round"] != go["answer"].get("round"):
+            works = [(k, n) for k, n in report["works"] if n in WORKS.get(k, ())]
             try:
                 answer = server.ask(MEASURE, works, seconds=ROUND_SECONDS)
-                seconds, known["environment"] = answer
-                go["answer"] = {"round": said["round"], "seconds": seconds}
+                seconds, facts["environment"] = answer
+                go["answer"] = {"round": report["round"], "seconds": seconds}
             except ExplainedError as error:
-                go["answer"] = {"round": said["round"], "problem": str(error)}
+                go["answer"] = {"round": report["round"], "problem": str(error)}
 
     def finding(self, gpu: BrowserGpu) -> Finding:
         if gpu.kind == "software":
@@ -161,26 +162,27 @@ class YourGpu(Lab):
     def lines(self, gpu: BrowserGpu) -> list[str]:
         tied = (work for work in gpu.works if work.cpu and work.speedup.winner is None)
         noted = [*((work.kind, work.size, "tied") for work in tied), *gpu.left_out]
-        found = [self.words["checked"]]
+        lines = [self.words["checked"]]
         for why, text in self.words["notes"].items():
             if names := [label(kind, size) for kind, size, w in noted if w == why]:
-                found.append(f"{capitalized(', '.join(names))}: {text}")
-        return found
+                lines.append(f"{capitalized(', '.join(names))}: {text}")
+        return lines
 
     def below(self, gpu: BrowserGpu) -> None:
         left, right = st.columns(SIDES, gap="medium")
         with left:
-            said = "".join(versus(gpu, work) for work in gpu.compared("forward")[-1:])
-            own = "own" if gpu.own_weights else "fresh"
-            st.markdown(f"**{self.words[own]}** {said}")
+            largest = gpu.compared("forward")[-1:]
+            comparison = "".join(versus(gpu, work) for work in largest)
+            weights = self.words["own" if gpu.own_weights else "fresh"]
+            st.markdown(f"**{weights}** {comparison}")
             draw_times(gpu, "forward", "Images in a batch")
         with right:
             draw_training(gpu)
-        found = lesson_figures(gpu)
+        numbers = lesson_figures(gpu)
         for name, lesson in self.words["lessons"].items():
             if name == "heat" and not gpu.paces:
                 continue
-            text = f"**{lesson['title']}** {lesson['text'].format(**found)}"
+            text = f"**{lesson['title']}** {lesson['text'].format(**numbers)}"
             st.markdown(text, width=PROSE)
             script, python = st.columns(SIDES)
             script.code(lesson["js"], language="javascript")
@@ -211,8 +213,8 @@ def versus(gpu: BrowserGpu, work: Work) -> str:
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
     """Draw times over sizes, both logarithmic. A band shows the rounds' middle half."""
-    found = [reading for reading in gpu.readings if reading.work == kind]
-    frame = figures.readings(found, "size", "who", microseconds=1e6)
+    readings = [reading for reading in gpu.readings if reading.work == kind]
+    frame = figures.readings(readings, "size", "who", microseconds=1e6)
     x = alt.X("size:Q").title(title).scale(type="log", nice=False, padding=12)
     y = alt.Y("microseconds:Q").title("Time, logarithmic").scale(type="log")
     colors = charts.palette()
@@ -255,7 +257,7 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     # A mean, since a coarse clock may show 0 for most calls, and so as their median.
     seconds = {"unwaited": fmean(gpu.unwaited), "computing": median(forward[-1].gpu)}
     seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
-    return {name: format.precise(each) for name, each in seconds.items()} | {
+    return {name: format.precise(time) for name, time in seconds.items()} | {
         "size": f"{gpu.clocked:,}",
         "images": format.counted(forward[-1].size, "image"),
         "slow": format.rounded(rates[0]),
@@ -267,8 +269,8 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
 
 def share(words: Any, gpu: BrowserGpu | None) -> None:
     """Draw a button that adds the figures to those of the class."""
-    opened = server.room().open
-    if opened is None or not server.room().may_see(server.visitor()):
+    open_class = server.room().open
+    if open_class is None or not server.room().may_see(server.visitor()):
         return
     st.markdown(f"**{words['class_heading']}**")
     if answers.of_visitor().get(SHARED):
@@ -279,18 +281,18 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
         mine |= {"against": gpu.against, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
     with server.explained("The list of the class's GPUs can't be read"):
-        kept = server.store().answers.of_class(opened.id, (SHARED,))[SHARED].values()
-        draw_class(words, filter(None, kept))
+        shared = server.store().answers.of_class(open_class.id, (SHARED,))[SHARED]
+        draw_class(words, filter(None, shared.values()))
 
 
 def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     rows = []
-    ranked = sorted(shared, key=lambda each: each["speed"], reverse=True)
-    for place, each in enumerate(ranked, 1):
-        wins = f"wins at {each['from']:,} and above" if each["from"] else "never wins"
-        speed, other = each["speed"] / 1e9, NAMES[each["against"]]
+    ranked = sorted(shared, key=lambda gpu: gpu["speed"], reverse=True)
+    for place, gpu in enumerate(ranked, 1):
+        wins = f"wins at {gpu['from']:,} and above" if gpu["from"] else "never wins"
+        speed, other = gpu["speed"] / 1e9, NAMES[gpu["against"]]
         text = f"{format.rounded(speed, 3)}, {wins}"
-        rows.append((f"{place}. {each['name']}", each["kind"], speed, text, other))
+        rows.append((f"{place}. {gpu['name']}", gpu["kind"], speed, text, other))
     st.markdown(words["class_chart" if rows else "nobody"])
     if not rows:
         return

@@ -70,7 +70,7 @@ class BrowserGpu:
     @property
     def is_possible(self) -> bool:
         """Whether a GPU could reach these figures in a run as the browser makes it."""
-        readings = [each.seconds for each in self.readings]
+        readings = [reading.seconds for reading in self.readings]
         readings += [self.unwaited, self.waited, self.there, self.back]
         names = {(work.kind, work.size) for work in self.works}
         return (
@@ -80,11 +80,11 @@ class BrowserGpu:
             and all(size in WORKS.get(kind, ()) for kind, size in names)
             and {"product", "forward"} <= {kind for kind, _ in names}
             and all(len(seconds) == ROUNDS for seconds in readings)
-            and all(0 < each <= LONGEST_SECONDS for each in chain(*readings))
+            and all(0 < seconds <= LONGEST_SECONDS for seconds in chain(*readings))
             and len(self.losses) in (0, STEPS)
-            and all(0 <= each < 1e6 for each in self.losses)
+            and all(0 <= loss < 1e6 for loss in self.losses)
             and len(self.paces) <= MOST_PACES
-            and all(0 < each < 1e9 for each in self.paces)
+            and all(0 < pace < 1e9 for pace in self.paces)
             and self.speed < MOST_FLOPS
         )
 
@@ -128,8 +128,8 @@ class BrowserGpu:
         cpu = self.environment or replace(gpu, device_name="CPU")
         rows = []
         for who, work, size, seconds in self.readings:
-            what, where = ("browser's GPU", gpu) if who == YOURS else (who, cpu)
-            rows.append(row(what, seconds, where, self.date, work=work, size=size))
+            label, where = ("browser's GPU", gpu) if who == YOURS else (who, cpu)
+            rows.append(row(label, seconds, where, self.date, work=work, size=size))
         return rows
 
 
@@ -140,14 +140,14 @@ def literal(name: Any) -> str:
 
 
 def read(
-    said: dict[str, Any], environment: Environment | None = None, **known: Any
+    message: dict[str, Any], environment: Environment | None = None, **facts: Any
 ) -> BrowserGpu:
-    """Combine the browser's message with what is `known` here. Raises ValueError."""
+    """Combine the browser's message with `facts` from here. Raises ValueError."""
     from cattrs import Converter
 
     try:
-        known |= {"name": literal(said["name"]), "date": now()}
-        gpu = Converter(detailed_validation=False).structure(said | known, BrowserGpu)
+        fields = message | facts | {"name": literal(message["name"]), "date": now()}
+        gpu = Converter(detailed_validation=False).structure(fields, BrowserGpu)
     except Exception as error:  # the classes raise many kinds of errors for bad fields
         raise ValueError(f"The browser's figures can't be read: {error}") from error
     if not gpu.is_possible:

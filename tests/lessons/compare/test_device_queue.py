@@ -8,7 +8,8 @@ from torch import Tensor
 
 from core.lessons.compare import device_queue
 from core.lessons.compare.device_queue_page import DeviceQueue
-from core.lessons.compare.device_queue_result import CALLS, COMPUTES, DEVICE
+from core.lessons.compare.device_queue_result import CALLS, COMPUTES
+from core.lessons.compare.step_profile_result import DEVICE
 from core.sim import ledger, queue
 from tests import samples
 
@@ -24,7 +25,7 @@ def test_a_clock_that_does_not_wait_shows_a_part():
 def test_the_device_computes_one_product_after_the_other():
     for timeline in (ALONE, FETCHED):
         spans = [span for span in timeline.spans if span.lane == DEVICE]
-        assert [span.what for span in spans] == [COMPUTES] * CALLS
+        assert [span.part for span in spans] == [COMPUTES] * CALLS
         ends = [0.0, *(span.end for span in spans)]
         assert all(span.start >= end for span, end in zip(spans, ends, strict=False))
 

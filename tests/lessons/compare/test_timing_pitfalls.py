@@ -45,7 +45,7 @@ def test_only_the_last_way_reads_what_a_call_takes(monkeypatch, way, first, late
 
 
 def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
-    monkeypatch.setitem(timing_pitfalls.SIZES, "cpu", 64)
+    monkeypatch.setattr(timing_pitfalls, "CPU_SIZE", 64)
     monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16, 64))
     reported = []
     found = timing_pitfalls.measure("cpu", Watch(reported.append))
