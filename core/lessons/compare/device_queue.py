@@ -18,6 +18,8 @@ from core.measure.environment import now
 from core.sim import queue
 from core.watch import UNWATCHED, Watch
 
+Fetch = Callable[[Tensor], float]
+
 SIZE = 768  # rows of the square matrices on the simulated accelerator
 
 
@@ -39,7 +41,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
     return QueueLab(size, alone, fetched, devices.environment(device), now())
 
 
-def multiply(matrix: Tensor, fetch: Callable[[Tensor], float] | None) -> Timeline:
+def multiply(matrix: Tensor, fetch: Fetch | None) -> Timeline:
     """Time CALLS products. If given, `fetch` reads a number of each one."""
     device = matrix.device
     began = torch.Event(device, enable_timing=True)

@@ -81,7 +81,7 @@ def legacy_that_is_all_index() -> bytes:
     return file[: file.index(b".", before) + 1] + nested(9_000_000)
 
 
-def zip64(shown: bytes, loaded: bytes) -> bytes:
+def zip64(listed: bytes, loaded: bytes) -> bytes:
     """Two archives in one: zipfile finds the first, torch's reader the second.
 
     The end of an archive may point to a longer form of itself. Python takes what
@@ -96,11 +96,11 @@ def zip64(shown: bytes, loaded: bytes) -> bytes:
             *(entries, entries, size, start),
         )
 
-    loaded, shown = (rewritten(file, b"", b"") for file in (loaded, shown))
+    loaded, listed = (rewritten(file, b"", b"") for file in (loaded, listed))
     first = loaded[:-22] + longer(loaded)
     pointer = struct.pack("<IIQI", 0x07064B50, 0, len(loaded) - 22, 1)
     end = struct.pack("<IHHHHIIH", 0x06054B50, *[0xFFFF] * 4, *[0xFFFFFFFF] * 2, 0)
-    return first + shown[:-22] + longer(shown) + pointer + end
+    return first + listed[:-22] + longer(listed) + pointer + end
 
 
 def legacy_with_huge_storage() -> bytes:

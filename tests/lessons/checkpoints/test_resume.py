@@ -35,27 +35,27 @@ def compared(
     few_images: None,  # noqa: ARG001
     request: pytest.FixtureRequest,
 ) -> tuple[Resumed, list[PartLosses]]:
-    told: list[PartLosses] = []
-    return resume.compare(request.param, Watch(told.append)), told
+    reports: list[PartLosses] = []
+    return resume.compare(request.param, Watch(reports.append)), reports
 
 
-def losses(told: list[PartLosses], part: str) -> dict[int, float]:
-    return {step: loss for e in told if e.part == part for step, loss in e.losses}
+def losses(reports: list[PartLosses], part: str) -> dict[int, float]:
+    return {step: loss for r in reports if r.part == part for step, loss in r.losses}
 
 
 def test_on_the_cpu_resumed_is_trained_through_bit_for_bit(compared: Any) -> None:
-    found, told = compared
-    assert found.greatest_loss_difference == 0.0
-    assert found.differing_weights == 0
-    assert losses(told, "resumed") == losses(told, "through")
-    assert list(losses(told, "through")) == list(range(1, found.steps + 1))
+    resumed, reports = compared
+    assert resumed.greatest_loss_difference == 0.0
+    assert resumed.differing_weights == 0
+    assert losses(reports, "resumed") == losses(reports, "through")
+    assert list(losses(reports, "through")) == list(range(1, resumed.steps + 1))
 
 
 def test_weights_alone_are_not_enough(compared: Any) -> None:
-    found, told = compared
-    rest = range(found.at_step + 1, found.steps + 1)
-    assert found.weights_only_difference > 1e-3
-    assert list(losses(told, "weights")) == list(rest)
+    resumed, reports = compared
+    rest = range(resumed.at_step + 1, resumed.steps + 1)
+    assert resumed.weights_only_difference > 1e-3
+    assert list(losses(reports, "weights")) == list(rest)
 
 
 @pytest.mark.parametrize("forgotten", ["optimizer", "order", "random", "scheduler"])
@@ -80,7 +80,7 @@ def test_resuming_is_cancelled() -> None:
 
 @pytest.mark.gpu
 def test_resuming_on_the_accelerator() -> None:
-    found = resume.compare(replace(CNN, device=other_than_cpu().type))
-    assert found.greatest_loss_difference < found.weights_only_difference
-    assert found.greatest_loss_difference < 0.05
-    assert "device_random" in found.contents
+    resumed = resume.compare(replace(CNN, device=other_than_cpu().type))
+    assert resumed.greatest_loss_difference < resumed.weights_only_difference
+    assert resumed.greatest_loss_difference < 0.05
+    assert "device_random" in resumed.contents

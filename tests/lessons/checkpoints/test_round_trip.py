@@ -14,7 +14,7 @@ from core.lessons.checkpoints import round_trip
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def made(model: str) -> bytes:
+def saved(model: str) -> bytes:
     torch.manual_seed(1)
     return state_dict.save(models.build(model))
 
@@ -22,17 +22,17 @@ def made(model: str) -> bytes:
 @pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_contents_are_those_of_the_model(model: str) -> None:
     expected = models.build(model).state_dict()
-    found = {each.name: each for each in round_trip.inspect(made(model))}
-    assert list(found) == list(expected)
+    infos = {info.name: info for info in round_trip.inspect(saved(model))}
+    assert list(infos) == list(expected)
     for name, tensor in expected.items():
-        assert found[name].shape == tuple(tensor.shape)
-        assert f"torch.{found[name].dtype}" == str(tensor.dtype)
-        assert found[name].bytes == tensor.numel() * tensor.element_size()
-        assert found[name].device == "cpu"
+        assert infos[name].shape == tuple(tensor.shape)
+        assert f"torch.{infos[name].dtype}" == str(tensor.dtype)
+        assert infos[name].bytes == tensor.numel() * tensor.element_size()
+        assert infos[name].device == "cpu"
 
 
 def test_both_formats_hold_the_same() -> None:
-    file = made("cnn")
+    file = saved("cnn")
     zipped = torch.load(io.BytesIO(file), weights_only=True)
     safe = safetensors.torch.load(round_trip.to_safetensors(file))
     assert zipped.keys() == safe.keys()
@@ -42,18 +42,18 @@ def test_both_formats_hold_the_same() -> None:
 @pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_a_round_trip_on_one_device_changes_nothing(model: str) -> None:
     config = RunConfig(task="sprites", model=model)
-    found = round_trip.measure(made(model), config, "cpu", "cpu")
-    assert (found.greatest_difference, found.differing_values) == (0.0, 0)
-    assert found.differing_predictions == 0
-    assert found.values == 10 * found.images == 20_000
+    trip = round_trip.measure(saved(model), config, "cpu", "cpu")
+    assert (trip.greatest_difference, trip.differing_values) == (0.0, 0)
+    assert trip.differing_predictions == 0
+    assert trip.values == 10 * trip.images == 20_000
 
 
 def test_a_rounded_file_is_seen() -> None:
     config = RunConfig(task="sprites")
-    found = round_trip.measure(made("ann"), config, "cpu", "cpu", "float16")
-    assert 0 < found.greatest_difference < 0.1
-    assert found.differing_values > 10_000
-    assert found.bytes < 0.6 * len(made("ann"))
+    trip = round_trip.measure(saved("ann"), config, "cpu", "cpu", "float16")
+    assert 0 < trip.greatest_difference < 0.1
+    assert trip.differing_values > 10_000
+    assert trip.bytes < 0.6 * len(saved("ann"))
 
 
 @pytest.mark.gpu
@@ -67,9 +67,9 @@ def test_a_file_can_be_mapped_where_its_device_is_missing() -> None:
 def test_a_round_trip_between_devices_is_nearly_exact() -> None:
     there = str(other_than_cpu())
     config = RunConfig(task="sprites", model="cnn")
-    found = round_trip.measure(made("cnn"), config, there, "cpu")
-    assert found.greatest_difference < 1e-2
-    model = state_dict.load(made("cnn"), "cnn", torch.device(there))
+    trip = round_trip.measure(saved("cnn"), config, there, "cpu")
+    assert trip.greatest_difference < 1e-2
+    model = state_dict.load(saved("cnn"), "cnn", torch.device(there))
     file = state_dict.save(model, there, torch.float32)
-    assert all(each.device.startswith(there) for each in round_trip.inspect(file))
+    assert all(info.device.startswith(there) for info in round_trip.inspect(file))
     assert torch.load(io.BytesIO(file), map_location="cpu", weights_only=True)

@@ -199,27 +199,27 @@ def watched(file: bytes) -> tuple[str, list[str], int]:
     written = watch()
     try:
         upload.open_untrusted(file, None)
-        said = ""
+        refusal = ""
     except ExplainedError as error:
-        said = str(error)
-    return said, written, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        refusal = str(error)
+    return refusal, written, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kB on Linux")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused(name: str) -> None:
     make, sentence = HOSTILE[name]
-    said, written, peak_bytes = sandbox.call(
+    refusal, written, peak_bytes = sandbox.call(
         "tests.lessons.checkpoints.test_upload:watched",
         make(),
         seconds=HOUR,
         memory_bytes=upload.MEMORY_BYTES,
         hostile=True,
     )
-    assert any(each in said for each in sentence.split("|")), said
-    assert "Traceback" not in said
-    assert "\n" not in said
-    assert len(said) < 400
+    assert any(part in refusal for part in sentence.split("|")), refusal
+    assert "Traceback" not in refusal
+    assert "\n" not in refusal
+    assert len(refusal) < 400
     assert written == []
     assert peak_bytes < GIGABYTE
 
@@ -254,15 +254,15 @@ def test_a_stuck_file_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_checked_is_what_is_loaded() -> None:
-    file = zip64(shown=GOOD, loaded=saved([ONE]))
+    file = zip64(listed=GOOD, loaded=saved([ONE]))
     assert torch.load(io.BytesIO(file), weights_only=True) == [ONE]
-    found = upload.open_untrusted(file, None)
-    assert found.checkpoint is not None
-    loaded = torch.load(io.BytesIO(found.checkpoint), weights_only=True)
-    assert all(torch.equal(loaded[name], each) for name, each in weights().items())
+    opened = upload.open_untrusted(file, None)
+    assert opened.checkpoint is not None
+    loaded = torch.load(io.BytesIO(opened.checkpoint), weights_only=True)
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in weights().items())
 
 
 @pytest.mark.parametrize("device", ["c\ud800", "cud\u202e", "[a](b)", "b" * 30])
 def test_odd_devices_are_not_repeated(device: str) -> None:
-    found = upload.open_untrusted(said_to_be_from(device), None)
-    assert {each.device for each in found.tensors} == {"not recorded"}
+    opened = upload.open_untrusted(said_to_be_from(device), None)
+    assert {info.device for info in opened.tensors} == {"not recorded"}

@@ -28,17 +28,17 @@ from tests.process import HOUR, python
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def opened(file: bytes, model: str | None = None) -> Opened:
+def open_file(file: bytes, model: str | None = None) -> Opened:
     return upload.open_untrusted(file, model)
 
 
-def state(found: Opened) -> dict[str, Tensor]:
-    assert found.checkpoint is not None
-    return torch.load(io.BytesIO(found.checkpoint), weights_only=True)
+def state(opened: Opened) -> dict[str, Tensor]:
+    assert opened.checkpoint is not None
+    return torch.load(io.BytesIO(opened.checkpoint), weights_only=True)
 
 
-def same(found: Opened, model: str = "ann") -> bool:
-    mine, expected = state(found), weights(model)
+def same(opened: Opened, model: str = "ann") -> bool:
+    mine, expected = state(opened), weights(model)
     assert list(mine) == list(expected)
     return all(torch.equal(mine[name], expected[name]) for name in expected)
 
@@ -63,49 +63,49 @@ def prefixed(prefix: str) -> dict[str, Tensor]:
     ],
 )
 def test_the_usual_ways_of_saving_fit(content: Any, note: str) -> None:
-    found = opened(saved(content))
-    assert found.model == "ann"
-    assert same(found)
-    assert note in " ".join(found.notes)
-    assert bool(note) == bool(found.notes)
+    opened = open_file(saved(content))
+    assert opened.model == "ann"
+    assert same(opened)
+    assert note in " ".join(opened.notes)
+    assert bool(note) == bool(opened.notes)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_floats_are_cast(dtype: torch.dtype) -> None:
     rounded = {name: tensor.to(dtype) for name, tensor in weights().items()}
-    found = opened(saved(rounded))
-    assert "converted to float32" in found.notes[0]
-    for name, tensor in state(found).items():
+    opened = open_file(saved(rounded))
+    assert "converted to float32" in opened.notes[0]
+    for name, tensor in state(opened).items():
         assert torch.equal(tensor, rounded[name].float())
 
 
 @pytest.mark.parametrize("model", ["ann", "cnn"])
 def test_all_three_formats_fit(model: str) -> None:
-    zipped = opened(save(built(model)))
-    old = opened(saved(weights(model), _use_new_zipfile_serialization=False))
-    safe = opened(
+    zipped = open_file(save(built(model)))
+    old = open_file(saved(weights(model), _use_new_zipfile_serialization=False))
+    safe = open_file(
         safetensors.torch.save({n: t.contiguous() for n, t in weights(model).items()})
     )
-    for found in (zipped, old, safe):
-        assert found.model == model
-        assert same(found, model)
-    assert len({found.format for found in (zipped, old, safe)}) == 3
-    assert {each.device for each in zipped.tensors} == {"cpu"}
-    assert {each.device for each in safe.tensors} == {"not recorded"}
+    for opened in (zipped, old, safe):
+        assert opened.model == model
+        assert same(opened, model)
+    assert len({opened.format for opened in (zipped, old, safe)}) == 3
+    assert {info.device for info in zipped.tensors} == {"cpu"}
+    assert {info.device for info in safe.tensors} == {"not recorded"}
 
 
 def test_the_device_in_the_file_is_told() -> None:
-    found = opened(said_to_be_from("cuda:3"))
-    assert {each.device for each in found.tensors} == {"cuda:3"}
-    assert same(found)
+    opened = open_file(said_to_be_from("cuda:3"))
+    assert {info.device for info in opened.tensors} == {"cuda:3"}
+    assert same(opened)
 
 
 def test_other_names_are_matched_in_order() -> None:
     for model in IMAGE_MODELS:
         other = {f"net.l{i}.w": t for i, t in enumerate(weights(model).values())}
-        found = opened(saved(other))
-        assert same(found, model)
-        assert [ours for _, ours in found.renamed] == list(weights(model))
+        opened = open_file(saved(other))
+        assert same(opened, model)
+        assert [ours for _, ours in opened.renamed] == list(weights(model))
 
 
 def test_other_names_are_matched_when_sorted() -> None:
@@ -119,10 +119,10 @@ def test_other_names_are_matched_when_sorted() -> None:
         theirs[f"net.{names[layer]}.{part}"] = (
             torch.tensor(number) if counter else expected[name].contiguous()
         )
-    found = opened(safetensors.torch.save(theirs))
-    assert dict(found.renamed) == ours
+    opened = open_file(safetensors.torch.save(theirs))
+    assert dict(opened.renamed) == ours
     assert all(
-        torch.equal(state(found)[name], theirs[their]) for their, name in ours.items()
+        torch.equal(state(opened)[name], theirs[their]) for their, name in ours.items()
     )
 
 
@@ -134,15 +134,15 @@ def test_what_is_handed_on_is_plain(model: str) -> None:
         return nn.Parameter(torch._neg_view(-tensor.double()))
 
     content = {name: odd(tensor) for name, tensor in weights(model).items()}
-    found = state(opened(saved(content)))
+    plain = state(open_file(saved(content)))
     for name, tensor in weights(model).items():
-        assert type(found[name]) is Tensor
-        assert found[name].dtype == tensor.dtype
-        assert found[name].is_contiguous()
-        assert not found[name].is_neg()
-        assert not found[name].requires_grad
+        assert type(plain[name]) is Tensor
+        assert plain[name].dtype == tensor.dtype
+        assert plain[name].is_contiguous()
+        assert not plain[name].is_neg()
+        assert not plain[name].requires_grad
         if tensor.is_floating_point():
-            assert torch.equal(found[name], tensor)
+            assert torch.equal(plain[name], tensor)
 
 
 # What does not fit
@@ -152,24 +152,24 @@ def test_differences_are_listed() -> None:
     content = weights()
     content["extra"] = content.pop("layers.5.bias")
     content["layers.3.bias"] = torch.zeros(65)
-    found = opened(saved(content))
-    assert found.model == "ann"
-    assert found.missing == ("layers.5.bias",)
-    assert found.unexpected == ("extra",)
-    assert found.misshapen == (("layers.3.bias", "float32 (65,)", "float32 (64,)"),)
-    assert found.checkpoint is None
+    opened = open_file(saved(content))
+    assert opened.model == "ann"
+    assert opened.missing == ("layers.5.bias",)
+    assert opened.unexpected == ("extra",)
+    assert opened.misshapen == (("layers.3.bias", "float32 (65,)", "float32 (64,)"),)
+    assert opened.checkpoint is None
 
 
 def test_integers_do_not_stand_in_for_floats() -> None:
-    found = opened(with_first(lambda t: t.long()))
-    assert [each[0] for each in found.misshapen] == ["layers.1.weight"]
-    assert found.checkpoint is None
+    opened = open_file(with_first(lambda t: t.long()))
+    assert [name for name, *_ in opened.misshapen] == ["layers.1.weight"]
+    assert opened.checkpoint is None
 
 
 def test_another_architecture_can_be_asked_for() -> None:
-    found = opened(GOOD, "cnn")
-    assert (len(found.missing), len(found.unexpected)) == (26, 6)
-    assert found.checkpoint is None
+    opened = open_file(GOOD, "cnn")
+    assert (len(opened.missing), len(opened.unexpected)) == (26, 6)
+    assert opened.checkpoint is None
 
 
 # Together with scripts that know nothing of this app
@@ -227,10 +227,10 @@ def test_a_plain_script_and_this_app_agree(
     (tmp_path / "ours.pt").write_bytes(save(built("ann")))
     done = python("-I", "-c", PLAIN, str(tmp_path))
     theirs_there, ours_there = map(int, done.stdout.split())
-    found = upload.open_safely((tmp_path / "plain.pt").read_bytes(), "plain.pt")
-    assert found.checkpoint is not None
-    assert dict(found.renamed)["fc1.weight"] == "layers.1.weight"
-    theirs_here = evaluation.evaluate(found.checkpoint, config, "cpu").correct
+    opened = upload.open_safely((tmp_path / "plain.pt").read_bytes(), "plain.pt")
+    assert opened.checkpoint is not None
+    assert dict(opened.renamed)["fc1.weight"] == "layers.1.weight"
+    theirs_here = evaluation.evaluate(opened.checkpoint, config, "cpu").correct
     ours = (tmp_path / "ours.pt").read_bytes()
     ours_here = evaluation.evaluate(ours, config, "cpu").correct
     assert (theirs_here, ours_here) == (theirs_there, ours_there)

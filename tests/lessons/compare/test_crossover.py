@@ -21,16 +21,16 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def test_every_cell_of_a_small_map_is_measured():
     reported = []
-    found = crossover.measure(PAIR, 60, Watch(reported.append), **SMALL)
-    assert tuple(reported) == found.cells
-    assert {(c.width, c.batch_size) for c in found.cells} == {
+    result = crossover.measure(PAIR, 60, Watch(reported.append), **SMALL)
+    assert tuple(reported) == result.cells
+    assert {(c.width, c.batch_size) for c in result.cells} == {
         *((32, 16), (32, 32), (64, 16), (64, 32))
     }
-    for cell in found.cells:
+    for cell in result.cells:
         assert len(cell.first) == len(cell.second) == crossover.REPEATS
         assert min(cell.first + cell.second) > 0
-    assert found.planned == 4
-    assert not found.stopped
+    assert result.planned == 4
+    assert not result.stopped
 
 
 def test_the_order_is_coarse_to_fine_and_complete():
@@ -41,9 +41,9 @@ def test_the_order_is_coarse_to_fine_and_complete():
 
 
 def test_the_budget_ends_it():
-    found = crossover.measure(PAIR, 0.0, **SMALL)
-    assert found.cells == ()
-    assert found.planned == 4
+    result = crossover.measure(PAIR, 0.0, **SMALL)
+    assert result.cells == ()
+    assert result.planned == 4
 
 
 def test_what_does_not_fit_leaves_out_all_that_is_larger(monkeypatch):
@@ -57,9 +57,9 @@ def test_what_does_not_fit_leaves_out_all_that_is_larger(monkeypatch):
         return real(width, batch_size, candidate)
 
     monkeypatch.setattr(crossover, "training_step", training_step)
-    found = crossover.measure(PAIR, 60, **SMALL)
-    assert {cell.width for cell in found.cells} == {32}
-    assert "width 64 and batch size 16" in found.stopped
+    result = crossover.measure(PAIR, 60, **SMALL)
+    assert {cell.width for cell in result.cells} == {32}
+    assert "width 64 and batch size 16" in result.stopped
     assert (64, 32) not in tried
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def found():
+def raced():
     """A race of 30 steps and two repeats, with its events."""
     events = []
     with pytest.MonkeyPatch.context() as patch:
@@ -34,16 +34,16 @@ def found():
         return race.race(CONFIG, PAIR, 30, 2, Watch(events.append)), events
 
 
-def test_they_take_turns_after_a_warm_up(found):
-    result, _ = found
+def test_they_take_turns_after_a_warm_up(raced):
+    result, _ = raced
     assert [(h.candidate, h.repeat) for h in result.trials] == [
         *((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
     ]
     assert [len(result.counted(c)) for c in (0, 1)] == [2, 2]
 
 
-def test_both_loops_are_timed(found):
-    result, _ = found
+def test_both_loops_are_timed(raced):
+    result, _ = raced
     for trial in result.trials:
         assert trial.steps == 30
         assert trial.train_samples == 30 * 64
@@ -53,15 +53,15 @@ def test_both_loops_are_timed(found):
         assert trial.seconds == trial.train_seconds + trial.evaluate_seconds
 
 
-def test_same_seed_same_batches_same_losses(found):
-    result, _ = found
+def test_same_seed_same_batches_same_losses(raced):
+    result, _ = raced
     curves = {tuple(loss.loss for loss in trial.losses) for trial in result.trials}
     assert len(curves) == 1
     assert "bit for bit" in agreement(result)
 
 
-def test_it_is_told_while_it_runs(found):
-    result, events = found
+def test_it_is_told_while_it_runs(raced):
+    result, events = raced
     assert [e for e in events if isinstance(e, Trial)] == list(result.trials)
     reported = [
         e
@@ -116,18 +116,18 @@ def test_a_long_race_ends_with_the_fewest_repeats(monkeypatch):
 
 
 def test_threads_are_set_for_a_trial_and_given_back(monkeypatch):
-    seen = []
+    threads = []
 
     def trial(_config, _candidate, steps, at, *_):
-        seen.append(torch.get_num_threads())
-        if len(seen) == 2:
+        threads.append(torch.get_num_threads())
+        if len(threads) == 2:
             raise RuntimeError("the device has gone")
         return Trial(*at, steps, 1.0, 64, 1.0, 100, None, ())
 
     monkeypatch.setattr(race, "trial", trial)
     before = torch.get_num_threads()
     result = race.race(CONFIG, (candidates.cpu(2), candidates.cpu(1)), 2, 1)
-    assert seen == [2, 1, 2]
+    assert threads == [2, 1, 2]
     assert torch.get_num_threads() == before
     assert "the device has gone" in result.failures[0].message
     assert result.environments[0].threads == 2
@@ -139,7 +139,7 @@ def test_the_simulated_accelerator_races_nobody():
     assert "nothing is timed on it" in result.failures[0].message
     assert {trial.candidate for trial in result.trials} == {0}
     assert simulated.device not in {
-        each.device for each in candidates.candidates(devices.describe())
+        option.device for option in candidates.candidates(devices.describe())
     }
 
 

@@ -23,15 +23,15 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
     """A race with the given seconds of training in its counted trials."""
     trials = [
         Trial(c, repeat, 10, seconds, 640, seconds / 10, 1000, None, losses[c])
-        for c, taken in enumerate((first, second))
-        for repeat, seconds in enumerate([99.0, *taken])
+        for c, times in enumerate((first, second))
+        for repeat, seconds in enumerate([99.0, *times])
     ]
     config = RunConfig(model=model)
     return Race(pair, (None, None), config, 10, 3, tuple(trials), failures, "2026")
 
 
 @pytest.mark.parametrize(
-    ("race", "said"),
+    ("race", "sentence"),
     [
         (a_race([1] * 3, [4] * 3), "CPU (1 thread) ran 4.0 times as fast as"),
         (a_race([4, 4, 5], [1] * 3, (ONE, GPU)), "Testing card ran 4.0 times"),
@@ -43,8 +43,8 @@ def a_race(first, second, pair=(ONE, TWO), failures=(), model="ann", losses=((),
         (a_race([1] * 3, [2] * 3, (GPU, GPU)), "the same device"),
     ],
 )
-def test_the_verdict_names_winner_factor_and_reason(race, said):
-    assert said in verdict(race)
+def test_the_verdict_names_winner_factor_and_reason(race, sentence):
+    assert sentence in verdict(race)
 
 
 def test_repeats_that_differ_too_much_have_no_typical_figure():
@@ -68,7 +68,7 @@ def test_the_warm_up_counts_for_nothing():
 
 def curves(*values):
     return tuple(
-        tuple(LossPoint(step, 0.1 * step, each) for step, each in enumerate(line, 1))
+        tuple(LossPoint(step, 0.1 * step, loss) for step, loss in enumerate(line, 1))
         for line in values
     )
 

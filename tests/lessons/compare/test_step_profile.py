@@ -26,36 +26,36 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def found():
+def profiles():
     """The breakdown for every feed on the CPU."""
     pairs = tuple((feed, "cpu") for feed in FEEDS)
     return step_profile.measure(CONFIG, pairs)
 
 
-def test_the_parts_add_up_to_the_step(found):
-    for each in found:
-        sums = map(sum, zip(*each.parts.values(), strict=True))
-        shares = [a / b for a, b in zip(sums, each.step, strict=True)]
+def test_the_parts_add_up_to_the_step(profiles):
+    for profile in profiles:
+        sums = map(sum, zip(*profile.parts.values(), strict=True))
+        shares = [a / b for a, b in zip(sums, profile.step, strict=True)]
         # Another program may take the core between two parts of a step.
         assert 0.5 < median(shares) < 1.01
 
 
-def test_every_part_is_timed_in_every_step(found):
-    for each in found:
-        assert tuple(each.parts) == PARTS
-        for seconds in (*each.parts.values(), each.step, each.unprofiled):
+def test_every_part_is_timed_in_every_step(profiles):
+    for profile in profiles:
+        assert tuple(profile.parts) == PARTS
+        for seconds in (*profile.parts.values(), profile.step, profile.unprofiled):
             assert len(seconds) == step_profile.STEPS
             assert min(seconds) > 0
 
 
-def test_the_trace_has_a_few_whole_steps(found):
-    for each, feed in zip(found, FEEDS, strict=True):
-        events = json.loads(gzip.decompress(each.trace))["traceEvents"]
+def test_the_trace_has_a_few_whole_steps(profiles):
+    for profile, feed in zip(profiles, FEEDS, strict=True):
+        events = json.loads(gzip.decompress(profile.trace))["traceEvents"]
         ranges = Counter(event["name"] for event in events)
         for name in (*PARTS, "step"):
             assert ranges[name] == step_profile.TRACED
         assert any("DataLoader" in name for name in ranges) == (feed == "dataloader")
-        assert len(each.trace) < 200_000
+        assert len(profile.trace) < 200_000
 
 
 def test_a_step_in_ranges_is_a_step_of_the_loop():
@@ -74,13 +74,13 @@ def test_a_step_in_ranges_is_a_step_of_the_loop():
     assert torch.equal(*weights)
 
 
-def test_a_lane_has_every_part_once_and_in_order(found):
-    for each in found:
-        assert tuple(span.part for span in each.spans) == PARTS
-        assert {span.lane for span in each.spans} == {HOST}
-        ends = [(span.start, span.end) for span in each.spans]
+def test_a_lane_has_every_part_once_and_in_order(profiles):
+    for profile in profiles:
+        assert tuple(span.part for span in profile.spans) == PARTS
+        assert {span.lane for span in profile.spans} == {HOST}
+        ends = [(span.start, span.end) for span in profile.spans]
         assert ends == sorted(ends)
-        assert each.stopwatch(HOST) == each.stopwatch(DEVICE) > 0
+        assert profile.stopwatch(HOST) == profile.stopwatch(DEVICE) > 0
 
 
 def test_the_host_is_done_before_the_device():
@@ -91,10 +91,10 @@ def test_the_host_is_done_before_the_device():
         return SimpleNamespace(name=name, device_type=kind, time_range=times)
 
     events = [
-        each
+        recorded
         for number in range(step_profile.WARM_UP + 1)
         for at in [number * 1000.0]
-        for each in (
+        for recorded in (
             event("step", at, at + 10),
             event("forward", at, at + 10),
             event("step", at + 5, at + 800, device=True),
@@ -102,17 +102,17 @@ def test_the_host_is_done_before_the_device():
             event("aten::mm", at, at + 3),
         )
     ]
-    found = step_profile.timeline(events)
-    assert [each.lane for each in found] == [HOST, DEVICE]
-    assert found[1] == Span(DEVICE, "forward", pytest.approx(5e-6), pytest.approx(8e-4))
+    spans = step_profile.timeline(events)
+    assert [span.lane for span in spans] == [HOST, DEVICE]
+    assert spans[1] == Span(DEVICE, "forward", pytest.approx(5e-6), pytest.approx(8e-4))
 
 
 def test_the_parts_of_a_typical_step_add_up():
     fast, slow = (*(1.0,) * 7, 9.0), (9.0, *(1.0,) * 7)
     parts = dict.fromkeys(PARTS, (0.0,) * 8) | {"load": fast, "copy": slow}
     step = tuple(a + b for a, b in zip(fast, slow, strict=True))
-    found = replace(PROFILE, parts=parts, step=step)
-    assert sum(map(found.typical, PARTS)) == found.typical("step") == 2.0
+    profile = replace(PROFILE, parts=parts, step=step)
+    assert sum(map(profile.typical, PARTS)) == profile.typical("step") == 2.0
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_the_parts_of_a_typical_step_add_up():
 def test_the_part_that_is_named_is_the_longest_that_is_drawn(timeline, largest, share):
     parts = {part: (1.0 + (part == "copy"),) * 8 for part in PARTS}
     parts["optimizer"] = (0.0,) * 8
-    found = replace(PROFILE, parts=parts, step=(5.0,) * 8, timeline=timeline)
-    assert (found.largest, found.share) == (largest, pytest.approx(share))
-    bars = {span.part: span.end - span.start for span in found.spans}
+    profile = replace(PROFILE, parts=parts, step=(5.0,) * 8, timeline=timeline)
+    assert (profile.largest, profile.share) == (largest, pytest.approx(share))
+    bars = {span.part: span.end - span.start for span in profile.spans}
     assert (
-        bars[found.largest]
+        bars[profile.largest]
         == max(bars.values())
-        == pytest.approx(found.share * found.seconds)
+        == pytest.approx(profile.share * profile.seconds)
     )

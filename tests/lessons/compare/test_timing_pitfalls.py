@@ -48,18 +48,18 @@ def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
     monkeypatch.setattr(timing_pitfalls, "CPU_SIZE", 64)
     monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16, 64))
     reported = []
-    found = timing_pitfalls.measure("cpu", Watch(reported.append))
-    assert tuple(reported) == found.readings
-    assert tuple(reading.way for reading in found.readings) == WAYS
-    assert all(len(r.seconds) == timing_pitfalls.CALLS for r in found.readings)
-    assert {each.size for each in found.threads} == {16, 64}
-    assert 1 in {each.threads for each in found.threads}
+    lab = timing_pitfalls.measure("cpu", Watch(reported.append))
+    assert tuple(reported) == lab.readings
+    assert tuple(reading.way for reading in lab.readings) == WAYS
+    assert all(len(r.seconds) == timing_pitfalls.CALLS for r in lab.readings)
+    assert {reading.size for reading in lab.threads} == {16, 64}
+    assert 1 in {reading.threads for reading in lab.threads}
 
 
 def test_the_queueing_is_told_by_readings_in_turn(monkeypatch):
     device = SlowStart(monkeypatch)
-    found = timing_pitfalls.queueing(device.launch, CPU, device.synchronize)
-    assert found == [11] * timing_pitfalls.PAIRS
+    ratios = timing_pitfalls.queueing(device.launch, CPU, device.synchronize)
+    assert ratios == [11] * timing_pitfalls.PAIRS
 
 
 @pytest.mark.parametrize("busy_from", [1, 30, 55, 80])
@@ -74,10 +74,10 @@ def test_a_neighbour_in_the_middle_does_not_touch_what_threads_bring(
 
     monkeypatch.setattr(timing_pitfalls, "THREAD_SIZES", (16,))
     monkeypatch.setattr(timing_pitfalls.torch, "rand", lambda *_: Matrix())
-    one, two = timing_pitfalls.threads_trap(cores=2)
-    found = paired(one.seconds, two.seconds)
-    assert (one.threads, two.threads) == (1, 2)
-    low, high = found.interval
+    single, double = timing_pitfalls.threads_trap(cores=2)
+    speedup = paired(single.seconds, double.seconds)
+    assert (single.threads, double.threads) == (1, 2)
+    low, high = speedup.interval
     assert low <= 1.5 + 1e-9
     assert high >= 1.5 - 1e-9
 

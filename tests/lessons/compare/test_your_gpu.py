@@ -50,11 +50,11 @@ def test_the_answers_are_those_of_the_weights_that_are_sent():
     sent = your_gpu.prepare(None, "sprites")
     model, parameters = models.ANN(), unpacked(sent["parameters"])
     with torch.no_grad():
-        for each in model.parameters():
+        for parameter in model.parameters():
             own, parameters = parameters.split(
-                (each.numel(), len(parameters) - each.numel())
+                (parameter.numel(), len(parameters) - parameter.numel())
             )
-            each.copy_(own.view(each.t().shape).t())
+            parameter.copy_(own.view(parameter.t().shape).t())
     images = unpacked(sent["images"], np.uint8).view(-1, 1, 28, 28)
     logits = unpacked(sent["logits"]).view(-1, 10)
     assert torch.allclose(model(images), logits, atol=1e-5)
@@ -65,7 +65,7 @@ def test_the_answers_are_those_of_the_weights_that_are_sent():
 def test_every_piece_of_work_is_timed():
     works = [("product", 64), ("forward", 10), ("step", 64)]
     seconds, environment = your_gpu.measure(works)
-    assert all(each > 0 for each in seconds)
+    assert all(reading > 0 for reading in seconds)
     assert environment.backend == "CPU"
 
 
