@@ -170,7 +170,22 @@ def _draw_resumed(job: Job) -> None:
         backend = resumed.environment.backend
     with simulated.outline("resumed", device=config.device):
         if resumed is not None:
-            _in_words(resumed)
+            differing = f"{resumed.differing_weights:,} of {resumed.weights:,}"
+            figures.metrics(
+                {
+                    "Greatest difference": f"{resumed.greatest_loss_difference:.3g}",
+                    "Weights that differ": differing,
+                    "With the weights alone": f"{resumed.weights_only_difference:.3g}",
+                },
+                words.table("resume.notes"),
+            )
+            contents, size = ", ".join(resumed.contents), format.size(resumed.bytes)
+            if resumed.greatest_loss_difference == 0 and resumed.differing_weights == 0:
+                text = words("resume.same", size=size, contents=contents)
+                st.success(text, icon=":material/check_circle:")
+            else:
+                text = words("resume.nearly", size=size, contents=contents)
+                st.info(text, icon=":material/info:")
         elif not job.ended:
             part = PARTS[reports[-1].part] if reports else "The first step"
             st.progress(min(1.0, len(rows) / (2.5 * steps)), part)
@@ -185,25 +200,6 @@ def _draw_resumed(job: Job) -> None:
             text = f"{resumed.epochs} epochs of {RESUME_IMAGES:,} images, "
             text += f"interrupted at step {resumed.at_step:,}."
             figures.caption(text, resumed)
-
-
-def _in_words(resumed: Resumed) -> None:
-    figures.metrics(
-        {
-            "Greatest difference": f"{resumed.greatest_loss_difference:.3g}",
-            "Weights that differ": f"{resumed.differing_weights:,} of "
-            f"{resumed.weights:,}",
-            "With the weights alone": f"{resumed.weights_only_difference:.3g}",
-        },
-        words.table("resume.notes"),
-    )
-    contents, size = ", ".join(resumed.contents), format.size(resumed.bytes)
-    if resumed.greatest_loss_difference == 0 and resumed.differing_weights == 0:
-        text = words("resume.same", size=size, contents=contents)
-        st.success(text, icon=":material/check_circle:")
-    else:
-        text = words("resume.nearly", size=size, contents=contents)
-        st.info(text, icon=":material/info:")
 
 
 @charts.live

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
+from operator import itemgetter
 
 from core.lessons.compare.candidates import Pair
 from core.measure.environment import Environment
@@ -65,14 +66,11 @@ def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     by_place = {
         (log2(c.batch_size), log2(c.width)): log2(c.speedup.ratio) for c in cells
     }
-    for along in (0, 1):
-        lines: dict[float, list[tuple[float, float]]] = {}
-        for place, value in by_place.items():
-            lines.setdefault(place[1 - along], []).append((place[along], value))
-        for across, line in lines.items():
-            line.sort()
-            for (a, low), (b, high) in pairwise(line):
-                if (low < 0) != (high < 0):
-                    at = a + (b - a) * low / (low - high)
-                    points.append((at, across) if along == 0 else (across, at))
+    for along, across in ((0, 1), (1, 0)):
+        by_line = sorted(by_place, key=itemgetter(across, along))
+        for a, b in pairwise(by_line):
+            low, high = by_place[a], by_place[b]
+            if a[across] == b[across] and (low < 0) != (high < 0):
+                at = a[along] + (b[along] - a[along]) * low / (low - high)
+                points.append((at, a[across]) if along == 0 else (a[across], at))
     return points

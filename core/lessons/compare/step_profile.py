@@ -60,9 +60,8 @@ def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:
     training = Training(steady, split.first((WARM_UP + STEPS) * config.batch_size))
     device = training.device
     unprofiled = []
-    steps = training.train_epoch()
     start = time.perf_counter()
-    for _ in steps:
+    for _ in training.train_epoch():
         devices.synchronize(device)
         unprofiled.append(time.perf_counter() - start)
         start = time.perf_counter()

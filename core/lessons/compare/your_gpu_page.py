@@ -103,9 +103,8 @@ class YourGpu(Lab):
         self._draw_code(gpu is not None)
 
     def _start(self, machine: Machine, against: str, busy: bool) -> None:
-        own_ann = ("ann", server.visitor())
-        fitting = (r for r in runs.finished() if (r.model, r.visitor) == own_ann)
-        run = next(fitting, None)
+        own = (run for run in runs.finished() if run.visitor == server.visitor())
+        run = next((run for run in own if run.model == "ann"), None)
         task = run.task if run else dataset.default_task(machine)
         checkpoint = Stored(run.id) if run else None
         with server.noticed():

@@ -35,16 +35,15 @@ class Way:
         self, size: int, threads: int, model_name: str, batch: datasets.Split
     ) -> None:
         """Every rank has to call this, since torch's new_group needs all ranks."""
-        self.threads, self.device = threads, ranks.device()
+        self.size, self.threads, self.device = size, threads, ranks.device()
         self.group: Any = dist.new_group(list(range(size)))
         self.joins = dist.get_rank() < size
         if not self.joins:
             return
         torch.manual_seed(SEED)
-        model = models.build(model_name).to(self.device)
-        self.model: Any = model
+        self.model: Any = models.build(model_name).to(self.device)
         if size > 1:
-            self.model = DistributedDataParallel(model, process_group=self.group)
+            self.model = DistributedDataParallel(self.model, process_group=self.group)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), LEARNING_RATE)
         share = len(batch) // size
         mine = slice(share * dist.get_rank(), share * (dist.get_rank() + 1))
@@ -82,22 +81,27 @@ def take_turns(
 ) -> list[list[float]]:
     """Run on each rank: time the ways in turn; return its seconds per step.
 
-    The result has a list for each entry of `timed`, with a value per repeat.
-    A list is empty if this rank takes no part.
+    The result has a list for each setup, and one more if its ranks exchange
+    gradients: without the exchange. A list has a value per repeat, or none if
+    this rank takes no part.
     """
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*setup, model_name, batch) for setup in setups]
     steps = _steps_of_a_repeat(ways[0])
-    turns = timed(setups)
+    turns = [
+        (way, silent)
+        for way in ways
+        for silent in ((False, True) if way.size > 1 else (False,))
+    ]
     readings: list[list[float]] = [[] for _ in turns]
     for number in range(WARMUP + repeats):
         # Each repeat has a new order, the same on all ranks. Threads of a way
         # may spin on into the next way, which should not always be the same.
         for place in Random(number).sample(range(len(turns)), len(turns)):
-            index, silent = turns[place]
+            way, silent = turns[place]
             dist.barrier()  # wait until no rank is busy with the previous way
-            if ways[index].joins:
-                seconds = ways[index].seconds(steps, silent)
+            if way.joins:
+                seconds = way.seconds(steps, silent)
                 if number >= WARMUP:
                     readings[place].append(seconds)
         if dist.get_rank() == 0:
@@ -116,18 +120,6 @@ def setups_for(cores: int) -> list[tuple[int, int]]:
         return [(size, 1) for size in SIZES if size <= gpus]
     alone = [(1, 1), (1, cores)] if cores > 1 else [(1, 1)]
     return alone + [(size, 1) for size in SIZES if size > 1]
-
-
-def timed(setups: list[tuple[int, int]]) -> list[tuple[int, bool]]:
-    """What to time: pairs of an index into `setups`, and whether to be silent.
-
-    Silent ranks don't exchange their gradients. One rank has none to exchange.
-    """
-    return [
-        (place, silent)
-        for place, (size, _) in enumerate(setups)
-        for silent in ((False, True) if size > 1 else (False,))
-    ]
 
 
 def _steps_of_a_repeat(alone: Way) -> int:
