@@ -65,19 +65,18 @@ def _open(file: Any, model: str | None) -> Opened | str:
 
     A worker opens the file once; when the page is drawn again, the result is reused.
     """
-    opened = st.session_state.setdefault("opened_uploads", {})
+    results = st.session_state.setdefault("opened_uploads", {})
     key = (file.file_id, model)
-    if key not in opened:
-        opened.clear()
-        path, content = "core.lessons.checkpoints.upload:open_safely", file.getvalue()
+    if key not in results:
+        results.clear()
+        address = "core.lessons.checkpoints.upload:open_safely"
+        arguments = (file.getvalue(), file.name, model)
         with st.spinner("Opening the file in a separate process"):
             try:
-                opened[key] = ask(
-                    path, content, file.name, model, seconds=60, lane="upload"
-                )
+                results[key] = ask(address, *arguments, seconds=60, lane="upload")
             except ExplainedError as error:
-                opened[key] = str(error)
-    return opened[key]
+                results[key] = str(error)
+    return results[key]
 
 
 def _contents(opened: Opened) -> None:
@@ -100,7 +99,10 @@ def _contents(opened: Opened) -> None:
             title=f"The file does not fit the {name}",
             icon=":material/error:",
         )
-    for note in [*opened.notes, *[words("load.renamed")] * bool(opened.renamed)]:
+    notes = opened.notes
+    if opened.renamed:
+        notes += (words("load.renamed"),)
+    for note in notes:
         st.markdown(f"- {note}")
     tables = {
         "In the file → in the model": [" → ".join(names) for names in opened.renamed],

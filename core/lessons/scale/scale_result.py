@@ -12,11 +12,9 @@ SIZES = (1, 2, 4)  # numbers of ranks to choose from and to compare
 
 @dataclass(frozen=True)
 class RankLoss:
-    """A rank's mean loss since its last report."""
-
     rank: int
     step: int
-    loss: float  # mean over the rank's own images since that report
+    loss: float  # mean over the rank's own images since its last report
 
 
 @dataclass(frozen=True)
@@ -46,11 +44,7 @@ class ParallelRun:
 
 @dataclass(frozen=True)
 class Share:
-    """The gradients that one rank got in three ways.
-
-    They are those of its share of a batch, their average over all ranks, and those of
-    the whole batch.
-    """
+    """The gradients that one rank got in three ways."""
 
     own: tuple[float, ...]  # of the last layer's bias (classes,), from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
