@@ -106,7 +106,8 @@ def trial(
     before = joules() if joules else 0.0
 
     meter.begin_epoch()
-    for loss in training.train_epoch(first(training.feed, steps, limit, watch)):
+    feed = first(training.feed, steps, limit, watch)
+    for loss in training.train_epoch(feed):
         meter.add(loss)
     _, train_seconds = meter.end_epoch()
 
