@@ -15,10 +15,10 @@ if runs := listing.mine():
     if notice := listing.restore(runs):
         st.warning(notice, icon=":material/info:")
     if listed := listing.filters(runs):
-        chosen = listing.draw(listed)
+        selection = listing.draw(listed)
         listing.remember()
-        listing.draw_actions(chosen, runs)
-        comparison.draw(chosen, listed)
+        listing.draw_actions(selection, runs)
+        comparison.draw(selection, listed)
     else:
         listing.draw_no_match()
 else:

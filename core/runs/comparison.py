@@ -63,8 +63,8 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     for seconds, run in ranked[1:]:
         shortest, first = ranked[0]
         if not same_work(run, first):
-            one, other = ([e.seconds for e in r.history] for r in (run, first))
-            gain = apart(one, other, seconds / shortest)
+            slower, faster = ([e.seconds for e in r.history] for r in (run, first))
+            gain = apart(slower, faster, seconds / shortest)
             low, high = gain.interval
             low = min(low, seconds / _times(first, ranked)[-1])
             return first, run, replace(gain, interval=(low, high))
@@ -88,69 +88,75 @@ def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
     `answers` has the guess that names each run, in the same order. `same` is the guess
     that there is no difference.
     """
-    named = {run.id: answer for run, answer in zip(runs, answers, strict=True)}
     if (ahead := lead(runs)) is None:
         return (same,) * (len(ranking(runs)) > 1)
     first, following, gain = ahead
-    return gain.answers(named[following.id], same, named[first.id])
+    return gain.answers(
+        answers[runs.index(following)], same, answers[runs.index(first)]
+    )
 
 
 def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     """Name the fastest of these runs and the best; "" if none has finished."""
-    called = {run.id: name for run, name in zip(runs, names, strict=True)}
-    ranked, lost = ranking(runs), [called[run.id] for run in runs if run.diverged]
-    if not ranked and lost:
-        return " ".join(f"**{capitalized(name)} diverged.**" for name in lost)
+    name_of = {run.id: name for run, name in zip(runs, names, strict=True)}
+    diverged = [
+        f"{capitalized(name_of[run.id])} diverged." for run in runs if run.diverged
+    ]
+    ranked = ranking(runs)
     if not ranked:
+        if diverged:
+            return " ".join(f"**{sentence}**" for sentence in diverged)
         untimed = [run for run in runs if run.result is not None]
-        parts = [f"{called[run.id]}: {_reached(run)}" for run in untimed]
+        parts = [f"{name_of[run.id]}: {_reached(run)}" for run in untimed]
         return f"**{capitalized('; '.join(parts))}.** {UNTIMED}" if parts else ""
     finished = [run for _, run in ranked]
     best, *others = sorted(finished, key=_quality, reverse=True)
-    others = [run for run in others if called[run.id] != called[best.id]]
+    others = [run for run in others if name_of[run.id] != name_of[best.id]]
     assert best.result is not None
     cost = f"{_reached(best)} in {format.duration(best.result.seconds)} with evaluation"
-    diverged = "".join(f" {capitalized(name)} diverged." for name in lost)
     if not others:
-        return f"**{capitalized(called[best.id])}: {cost}.{diverged}**"
+        sentences = [f"{capitalized(name_of[best.id])}: {cost}.", *diverged]
+        return f"**{' '.join(sentences)}**"
     faster, more, better = "faster", "more", "better"
-    if (count := len({called[run.id] for run in finished})) > 2:
+    if (count := len({name_of[run.id] for run in finished})) > 2:
         faster, more, better = f"the fastest of these {count}", "the most", "the best"
     goal, winner, when = level(finished), None, ""
     to = f"to reach {goal:.0%}" if goal else "in all"
     speed = words("same")
     if ahead := lead(finished):
-        first, next_one, gain = ahead
-        one, two = called[first.id], called[next_one.id]
-        took, longer = (_taken(*_times(r, ranked)) for r in ahead[:2])
-        varied = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
+        first, following, gain = ahead
+        name, slower = name_of[first.id], name_of[following.id]
+        time, longer = _duration(first, ranked), _duration(following, ranked)
+        factor = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
         speed = (
-            f"we can't tell which is faster: {one} took {took} {to}, and {two} took "
-            f"{longer}. Epochs measured at different times may differ by {varied}."
+            f"we can't tell which is faster: {name} took {time} {to}, and {slower} "
+            f"took {longer}. Epochs measured at different times may differ by {factor}."
         )
         if gain.winner is not None:
             winner, when = first, f" {APART}"
             speed = (
-                f"{one} is {faster}: {took} {to}, {gain.ratio:.1f}× as fast as "
-                f"{two}, which took {longer}."
+                f"{name} is {faster}: {time} {to}, {gain.ratio:.1f}× as fast as "
+                f"{slower}, which took {longer}."
             )
-    speed += diverged
+    speed = " ".join([speed, *diverged])
     if noise := _noise(best, others[0]):
         return (
-            f"**{capitalized(speed)} In accuracy, {called[best.id]} and "
-            f"{called[others[0].id]} are too close to call: {_quality(best):.2%} and "
+            f"**{capitalized(speed)} In accuracy, {name_of[best.id]} and "
+            f"{name_of[others[0].id]} are too close to call: {_quality(best):.2%} and "
             f"{_quality(others[0]):.2%}.**{when} On {_samples(best):,} test images, "
             f"chance alone can make a difference of {noise:.1%}."
         )
     rank = f"{more} accurate" if best.config.has_images else better
-    who = f"{called[best.id]} is {'also ' * (best is winner)}{rank}"
-    return f"**{capitalized(speed)} {capitalized(who)}: {cost}.**{when}"
+    quality = f"{name_of[best.id]} is {'also ' * (best is winner)}{rank}"
+    return f"**{capitalized(speed)} {capitalized(quality)}: {cost}.**{when}"
 
 
-def _taken(*seconds: float) -> str:
-    first, last = (format.duration(seconds[place]) for place in (0, -1))
-    others = f" (up to {last} in other runs with these settings)"
-    return first + others * (len(seconds) > 1)
+def _duration(run: Run, ranked: Sequence[tuple[float, Run]]) -> str:
+    """The run's time, and the longest time of other runs with its settings."""
+    shortest, *others = map(format.duration, _times(run, ranked))
+    return shortest + (
+        f" (up to {others[-1]} in other runs with these settings)" if others else ""
+    )
 
 
 def _quality(run: Run) -> float:
@@ -193,20 +199,21 @@ def differing(runs: Sequence[RunSummary]) -> list[str]:
 def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
     """The runs' names, each followed by the few settings that tell the runs apart."""
 
-    def parts(fields: Sequence[str]) -> int:
-        said = (tuple(listing.setting(run, field) for field in fields) for run in runs)
-        return len(set(said))
+    def groups(fields: Sequence[str]) -> int:
+        """How many groups of runs these fields tell apart."""
+        texts = (tuple(listing.setting(run, field) for field in fields) for run in runs)
+        return len(set(texts))
 
-    chosen: list[str] = []
-    while left := [field for field in differing(runs) if field not in chosen]:
-        most = max(left, key=lambda field: parts([*chosen, field]))
-        if parts([*chosen, most]) == parts(chosen):
+    fields: list[str] = []
+    while others := [field for field in differing(runs) if field not in fields]:
+        best = max(others, key=lambda field: groups([*fields, field]))
+        if groups([*fields, best]) == groups(fields):
             break
-        chosen.append(most)
-    chosen.sort(key=SETTINGS.index)
+        fields.append(best)
+    fields.sort(key=SETTINGS.index)
     return [
         listing.JOIN.join(
-            [name, *(listing.setting(run, field) for field in chosen)]
+            [name, *(listing.setting(run, field) for field in fields)]
             + [format.STEERED] * bool(run.changes)
         )
         for run, name in zip(runs, names, strict=True)

@@ -24,28 +24,28 @@ POLL_SECONDS = 2.0
 OTHER_MACHINE = "Another machine"  # the run's device isn't one of this machine's
 
 
-def draw(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+def draw(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
     """Compare the selected runs, beside all that the table lists."""
 
     def going_on() -> set[str]:
         return {job.id for job in runs.going_on(server.visitor())}
 
-    before = going_on() & {run.id for run in chosen}
+    before = going_on() & {run.id for run in selection}
 
     @st.fragment(run_every=POLL_SECONDS if before else None)
     def compare() -> None:
         if before - going_on():
             server.store().writer.flush(POLL_SECONDS)  # so the table shows the end
             st.rerun()
-        _compare(chosen, listed)
+        _compare(selection, listed)
 
     compare()
 
 
-def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+def _compare(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
     compared, loaded = [], []
-    like = listing.alike(chosen, chosen[0]) if chosen else []
-    for summary in like[:COMPARED]:
+    comparable = listing.alike(selection, selection[0]) if selection else []
+    for summary in comparable[:COMPARED]:
         if run := runs.run(summary.id):
             compared.append(summary)
             loaded.append(run)
@@ -54,19 +54,19 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
             st.warning(why, icon=":material/database_off:")
     names = listing.names(compared, listing_page.numbers(compared))
     pairs = zip(compared, names, strict=True)
-    said = [quoted(name) if run.name else name for run, name in pairs]
-    if finding := comparison.finding(loaded, said):
+    nouns = [quoted(name) if run.name else name for run, name in pairs]
+    if finding := comparison.finding(loaded, nouns):
         st.markdown(finding)
     elif len(compared) == 1 and (message := compared[0].message):
         status = format.NAMES.get(compared[0].status, compared[0].status)
         st.markdown(f"**{status.capitalize()}.** {message}")
     elif compared:
         st.markdown("**None of these runs has finished yet.**")
-    if len(like) > COMPARED:
-        which = f"the latest {COMPARED} of the {len(like):,} selected runs"
+    if len(comparable) > COMPARED:
+        which = f"the latest {COMPARED} of the {len(comparable):,} selected runs"
         st.markdown(f"Only {which} are compared.")
-    elif len(chosen) > len(like):
-        kind = "task" if any(run.task != chosen[0].task for run in chosen) else "loss"
+    elif len(selection) > len(comparable):
+        kind = "task" if len({run.task for run in selection}) > 1 else "loss"
         st.markdown(f"Only runs with the same {kind} as the latest run are compared.")
     measured = [run for run in listed if listing.has_figures(run)]
     others = listing.alike(measured, (compared or measured)[0]) if measured else []
@@ -91,7 +91,6 @@ def _compare(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None
 
 
 def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
-    """Draw the loss or the quality of each run, over steps, epochs or seconds."""
     percent = loaded[0].config.has_images
     quality = "Accuracy" if percent else "R²"
     simulated = [run for run in loaded if run.is_simulated]
@@ -135,50 +134,13 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
     best, count = listing.frontier(listed), f"{len(listed):,} runs"
     percent = listed[0].accuracy is not None
     st.markdown("**Accuracy and time**" if percent else "**R² and time**")
-    seconds = [run.seconds or 0.0 for run in listed]
-    data = _frontier_table(listed, set(best), selected)
-    backends = tuple(sorted(set(data["backend"])))
-    is_wide = max(seconds) > WIDE * min(seconds) > 0
-    event = st.vega_lite_chart(
-        data,
-        frontier_chart(backends, percent, is_wide),
-        key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
-        on_select="rerun",
-        selection_mode="dot",
-        alt=f"Quality and time (in seconds) of {count}, with a line through the best",
-    )
-    beaten = "faster and more accurate" if percent else "faster and better"
-    text = (
-        f"The line connects the best {len(best):,} of {count}. None of these "
-        f"runs is beaten: no other run is both {beaten}."
-    )
-    if len(best) == 1:
-        names = listing.names(listed, listing_page.numbers(listed))
-        at = next(place for place, run in enumerate(listed) if run.id in best)
-        name = quoted(names[at]) if listed[at].name else names[at]
-        text = f"No other run is both {beaten} than {name}."
-    st.caption(f"{text} Click a dot to compare that run.")
-    if dots := event.selection.get("dot"):
-        chosen: list[str] = st.session_state.runs_selected
-        if (dot := dots[0]["id"]) not in chosen:
-            listing_page.choose([dot, *chosen])
-            st.rerun()
-
-
-def _frontier_table(
-    listed: Sequence[RunSummary], best: set[str], selected: set[str]
-) -> pd.DataFrame:
-    """A row per run, with the columns that `frontier_chart` draws.
-
-    `best` has the ids of the runs on the line that no other run beats.
-    """
     machine = server.engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     numbers, colors = listing_page.numbers(listed), base.palette()
 
     def backend(run: RunSummary) -> str:
-        asked = "" if run.device in (None, "auto") else run.device
-        other = format.NAMES[asked] if asked else OTHER_MACHINE
+        kind = "" if run.device in (None, "auto") else run.device
+        other = format.NAMES[kind] if kind else OTHER_MACHINE
         return backends.get(run.device_name or "") or other
 
     rows = [
@@ -194,7 +156,33 @@ def _frontier_table(
         }
         for run in listed
     ]
-    return pd.DataFrame(rows)
+    data = pd.DataFrame(rows)
+    seconds = [run.seconds or 0.0 for run in listed]
+    is_wide = max(seconds) > WIDE * min(seconds) > 0
+    event = st.vega_lite_chart(
+        data,
+        frontier_chart(tuple(sorted(set(data["backend"]))), percent, is_wide),
+        key=f"chart_frontier_{st.session_state.get('runs_version', 0)}",
+        on_select="rerun",
+        selection_mode="dot",
+        alt=f"Quality and time (in seconds) of {count}, with a line through the best",
+    )
+    beaten = "faster and more accurate" if percent else "faster and better"
+    text = (
+        f"The line connects the best {len(best):,} of {count}. None of these "
+        f"runs is beaten: no other run is both {beaten}."
+    )
+    if len(best) == 1:
+        names = listing.names(listed, numbers)
+        at = next(place for place, run in enumerate(listed) if run.id in best)
+        name = quoted(names[at]) if listed[at].name else names[at]
+        text = f"No other run is both {beaten} than {name}."
+    st.caption(f"{text} Click a dot to compare that run.")
+    if dots := event.selection.get("dot"):
+        selected_ids: list[str] = st.session_state.runs_selected
+        if (run_id := dots[0]["id"]) not in selected_ids:
+            listing_page.choose([run_id, *selected_ids])
+            st.rerun()
 
 
 @base.live

@@ -71,7 +71,8 @@ def notebook(result: RunResult) -> str:
     parts = [("markdown", f"# {_introduction(result)}")]
     steps = sections(result)
     if result.config.task == "sprites":  # put sprites.py into the notebook's one file
-        steps = [step._replace(code=_without_sprites(step.code)) for step in steps]
+        for old, new in (("import sprites\n", ""), ("sprites.draw", "draw")):
+            steps = [step._replace(code=step.code.replace(old, new)) for step in steps]
         text = SPRITES.read_text("utf-8")
         steps.insert(1, Section("The drawing", "This code draws the sprites.", text))
     for title, about, code in steps:
@@ -87,11 +88,6 @@ def notebook(result: RunResult) -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, indent=1)
-
-
-def _without_sprites(code: str) -> str:
-    """The code without the import of sprites.py, for a notebook that contains it."""
-    return code.replace("import sprites\n", "").replace("sprites.draw", "draw")
 
 
 def _introduction(result: RunResult) -> str:
@@ -129,7 +125,7 @@ def _is_textbook(config: RunConfig) -> bool:
 
 def sections(result: RunResult) -> list[Section]:
     """The script's sections, in the order in which they run."""
-    changes = tuple((each.step, each.learning_rate) for each in result.changes)
+    changes = tuple((change.step, change.learning_rate) for change in result.changes)
     text = inlined(result.config, result.environment.threads, changes)
     section = re.compile(r"^# %% (.+)\n((?:#.*\n)*)((?:(?!# %%).*\n)*)", re.MULTILINE)
     return [
@@ -165,16 +161,16 @@ def inlined(
         if textbook:  # ToTensor has made floats of the pixels
             sources[-1] = sources[-1].replace("as_floats(images)", "images")
         for table, key in re.findall(rf"\b({name}\.[A-Z]+\[(\w+)\])", text):
-            chosen = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
-            text = text.replace(table, f"{name}.{chosen}")
-        wanted = set(re.findall(rf"\b{name}\.(\w+)", text))
-        text = text.replace(f"# inline {module}\n", definitions(sources[-1], wanted))
+            entry = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
+            text = text.replace(table, f"{name}.{entry}")
+        names = set(re.findall(rf"\b{name}\.(\w+)", text))
+        text = text.replace(f"# inline {module}\n", definitions(sources[-1], names))
         text = re.sub(rf"\b{name}\.(?=\w)", "", text)
     used = names_in(ast.parse(text))
     values = {name: repr(value).replace("'", '"') for name, value in constants.items()}
     if changes:
-        a_line_each = "".join(f"    {step}: {rate},\n" for step, rate in changes)
-        values["CHANGES"] = f"{{\n{a_line_each}}}"
+        lines = "".join(f"    {step}: {rate},\n" for step, rate in changes)
+        values["CHANGES"] = f"{{\n{lines}}}"
     for name, value in values.items():
         line = f"{name} = {value}"
         text = re.sub(rf"^{name} = .*?(?=  #|$)", line, text, flags=re.MULTILINE)
@@ -194,26 +190,29 @@ def _decide(text: str, constants: Mapping[str, Any]) -> str:
         if isinstance(node, ast.If) and names_in(node.test) <= constants.keys():
             holds = eval(ast.unparse(node.test), {**constants})
             end = node.body[-1].end_lineno
-            branch = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
-            kept = re.sub(r"\A *else:\n", "", "".join(branch))
-            kept = re.sub(r"\Aelif", "if", textwrap.dedent(kept))
-            kept = textwrap.indent(kept, " " * node.col_offset)
-            lines[node.lineno - 1 : node.end_lineno] = [kept]
+            part = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
+            branch = re.sub(r"\A *else:\n", "", "".join(part))
+            branch = re.sub(r"\Aelif", "if", textwrap.dedent(branch))
+            branch = textwrap.indent(branch, " " * node.col_offset)
+            lines[node.lineno - 1 : node.end_lineno] = [branch]
             return _decide("".join(lines), constants)
     return text
 
 
-def definitions(source: str, wanted: set[str]) -> str:
+def definitions(source: str, names: set[str]) -> str:
     """The definitions of these names in a module, and of the names they need."""
     lines, body = source.splitlines(keepends=True), ast.parse(source).body
     starts = [0, *(node.end_lineno or 0 for node in body)]
-    parts = list(zip(body, starts, strict=False))
+    parts = [
+        (node, "".join(lines[start : node.end_lineno]))
+        for node, start in zip(body, starts, strict=False)
+    ]
     before: set[str] = set()
-    while before != wanted:
-        before = wanted
-        kept = [(node, start) for node, start in parts if _defined(node) & wanted]
-        wanted = wanted.union(*(names_in(node) for node, _ in kept))
-    return "".join("".join(lines[start : node.end_lineno]) for node, start in kept)
+    while before != names:
+        before = names
+        needed = [(node, text) for node, text in parts if _defined(node) & names]
+        names = names.union(*(names_in(node) for node, _ in needed))
+    return "".join(text for _, text in needed)
 
 
 def _defined(node: ast.stmt) -> set[str]:

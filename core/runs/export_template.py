@@ -114,7 +114,7 @@ if SCHEDULE == "one-cycle":
 if CHANGES:
     # inline core.steering
 
-    made, rate = 0, LEARNING_RATE  # steps so far, and the latest rate
+    steps_done, rate = 0, LEARNING_RATE
 
 # %% Train and test
 # After each epoch, test the model on all test samples at once. Never take the
@@ -135,10 +135,10 @@ for epoch in range(1, EPOCHS + 1):
         inputs, targets = train_inputs[batch], train_targets[batch]
         inputs, targets = inputs.to(device), targets.to(device)
         if CHANGES:
-            if made in CHANGES:
-                steering.scale(optimizer, CHANGES[made] / rate)
-                rate = CHANGES[made]
-            made += 1
+            if steps_done in CHANGES:
+                steering.scale(optimizer, CHANGES[steps_done] / rate)
+                rate = CHANGES[steps_done]
+            steps_done += 1
 
         optimizer.zero_grad()
         outputs = model(inputs)

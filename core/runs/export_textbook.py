@@ -80,7 +80,7 @@ if SCHEDULE == "one-cycle":
 if CHANGES:
     # inline core.steering
 
-    made, rate = 0, LEARNING_RATE  # steps so far, and the latest rate
+    steps_done, rate = 0, LEARNING_RATE
 
 # %% Train and test
 for epoch in range(EPOCHS):
@@ -97,10 +97,10 @@ for epoch in range(EPOCHS):
             features[some] = features[some].flip(-1)
         features, labels = features.to(device), labels.to(device)
         if CHANGES:
-            if made in CHANGES:
-                steering.scale(optimizer, CHANGES[made] / rate)
-                rate = CHANGES[made]
-            made += 1
+            if steps_done in CHANGES:
+                steering.scale(optimizer, CHANGES[steps_done] / rate)
+                rate = CHANGES[steps_done]
+            steps_done += 1
 
         optimizer.zero_grad()
         outputs = model(features)

@@ -30,13 +30,22 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     before = state.get("evaluated_run")
     if newest is not None and newest != state.get("newest_run"):
         before = None
-    wanted = st.query_params.get("run", before or state.get("run_id"))
-    run = runs.run(wanted)
-    if wanted and wanted not in finished:
+    run_id = st.query_params.get("run", before or state.get("run_id"))
+    run = runs.run(run_id)
+    if run_id and run_id not in finished:
         if run is not None and run.result and run.config.has_images:
-            finished[wanted] = runs.summary(run)  # an old run, opened by its link
+            finished[run_id] = runs.summary(run)  # an old run, opened by its link
         else:
-            why = _why_not(wanted)
+            if run is None:
+                why = runs.why_none(run_id)
+            elif run.config.has_images:
+                status = format.NAMES.get(run.job.status, run.job.status)
+                why = f"That run has not finished: its status is {status}."
+            else:
+                why = (
+                    "That run fits a regression, but this page is for image "
+                    "classifiers."
+                )
             st.warning(f"{why} Choose a finished run.", icon=":material/info:")
     place = controls.row()
     if not finished:
@@ -44,29 +53,19 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         return None, place
     ids = list(finished)
     labels = {run_id: _label(row) for run_id, row in finished.items()}
-    chosen = place.selectbox(
+    choice = place.selectbox(
         "Run",
         ids,
-        index=ids.index(wanted) if wanted in finished else 0,
+        index=ids.index(run_id) if run_id in finished else 0,
         format_func=labels.__getitem__,
     )
-    state.evaluated_run = st.query_params["run"] = chosen
+    state.evaluated_run = st.query_params["run"] = choice
     state.newest_run = newest
-    if chosen != wanted:
-        run = runs.run(chosen)
+    if choice != run_id:
+        run = runs.run(choice)
     if run is None:
-        st.warning(runs.why_none(chosen), icon=":material/info:")
+        st.warning(runs.why_none(choice), icon=":material/info:")
     return run, place
-
-
-def _why_not(run_id: str) -> str:
-    wanted = runs.run(run_id)
-    if wanted is None:
-        return runs.why_none(run_id)
-    status = format.NAMES.get(wanted.job.status, wanted.job.status)
-    if not wanted.config.has_images:
-        return "That run fits a regression, but this page is for image classifiers."
-    return f"That run has not finished: its status is {status}."
 
 
 def _label(run: RunSummary) -> str:

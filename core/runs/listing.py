@@ -35,8 +35,8 @@ def setting(run: RunSummary, field: str) -> str:
 
 def device(run: RunSummary) -> str:
     """The kind of device that was asked for; for "auto", the device's own name."""
-    asked = run.device or "auto"
-    return format.NAMES[asked] if asked != "auto" else run.device_name or "Auto"
+    kind = run.device or "auto"
+    return format.NAMES[kind] if kind != "auto" else run.device_name or "Auto"
 
 
 @cache
@@ -56,8 +56,8 @@ def label(run: RunSummary) -> str:
         if field not in ("task", "model", "device")
         and getattr(run, field) != getattr(recipe, field)
     ]
-    said = [run.name, *(changed or ["default settings"])]
-    return JOIN.join(filter(None, [*said, format.STEERED * bool(run.changes)]))
+    parts = [run.name, *(changed or ["default settings"])]
+    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
@@ -65,11 +65,11 @@ def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
 
     If several runs have the same name, their numbers tell them apart.
     """
-    called = [run.name or f"Run {numbers[run.id]}" for run in runs]
-    often = Counter(called)
+    titles = [run.name or f"Run {numbers[run.id]}" for run in runs]
+    count = Counter(titles)
     return [
-        f"{name} (run {numbers[run.id]})" if often[name] > 1 else name
-        for name, run in zip(called, runs, strict=True)
+        f"{title} (run {numbers[run.id]})" if count[title] > 1 else title
+        for title, run in zip(titles, runs, strict=True)
     ]
 
 
@@ -77,19 +77,19 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
     """Runs whose name, settings, device and status have all the words of the text."""
     words = text.casefold().split()
 
-    def haystack(run: RunSummary) -> str:
+    def description(run: RunSummary) -> str:
         settings = (setting(run, field) for field in SETTINGS)
-        about = (run.name, *settings, run.device_name or "", run.status)
-        about += (format.STEERED * bool(run.changes),)
-        return " ".join(about).casefold()
+        steered = format.STEERED * bool(run.changes)
+        parts = (run.name, *settings, run.device_name or "", run.status, steered)
+        return " ".join(parts).casefold()
 
-    return [run for run in runs if all(word in haystack(run) for word in words)]
+    return [run for run in runs if all(word in description(run) for word in words)]
 
 
 def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
     """Those of `runs` whose figures can be compared: same task, same criterion."""
-    same = (like.task, like.criterion)
-    return [run for run in runs if (run.task, run.criterion) == same]
+    kind = (like.task, like.criterion)
+    return [run for run in runs if (run.task, run.criterion) == kind]
 
 
 def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:

@@ -55,19 +55,17 @@ def draw_empty() -> None:
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     newest = runs.stored_runs(runs.others(), limit=1, status="finished")
-    summary = next(iter(newest), None)
-    run = runs.run(summary.id) if summary else None
-    if summary is None or run is None:
+    if not newest or (run := runs.run(newest[0].id)) is None:
         return
+    summary = newest[0]
     name = format.NAMES.get(summary.model or "", summary.model)
     name = f"{name}, {listing.label(summary)}"
     over = "epoch" if run.is_simulated else "seconds"
     who = "somebody in this class" if summary.visitor else "the server itself"
+    took = f" in {format.duration(summary.seconds)}" if summary.seconds else ""
     st.markdown(
-        f"**The newest run on this server**: {listing.figure(summary)}"
-        f"{f' in {format.duration(summary.seconds)}' if summary.seconds else ''}, by "
-        f"{who}, "
-        f"{format.ago(time() - summary.submitted)} on {summary.device_name}."
+        f"**The newest run on this server**: {listing.figure(summary)}{took}, by "
+        f"{who}, {format.ago(time() - summary.submitted)} on {summary.device_name}."
     )
     st.vega_lite_chart(
         runs.loss_table([run], [name]),
@@ -79,8 +77,6 @@ def draw_empty() -> None:
 def filters(listed: list[RunSummary]) -> list[RunSummary]:
     """Draw the filters that offer a choice; returns the runs that pass them all."""
     passing = listed
-    hidden_label: dict[str, Any] = {"label_visibility": "collapsed"}
-    hidden_label["persist_state"] = "session"
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
             "Search",
@@ -88,23 +84,28 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
             placeholder="Name, setting, status",
             icon=":material/search:",
             width="stretch",
-            **hidden_label,
+            label_visibility="collapsed",
+            persist_state="session",
         )
         for field, title, every in (
             ("task", "Task", "All tasks"),
             ("model", "Model", "All models"),
             ("device_name", "Device", "All devices"),
         ):
-            values = {value for run in listed if (value := getattr(run, field))}
+            values = {getattr(run, field) for run in listed} - {None, ""}
             key = f"runs_{field}"
             if st.session_state.get(key, ALL) not in (ALL, *values):
                 del st.session_state[key]  # no run with the chosen value is left
             if len(values) > 1:
                 names = {ALL: every} | {v: format.NAMES.get(v, v) for v in values}
-                options = [ALL, *sorted(values)]
-                named = {"format_func": names.__getitem__} | hidden_label
-                chosen = controls.choice(title, key, options, **named)
-                passing = [r for r in passing if chosen in (ALL, getattr(r, field))]
+                value = controls.choice(
+                    title,
+                    key,
+                    [ALL, *sorted(values)],
+                    format_func=names.__getitem__,
+                    label_visibility="collapsed",
+                )
+                passing = [r for r in passing if value in (ALL, getattr(r, field))]
         if any(run.hidden for run in listed) and not st.toggle(
             "Show hidden", key="runs_hidden", persist_state="session"
         ):
@@ -131,8 +132,8 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
     """Draw the table of these runs; returns the selected ones."""
     state = st.session_state
     ids = [run.id for run in listed]
-    chosen: list[str] = state.runs_selected
-    selected = [ids.index(run_id) for run_id in chosen if run_id in ids]
+    selected_ids: list[str] = state.runs_selected
+    selected = [ids.index(run_id) for run_id in selected_ids if run_id in ids]
     # st.dataframe keeps the selected row numbers under the table's key. So the key must
     # change with the list (checksum), and if code changes the selection (runs_version).
     checksum = zlib.crc32(" ".join(ids).encode())
@@ -165,11 +166,10 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         run = listed[click["row"]]
         to = next(to for to in _pages(run) if _button(to) == click["label"])
         st.switch_page(to.file, query_params={"run": run.id})
-    rows = set(event["selection"]["rows"])
-    state.runs_selected = [run_id for run_id in chosen if run_id not in ids] + [
-        run_id for row, run_id in enumerate(ids) if row in rows
-    ]
-    return [run for row, run in enumerate(listed) if row in rows]
+    rows = sorted(event["selection"]["rows"])
+    others = [run_id for run_id in selected_ids if run_id not in ids]
+    state.runs_selected = others + [ids[row] for row in rows]
+    return [listed[row] for row in rows]
 
 
 def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
@@ -225,13 +225,13 @@ def restore(listed: Sequence[RunSummary]) -> str:
     """
     state, query = st.session_state, st.query_params
     by_id = {run.id: run for run in listed}
-    one, several = query.pop("run", None), query.get("runs")
-    if one in by_id:  # select earlier runs too, for a comparison
-        ids = listing.beside(listed, by_id[one], AT_FIRST)
-    elif one is not None:
-        ids = [one]
-    elif several is not None and several != state.get("runs_address"):
-        ids = list(dict.fromkeys(several.split(",")))[:IN_ADDRESS]
+    run_id, run_ids = query.pop("run", None), query.get("runs")
+    if run_id in by_id:  # select earlier runs too, for a comparison
+        ids = listing.beside(listed, by_id[run_id], AT_FIRST)
+    elif run_id is not None:
+        ids = [run_id]
+    elif run_ids is not None and run_ids != state.get("runs_address"):
+        ids = list(dict.fromkeys(run_ids.split(",")))[:IN_ADDRESS]
     else:
         if "runs_selected" not in state:
             state.runs_selected = listing.first_choice(listed, AT_FIRST)
@@ -262,40 +262,40 @@ def choose(ids: list[str]) -> None:
     state.runs_version = state.get("runs_version", 0) + 1
 
 
-def draw_actions(chosen: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
-    """Draw buttons to rename, hide, delete, export and open the chosen runs."""
+def draw_actions(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
+    """Draw buttons to rename, hide, delete, export and open the selected runs."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if not chosen:
+        if not selection:
             st.markdown("Select runs to compare them.", width="content")
-        one = chosen[0] if len(chosen) == 1 else None
-        if one and st.button("Rename", icon=":material/edit:", key="rename_run"):
-            _rename(one)
-        if chosen:
-            hidden = all(run.hidden for run in chosen)
+        run = selection[0] if len(selection) == 1 else None
+        if run and st.button("Rename", icon=":material/edit:", key="rename_run"):
+            _rename(run)
+        if selection:
+            hidden = all(run.hidden for run in selection)
             st.button(
                 "Show again" if hidden else "Hide",
                 icon=f":material/visibility{'' if hidden else '_off'}:",
                 key="show_runs" if hidden else "hide_runs",
                 on_click=_hide,
-                args=([run.id for run in chosen], not hidden),
+                args=([run.id for run in selection], not hidden),
             )
-        if chosen and st.button("Delete", icon=":material/delete:", key="delete_runs"):
-            _delete(chosen)
+            if st.button("Delete", icon=":material/delete:", key="delete_runs"):
+                _delete(selection)
         with st.popover("Export", icon=":material/download:"):
-            if chosen:
-                count = format.counted(len(chosen), "selected run")
-                _files(f"The {count}", chosen, "some")
+            if selection:
+                count = format.counted(len(selection), "selected run")
+                _files(f"The {count}", selection, "some")
             _files(f"All {len(listed):,}", listed, "all")
-        if one:
+        if run:
             st.markdown("Open in", width="content")
-            for to in _pages(one):
-                link(to, query_params={"run": one.id})
+            for to in _pages(run):
+                link(to, query_params={"run": run.id})
 
 
-def _files(title: str, some: Sequence[RunSummary], key: str) -> None:
+def _files(title: str, selection: Sequence[RunSummary], key: str) -> None:
     st.markdown(f"**{title}**")
-    csv = partial(export.runs_csv, some)
-    json = partial(export.runs_json, server.store(), some)
+    csv = partial(export.runs_csv, selection)
+    json = partial(export.runs_json, server.store(), selection)
     with st.container(horizontal=True):
         controls.download("CSV", csv, "runs.csv", f"runs_csv_{key}")
         controls.download("JSON, with curves", json, "runs.json", f"runs_json_{key}")
@@ -304,9 +304,14 @@ def _files(title: str, some: Sequence[RunSummary], key: str) -> None:
 @st.dialog("Rename this run")
 def _rename(run: RunSummary) -> None:
     key = f"name_{run.id}"
+
+    def save() -> None:
+        with server.noticed("The run was not renamed."):
+            name = st.session_state[key]
+            server.store().runs.rename(run.id, server.visitor(), name)
+
     with st.form("rename", border=False):
         st.text_input("Name", run.name, key=key, max_chars=80, placeholder="None")
-        save = partial(_save_name, run.id, key)
         if st.form_submit_button(
             "Save", type="primary", key="save_name", on_click=save
         ):
@@ -314,15 +319,25 @@ def _rename(run: RunSummary) -> None:
 
 
 @st.dialog("Delete for good?")
-def _delete(some: Sequence[RunSummary]) -> None:
-    count = format.counted(len(some), "run")
-    one, more = words("delete.one", count=count), words("delete.several", count=count)
-    st.markdown(more if len(some) > 1 else one)
-    if any(run.status in listing.GOING_ON for run in some):
+def _delete(selection: Sequence[RunSummary]) -> None:
+    ids = [run.id for run in selection]
+
+    def erase() -> None:
+        with server.noticed("Nothing was deleted."):
+            engine, visitor = server.engine(), server.visitor()
+            engine.forget(visitor, ids)
+            server.store().runs.delete(ids, visitor)
+            engine.forget(
+                visitor, ids
+            )  # again: a page may have read the runs meanwhile
+            _unselect(ids)
+
+    count = format.counted(len(ids), "run")
+    several = len(ids) > 1 and words("delete.several", count=count)
+    st.markdown(several or words("delete.one", count=count))
+    if any(run.status in listing.GOING_ON for run in selection):
         st.markdown(words("delete.going_on"))
-    ids = [run.id for run in some]
     with st.container(horizontal=True):
-        erase = partial(_erase, ids)
         sure = st.button(
             "Delete", type="primary", key="delete_for_good", on_click=erase
         )
@@ -330,26 +345,11 @@ def _delete(some: Sequence[RunSummary]) -> None:
             st.rerun()
 
 
-def _save_name(run_id: str, key: str) -> None:
-    with server.noticed("The run was not renamed."):
-        name = st.session_state[key]
-        server.store().runs.rename(run_id, server.visitor(), name)
-
-
 def _hide(ids: list[str], hidden: bool) -> None:
     with server.noticed("Nothing was changed."):
         server.store().runs.hide(ids, server.visitor(), hidden)
         if hidden:
             _unselect(ids)
-
-
-def _erase(ids: list[str]) -> None:
-    with server.noticed("Nothing was deleted."):
-        engine, visitor = server.engine(), server.visitor()
-        engine.forget(visitor, ids)
-        server.store().runs.delete(ids, visitor)
-        engine.forget(visitor, ids)  # again: a page may have read the runs meanwhile
-        _unselect(ids)
 
 
 def _unselect(ids: list[str]) -> None:

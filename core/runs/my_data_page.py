@@ -49,13 +49,14 @@ def draw() -> None:
         me = _row(who)
         with st.container(horizontal=True):
             with st.popover("Continue in another browser", icon=":material/devices:"):
-                _codes(me)
-            controls.download(
-                "Runs (CSV)",
-                lambda: export.runs_csv(_runs(who)),
-                "my-runs.csv",
-                "my_runs_csv",
-            )
+                st.markdown(words("my_data.code"))
+                st.code(me.code, language=None)
+                st.markdown(words("my_data.secret"))
+                st.divider()
+                code_form(key="code_form")
+                st.markdown(words("my_data.before"))
+            table, name = lambda: export.runs_csv(_runs(who)), "my-runs.csv"
+            controls.download("Runs (CSV)", table, name, "my_runs_csv")
             everything = partial(export.everything, store(), who)
             name = "my-data.json"
             controls.download("Everything (JSON)", everything, name, "my_data_json")
@@ -82,15 +83,6 @@ def _row(who: str) -> Visitor:
     return row
 
 
-def _codes(me: Visitor) -> None:
-    st.markdown(words("my_data.code"))
-    st.code(me.code, language=None)
-    st.markdown(words("my_data.secret"))
-    st.divider()
-    code_form(key="code_form")
-    st.markdown(words("my_data.before"))
-
-
 @st.dialog("Delete my data?")
 def _confirm(count: int) -> None:
     st.markdown(words("my_data.sure", runs=format.counted(count, "run")))
@@ -102,8 +94,8 @@ async def come_back(request: Request) -> Response:
     fields, who = await forms.posted(request), cookie.visitor(request)
     await asyncio.sleep(failures.delay(forms.sender(request)))
     try:
-        find = store().visitors.by_code
-        owner = await run_in_threadpool(find, fields.get("code", ""))
+        code = fields.get("code", "")
+        owner = await run_in_threadpool(store().visitors.by_code, code)
     except StoreError as error:
         return forms.to_page(who, Sentence("warning", str(error)), "Runs")
     if owner is None:
@@ -123,10 +115,8 @@ async def delete(request: Request) -> Response:
     try:
         await run_in_threadpool(delete_all_of, who)
     except StoreError as error:
-        sentence = Sentence(
-            "warning", f"Some of your data has not been deleted yet. {error}"
-        )
-        return forms.to_page(who, sentence, "Runs")
+        text = f"Some of your data has not been deleted yet. {error}"
+        return forms.to_page(who, Sentence("warning", text), "Runs")
     cookie.retire(who)
     answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
     cookie.give(answer, fresh, request.scope)

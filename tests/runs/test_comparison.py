@@ -14,7 +14,7 @@ def finding(*runs: Run) -> str:
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"),
+    ("runs", "sentence"),
     [
         (
             [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
@@ -63,8 +63,8 @@ def finding(*runs: Run) -> str:
         ([], ""),
     ],
 )
-def test_the_finding_names_the_fastest_and_the_most_accurate(runs, said):
-    assert finding(*runs) == said
+def test_the_finding_names_the_fastest_and_the_most_accurate(runs, sentence):
+    assert finding(*runs) == sentence
 
 
 def test_a_run_that_has_not_finished_is_left_out():
@@ -97,20 +97,22 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
-    good, lost = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert lost.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
-    assert finding(good, lost).endswith("in 1.0 s with evaluation. Run 2 diverged.**")
-    assert finding(lost) == "**Run 2 diverged.**"
-    assert comparison.fitting([good, lost], "12", "same") == ()
+    good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
+    assert diverged.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
+    assert finding(good, diverged).endswith(
+        "in 1.0 s with evaluation. Run 2 diverged.**"
+    )
+    assert finding(diverged) == "**Run 2 diverged.**"
+    assert comparison.fitting([good, diverged], "12", "same") == ()
 
 
 @pytest.mark.parametrize(("images", "close"), [(1_000_000, False), (10_000, True)])
 def test_what_chance_explains_is_too_close_to_call(images: int, close: bool):
-    found = finding(
+    sentence = finding(
         run("a", 1.0, 0.884, images=images), run("b", 1.0, 0.879, images=images)
     )
-    assert ("too close to call: 88.40% and 87.90%" in found) is close
-    assert ("more accurate" in found) is not close
+    assert ("too close to call: 88.40% and 87.90%" in sentence) is close
+    assert ("more accurate" in sentence) is not close
 
 
 def test_the_table_has_the_settings_that_differ_and_the_figures():

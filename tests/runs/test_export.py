@@ -47,10 +47,10 @@ def few_sprites() -> Iterator[None]:
 def few(script: str) -> str:
     """The script, drawing as few sprites as the runs here have."""
     sizes = "SPRITES_TRAIN, SPRITES_TEST = "
-    script, found = re.subn(
+    script, count = re.subn(
         rf"^{sizes}.*", f"{sizes}{TRAIN}, {TEST}", script, flags=re.M
     )
-    assert found == 1
+    assert count == 1
     return script
 
 
@@ -72,15 +72,15 @@ def run_alone(script: str, folder: Path) -> str:
     shutil.copy(export.SPRITES, folder)
     path = folder / "script.py"
     path.write_text(script, encoding="utf-8")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-s", str(path)],
         cwd=folder,
         env={},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def last_line(result: RunResult) -> str:
@@ -118,7 +118,7 @@ def test_a_run_is_reproduced(
     wishes, looks = [NO_WISH, *map(Wish, rates)], count()
     watch = Watch(wish=lambda: wishes[min(len(rates), next(looks) // 4)])
     result = training.run(config, watch)
-    assert [each.learning_rate for each in result.changes] == [*rates]
+    assert [change.learning_rate for change in result.changes] == [*rates]
     script = export.script(result)
     out = run_alone(few(script) if config.has_images else script, tmp_path)
     assert out.splitlines()[-1].endswith(last_line(result))
@@ -151,8 +151,8 @@ def test_fashion_mnist_is_reproduced(tmp_path: Path) -> None:
 
 
 def cells(result: RunResult, kind: str) -> list[str]:
-    found = json.loads(export.notebook(result))
-    return ["".join(c["source"]) for c in found["cells"] if c["cell_type"] == kind]
+    content = json.loads(export.notebook(result))
+    return ["".join(c["source"]) for c in content["cells"] if c["cell_type"] == kind]
 
 
 def test_the_notebook_is_the_script(ann: RunResult, tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def every_config() -> Iterator[RunConfig]:
             configs.MODELS_FOR[task], configs.CRITERIA_FOR[task], flips
         ):
             names = ("device", "feed", "schedule", "model", "criterion", "augment")
-            given = dict(zip(names, (*values, *more), strict=True))
-            yield RunConfig(task=task, **given)
+            settings = dict(zip(names, (*values, *more), strict=True))
+            yield RunConfig(task=task, **settings)
 
 
 def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:
@@ -198,17 +198,19 @@ def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:
         assert imported <= ALLOWED | {"sprites"}
         assert ("sprites" in imported) == (config.task == "sprites")
         assert len(text.splitlines()) <= (126 if config == RunConfig() else 168)
-    text = export.script(replace(ann, config=RunConfig(feed="dataloader")))
+    environment = replace(ann.environment, device_name="A processor")
+    result = replace(ann, config=RunConfig(feed="dataloader"), environment=environment)
+    text = export.script(result)
     assert len([line for line in text.splitlines() if line]) <= 80
 
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_a_notebook_is_one(ann: RunResult, config: RunConfig) -> None:
-    found = json.loads(export.notebook(result_of(config, ann)))
-    assert (found["nbformat"], found["nbformat_minor"]) == (4, 5)
-    ids = [cell["id"] for cell in found["cells"]]
+    content = json.loads(export.notebook(result_of(config, ann)))
+    assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
+    ids = [cell["id"] for cell in content["cells"]]
     assert len(set(ids)) == len(ids)
-    for cell in found["cells"]:
+    for cell in content["cells"]:
         assert ("outputs" in cell) == (cell["cell_type"] == "code")
     code = cells(result_of(config, ann), "code")
     assert len(code) >= 8

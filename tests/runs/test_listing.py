@@ -31,9 +31,9 @@ def test_runs_side_by_side_are_called_by_as_few_settings_as_tell_them_apart() ->
     first, second = run("a"), run("b", batch_size=256)
     assert explained([first, second]) == ["Run 1 · batch 64", "Run 2 · batch 256"]
     third = run("c", batch_size=256, epochs=2, seed=3)
-    told = explained([first, second, third])
-    assert told[:2] == ["Run 1 · 5 epochs · batch 64", "Run 2 · 5 epochs · batch 256"]
-    assert told[2] == "Run 3 · 2 epochs · batch 256"
+    labels = explained([first, second, third])
+    assert labels[:2] == ["Run 1 · 5 epochs · batch 64", "Run 2 · 5 epochs · batch 256"]
+    assert labels[2] == "Run 3 · 2 epochs · batch 256"
     assert explained([run()]) == names([run()]) == ["Run 1"]
 
 

@@ -64,8 +64,8 @@ def test_a_visitor_sees_their_code_and_once_what_came_of_a_form(store, monkeypat
         forms.say(who, sentence)
         at = draw(monkeypatch, who)
         assert at.code[0].value == store.visitors.get(who).code
-        (shown,) = (*at.success, *at.warning)
-        assert shown.value == sentence.text
+        (message,) = (*at.success, *at.warning)
+        assert message.value == sentence.text
     assert len(at.run().warning) == 1
     assert not draw(monkeypatch, "new").warning
 
@@ -88,7 +88,7 @@ def test_downloads_hold_all_data_of_the_visitor_and_no_others(store, monkeypatch
     assert everything["visitor"]["id"] == "me"
     (run,) = everything["runs"]
     assert (len(run["curve"]), len(run["epochs"])) == (100, 2)
-    assert [each["value"] for each in everything["measurements"]] == [1.5]
+    assert [row["value"] for row in everything["measurements"]] == [1.5]
 
 
 @pytest.mark.usefixtures("two_people")
@@ -164,7 +164,7 @@ def test_a_code_brings_a_visitor_back_in_another_browser(app, store, browsers):
     assert me(there) == who
     assert (there.given["httponly"], there.given["samesite"]) == (True, "lax")
     assert pop_sentence(who) == BACK
-    assert [each.id for each in store.runs.find(other)] == ["theirs"]
+    assert [run.id for run in store.runs.find(other)] == ["theirs"]
     assert me(Client(app).post(CODE, code=code_of(here, store))) == who
 
 
@@ -206,9 +206,9 @@ def test_only_a_form_of_this_site_does_anything(store, browsers, path):
 def test_after_deleting_the_browser_is_a_new_visitor(app, store, browsers):
     browser, other = browsers
     who, cookie = me(browser), browser.cookies[COOKIE]
-    for each in (who, me(other)):
-        finished(store, f"run of {each}", each)
-        store.measurements.keep("a:b", 1, machine="here", visitor=each)
+    for person in (who, me(other)):
+        finished(store, f"run of {person}", person)
+        store.measurements.keep("a:b", 1, machine="here", visitor=person)
     browser.post(DELETE)
     assert app.state.forgotten == [who, who]  # before and after their rows go
     assert [run.visitor for run in store.runs.find()] == [me(other)]
