@@ -1,6 +1,5 @@
 """The course map: a card for each lesson, with a figure measured on this machine."""
 
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,78 +27,62 @@ def by_lesson(records: Records) -> dict[str, str]:
 
     A lesson has none if nothing was measured, or if the visitor hasn't guessed yet.
     """
-    by_title = {}
+    figures = {}
     if records.samples_per_second:
-        by_title["Train"] = f"up to {records.samples_per_second:,.0f} samples/s"
+        figures["Train"] = f"up to {records.samples_per_second:,.0f} samples/s"
     if records.best:
-        by_title["Evaluate"] = f"{records.best.accuracy:.1%} right"
-    says: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
-        ("Model", transfers.TransfersLab.address, _of_transfers),
-        ("Compare", race.RaceLab.address, _of_race),
-        ("Speed", ladder.PANEL.address, _of_climb),
-        ("Scale", cost.CostLab.address, _of_ranks),
-    )
-    for title, address, say in says:
-        job = last_measurement.newest(address)
-        if job is not None and (text := say(job.value)):
-            by_title[title] = text
-    return by_title
+        figures["Evaluate"] = f"{records.best.accuracy:.1%} right"
+    copies: Transfers | None = _result(transfers.TransfersLab.address, transfers.GUESS)
+    if copies and copies.measured:
+        rates = [copy.bytes / median(copy.seconds) for copy in copies.measured]
+        figures["Model"] = f"up to {format.size(max(rates))}/s copied"
+    last_race: Race | None = _result(race.RaceLab.address, race.GUESS)
+    if last_race and (speedup := last_race.speedup()):
+        if speedup.winner is None:
+            figures["Compare"] = "too close to call"
+        elif not speedup.note:
+            winner = last_race.candidates[speedup.winner].name
+            figures["Compare"] = f"{speedup.of_winner.by}× for {winner}"
+    climb: Climbed | None = _result(ladder.PANEL.address)
+    is_revealed = climb is not None and all(map(rungs.is_revealed, climb.results))
+    if climb and is_revealed and (gain := climb.speedup) and gain.is_sure:
+        figures["Speed"] = f"{gain.by}× on the ladder"
+    ranks: Cost | None = _result(cost.CostLab.address, cost.GUESS)
+    if ranks and (gain := ranks.speedup(cost.two(ranks))).is_sure:
+        backends = f"{ranks.backend}, {ranks.environment.backend}"
+        figures["Scale"] = f"{format.times(gain.ratio)}× on 2 ranks ({backends})"
+    return figures
 
 
-def _of_transfers(result: Transfers) -> str:
-    if guess.of(transfers.GUESS) is None:
-        return ""
-    rates = [copy.bytes / median(copy.seconds) for copy in result.measured]
-    return f"up to {format.size(max(rates))}/s copied" if rates else ""
-
-
-def _of_race(result: Race) -> str:
-    speedup = result.speedup()
-    if speedup is None or guess.of(race.GUESS) is None:
-        return ""
-    if speedup.winner is None:
-        return "too close to call"
-    if speedup.note:
-        return ""
-    return f"{speedup.of_winner.by}× for {result.candidates[speedup.winner].name}"
-
-
-def _of_climb(result: Climbed) -> str:
-    gain = result.speedup
-    if gain and gain.is_sure and all(map(rungs.is_revealed, result.results)):
-        return f"{gain.by}× on the ladder"
-    return ""
-
-
-def _of_ranks(result: Cost) -> str:
-    gain = result.speedup(cost.two(result))
-    if not gain.is_sure or guess.of(cost.GUESS) is None:
-        return ""
-    where = f"{result.backend}, {result.environment.backend}"
-    return f"{format.times(gain.ratio)}× on 2 ranks ({where})"
+def _result(address: str, guess_key: str = "") -> Any:
+    """The newest result of a function; None without one, or until a guess is made."""
+    job = last_measurement.newest(address)
+    if job is None or (guess_key and guess.of(guess_key) is None):
+        return None
+    return job.value
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
     """Draw a card for each lesson; `by_title` has a figure for some of them."""
-    given = answers.of_visitor()
-    first = next((each for each in LESSONS if not each.is_done(given)), None)
-    begun = any(each.solved(given) for each in LESSONS)
+    my_answers = answers.of_visitor()
+    undone = [lesson for lesson in LESSONS if not lesson.is_done(my_answers)]
+    has_begun = any(lesson.solved(my_answers) for lesson in LESSONS)
+    here = f":material/flag: {'Continue' if has_begun else 'Start'} here"
     st.html(STYLE)
     with st.grid(columns=3, min_column_width=150):
         for number, lesson in enumerate(LESSONS, 1):
             with st.container(
                 border=True, height="stretch", gap="xsmall", key=f"lesson_{number}"
             ):
-                check = " :green[:material/check:]" if lesson.is_done(given) else ""
+                check = "" if lesson in undone else " :green[:material/check:]"
                 place = "Going further:" if lesson.further else f"{number}."
                 link(lesson, f"**{place} {lesson.title}**{check}")
                 st.markdown(lesson.asks)
                 figure = by_title.get(lesson.title)
                 line = f"{lesson.minutes} min" + (f" · **{figure}**" if figure else "")
-                asked, solved = len(lesson.questions), lesson.solved(given)
-                if 0 < solved < asked:
-                    line += f" · {solved} of {asked} answered"
-                if lesson is first:
-                    where = f"{'Continue' if begun else 'Start'} here"
-                    line += f" :gray-badge[:material/flag: {where}]"
+                count, solved = len(lesson.questions), lesson.solved(my_answers)
+                if 0 < solved < count:
+                    line += f" · {solved} of {count} answered"
+                if lesson in undone[:1]:
+                    line += f" :gray-badge[{here}]"
                 st.markdown(f":small[{line}]")

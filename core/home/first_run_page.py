@@ -30,7 +30,7 @@ from core.ui import (
 )
 from core.ui.charts import AXES
 from core.ui.course import CLASS, HOME, link, page
-from core.ui.runs import Run, run
+from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
 from core.words import Words
 
@@ -54,29 +54,29 @@ def draw() -> None:
 
     @st.fragment
     def now() -> None:
-        shown = runs.on_show()
-        if _state(shown) != _state(first):
+        run = runs.on_show()
+        if _state(run) != _state(first):
             st.rerun()  # other parts of the page depend on the run
-        own = shown if shown and shown.job.owner == visitor() else None
-        if shown is None or (shown.job.ended and own is None):
+        own = run if run and run.job.owner == visitor() else None
+        if run is None or (run.job.ended and own is None):
             polling.every(polling.PATIENT_SECONDS)  # to notice when a run starts
         else:
-            polling.every(polling.interval(shown.job, polling.RUN_SECONDS))
-        entered = race(shown) if shown else {}
+            polling.every(polling.interval(run.job, polling.RUN_SECONDS))
+        racers = race(run) if run else {}
         # In a race, the wall of images shows the newest run that has answers.
-        answered = [one for one in entered.values() if one.history]
-        task = shown.config.task if shown else dataset.default_task(engine().machine())
+        tested = [racer for racer in racers.values() if racer.history]
+        task = run.config.task if run else dataset.default_task(engine().machine())
         left, right = st.columns([5, 6], gap="large")
         with left:
-            _invitation(shown, own, entered)
+            _invitation(run, own, racers)
         with right:
-            wall.draw(task, [shown, *answered][-1], "your" if own else "this")
+            wall.draw(task, [run, *tested][-1], "your" if own else "this")
 
     now()
 
 
-def _state(shown: Run | None) -> tuple[str, bool] | None:
-    return (shown.id, shown.job.ended) if shown else None
+def _state(run: Run | None) -> tuple[str, bool] | None:
+    return (run.id, run.job.ended) if run else None
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
@@ -86,8 +86,8 @@ def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig
     has another seed.
     """
     task = dataset.default_task(machine)
-    given = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
-    return RunConfig.with_recipe(fast=fast, **class_rules.fitting(given))
+    settings = {"task": task, "epochs": QUICK_EPOCHS[task], "seed": before}
+    return RunConfig.with_recipe(fast=fast, **class_rules.fitting(settings))
 
 
 def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
@@ -122,8 +122,8 @@ def start() -> None:
         if machine is None or not races():
             runs.start(quick(machine, len(own)))
             return
-        entered = contenders(machine, len(own)).items()
-        answers.keep(RACE, {runs.start(config): name for name, config in entered})
+        configs = contenders(machine, len(own)).items()
+        answers.keep(RACE, {runs.start(config): name for name, config in configs})
     except ExplainedError as error:
         st.session_state.home_refused = str(error)
 
@@ -140,16 +140,16 @@ def cancel() -> None:
         engine().cancel(job.id)
 
 
-def race(shown: Run) -> dict[str, Run]:
-    """The visitor's race, keyed by the runs' names; {} if `shown` isn't part of it."""
-    entered = answers.of_visitor().get(RACE) or {}
-    if shown.id not in entered:
+def race(run: Run) -> dict[str, Run]:
+    """The visitor's race, keyed by the runs' names; {} if `run` isn't part of it."""
+    names = answers.of_visitor().get(RACE) or {}
+    if run.id not in names:
         return {}
-    found = {name: run(run_id) for run_id, name in entered.items()}
-    return {name: one for name, one in found.items() if one is not None}
+    racers = ((name, runs.run(run_id)) for run_id, name in names.items())
+    return {name: racer for name, racer in racers if racer is not None}
 
 
-def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) -> None:
+def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> None:
     st.title(HOME.title)
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
@@ -163,91 +163,84 @@ def _invitation(shown: Run | None, own: Run | None, entered: Mapping[str, Run]) 
     if (own is None or own.job.ended) and races():
         takes = f"{words('race.takes')} {takes}"
         answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
-    elif shown is None or (waits and is_first and not entered):
+    elif run is None or (waits and is_first and not racers):
         answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
     machine_page.line(engine().machine())
-    if shown is None:
+    if run is None:
         st.markdown(takes)
         return
     if own is None:
         idle = ":material/group: The server is training this model in its idle time. "
-        st.markdown(takes if shown.job.ended else idle + takes)
-    if shown.is_simulated:
+        st.markdown(takes if run.job.ended else idle + takes)
+    if run.is_simulated:
         simulated.badge()
-    text, share = progress.in_short(shown)
-    ran = None if shown.diverged else shown.result
-    if ran and (seconds := ran.timed_seconds):
+    text, share = progress.in_short(run)
+    result = None if run.diverged else run.result
+    if result and (seconds := result.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
         text += ", tests included"
-    guessed = answers.of_visitor().get(RUN_GUESS)
-    if is_first and guessed and ran:
-        text += f". {guess.worth(guessed, fitting(ran.test_accuracy or 0.0))}"
-    elif is_first and guessed:
-        text += f". Your guess: {guessed}"
-    name = next((name for name, one in entered.items() if one.id == shown.id), "")
+    answer = answers.of_visitor().get(RUN_GUESS)
+    if is_first and answer and result:
+        text += f". {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"
+    elif is_first and answer:
+        text += f". Your guess: {answer}"
+    name = next((name for name, racer in racers.items() if racer.id == run.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):
         link(CLASS, words("wait"))
     if room().open is None:  # in a class, steering would spoil people's guesses
-        steer_page.draw(shown)
-    if shown.job.status == "failed":
-        st.error(shown.job.message, title="The run failed", icon=":material/error:")
-    _losses(shown, entered)
+        steer_page.draw(run)
+    if run.job.status == "failed":
+        st.error(run.job.message, title="The run failed", icon=":material/error:")
+    if run.started or not run.job.ended:
+        _losses(run, racers)
     if own and own.result is not None:
-        _onward(own)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            label, icon = words("next"), ":material/arrow_forward:"
+            if st.button(label, type="primary", icon=icon, key="next_lesson"):
+                st.switch_page(page("Device").file)
+            query = {"run": own.id}
+            link(page("Train"), "See the whole run", query_params=query)
+            link(page("Evaluate"), "See its mistakes", query_params=query)
 
 
-def _losses(shown: Run, entered: Mapping[str, Run]) -> None:
+def _losses(run: Run, racers: Mapping[str, Run]) -> None:
     """Draw the run's loss over its steps, or the losses of a race over seconds.
 
     The curve of each run in a race begins at 0 s.
     """
-    if shown.started is None and shown.job.ended:
-        return
-    begun = {name: one for name, one in entered.items() if one.started}
-    # Empty axes until the first step, so that the page keeps its height.
-    named = begun or ({shown.name: shown} if shown.started else {})
-    steps = shown.started.steps if shown.started else 100
-    most = None if begun else 10 if entered else steps
-    x = "seconds" if entered else "step"
-    drawn = list(named.values())
-    looks = tuple((name, one.number) for name, one in named.items())
-    results = {name: one.result for name, one in entered.items() if one.result}
-    if entered and len(results) == len(entered):
-        _verdict(entered)
+    results = {name: racer.result for name, racer in racers.items() if racer.result}
+    if racers and len(results) == len(racers):
+        ended = list(racers.values())
+        text = comparison.finding(ended, list(map(guess.within, racers)))
+        if answer := answers.of_visitor().get(RACE_GUESS):
+            right = comparison.fitting(ended, list(racers), SAME)
+            text += f" {guess.worth(answer, right)}"
+        st.markdown(text)
     else:
         for name, result in results.items():
             share = f"{result.test_accuracy:.2%}"
             st.markdown(words("race.done", name=name, share=share))
+    in_race = {name: racer for name, racer in racers.items() if racer.started}
+    # Empty axes until the first step, so that the page keeps its height.
+    curves = in_race or ({run.name: run} if run.started else {})
+    steps = run.started.steps if run.started else 100
+    most = None if in_race else 10 if racers else steps
+    x = "seconds" if racers else "step"
+    drawn = list(curves.values())
+    looks = tuple((name, curve.number) for name, curve in curves.items())
     st.vega_lite_chart(
-        runs.loss_table(drawn or [shown], list(named)),
-        charts.losses(looks, x, most, CHART_HEIGHT, bool(begun), runs.top_loss(drawn)),
+        runs.loss_table(drawn or [run], list(curves)),
+        charts.losses(
+            looks, x, most, CHART_HEIGHT, bool(in_race), runs.top_loss(drawn)
+        ),
         height=CHART_HEIGHT,
         key="home_losses",
         alt=f"Training loss by {AXES[x].lower()}",
     )
-
-
-def _verdict(entered: Mapping[str, Run]) -> None:
-    ended = list(entered.values())
-    text = comparison.finding(ended, list(map(guess.within, entered)))
-    if guessed := answers.of_visitor().get(RACE_GUESS):
-        fitting = comparison.fitting(ended, list(entered), SAME)
-        text += f" {guess.worth(guessed, fitting)}"
-    st.markdown(text)
-
-
-def _onward(shown: Run) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        label, icon = words("next"), ":material/arrow_forward:"
-        if st.button(label, type="primary", icon=icon, key="next_lesson"):
-            st.switch_page(page("Device").file)
-        query = {"run": shown.id}
-        link(page("Train"), "See the whole run", query_params=query)
-        link(page("Evaluate"), "See its mistakes", query_params=query)
 
 
 def _buttons(own: Job | None) -> None:

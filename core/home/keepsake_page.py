@@ -26,21 +26,22 @@ def draw() -> None:
     st.subheader("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
     # The file is made in another thread, which doesn't know the visitor.
-    made = partial(page, visitor(), answers.of_visitor())
+    write = partial(page, visitor(), answers.of_visitor())
     icon = ":material/print:"
-    controls.download("My page (HTML)", made, "to-device.html", "keepsake", icon=icon)
+    controls.download("My page (HTML)", write, "to-device.html", "keepsake", icon=icon)
 
 
-def page(who: str, given: Mapping[str, Any]) -> str:
+def page(who: str, my_answers: Mapping[str, Any]) -> str:
+    """The page of the visitor `who`, as HTML. The answers are keyed by question."""
     machine = engine().machine()
-    solved = [lesson.solved(given) for lesson in LESSONS]
-    asked = sum(len(lesson.questions) for lesson in LESSONS)
-    first = [q for lesson in LESSONS for q in lesson.questions if q.at_first(given)]
+    solved = sum(lesson.solved(my_answers) for lesson in LESSONS)
+    questions = [question for lesson in LESSONS for question in lesson.questions]
+    first = sum(question.at_first(my_answers) for question in questions)
     return paper.template(Path(__file__).with_name("keepsake.html")).render(
         day=format.day(date.today()),
         machine=format.provenance(machine.devices[0]) if machine else "",
-        lessons=[lesson.title for lesson in LESSONS if lesson.is_done(given)],
-        answered=f"{sum(solved)} of {asked} questions, {len(first)} on the first try",
+        lessons=[lesson.title for lesson in LESSONS if lesson.is_done(my_answers)],
+        answered=f"{solved} of {len(questions)} questions, {first} on the first try",
         runs=[
             (
                 f"{format.NAMES.get(run.model, run.model)}, {listing.label(run)}",
@@ -49,11 +50,11 @@ def page(who: str, given: Mapping[str, Any]) -> str:
             )
             for run in runs.stored_runs(who, status="finished")
         ],
-        findings=[row for lab in all_labs() if (row := finding(lab, who, given))],
+        findings=[row for lab in all_labs() if (row := _row(lab, who, my_answers))],
     )
 
 
-def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | None:
+def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
     """A lab's finding, and the visitor's guess before it, as fields of the page.
 
     None if there is no finding, or if the visitor neither guessed nor measured.
@@ -62,16 +63,16 @@ def finding(lab: Lab, who: str, given: Mapping[str, Any]) -> dict[str, str] | No
     lesson = of_address(lab.address)
     if job is None or machine is None or lesson is None:
         return None
-    asked, result = lab.asks(machine, job.arguments), lab.gather(job)
-    found = lab.finding(result) if result else None
-    guessed = given.get(asked.key) if asked else None
-    said = asked.say(guessed) if asked and guessed not in (None, JUST_SHOW) else ""
-    if found is None or not (said or job.owner == who):
+    question, result = lab.asks(machine, job.arguments), lab.gather(job)
+    finding = lab.finding(result) if result else None
+    answer = my_answers.get(question.key, JUST_SHOW) if question else JUST_SHOW
+    guess = question.say(answer) if question and answer != JUST_SHOW else ""
+    if finding is None or not (guess or job.owner == who):
         return None
     return {
         "title": f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": "),
-        "question": asked.question if asked else "",
-        "guess": said,
-        "found": found.sentence,
+        "question": question.question if question else "",
+        "guess": guess,
+        "finding": finding.sentence,
         "measured": last_measurement.sentence(job, who),
     }

@@ -39,9 +39,11 @@ def test_measurements_are_told_once_their_page_does(measure, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("times", "told"), [(2, {"Compare": "1.14 to 2.6× for Testing card"}), (9, {})]
+    ("times", "figures"), [(2, {"Compare": "1.14 to 2.6× for Testing card"}), (9, {})]
 )
-def test_a_measurement_that_is_not_sure_has_no_ratio(measure, monkeypatch, times, told):
+def test_a_measurement_that_is_not_sure_has_no_ratio(
+    measure, monkeypatch, times, figures
+):
     slow, *_ = samples.RACE.counted(0)
     uneven = replace(slow, train_seconds=times * slow.train_seconds)
     trials = (uneven if trial is slow else trial for trial in samples.RACE.trials)
@@ -55,4 +57,4 @@ def test_a_measurement_that_is_not_sure_has_no_ratio(measure, monkeypatch, times
     }
     measure(values)
     monkeypatch.setattr(course.guess, "of", lambda _: course.guess.JUST_SHOW)
-    assert course.by_lesson(Records()) == told
+    assert course.by_lesson(Records()) == figures

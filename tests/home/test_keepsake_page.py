@@ -15,7 +15,7 @@ ARGUMENTS = (samples.RACE.config, samples.PAIR, 10, 3)
 
 
 @pytest.fixture
-def given(monkeypatch) -> dict:
+def answers(monkeypatch) -> dict:
     """What the visitor has answered; the race of this machine is somebody else's."""
     job = Job("id", RACE, ARGUMENTS, "train", "ada", "finished", value=samples.RACE)
     monkeypatch.setattr(last_measurement, "newest", {RACE: job}.get)
@@ -25,23 +25,23 @@ def given(monkeypatch) -> dict:
     return {}
 
 
-def test_it_has_what_was_guessed_and_what_was_found(given):
+def test_it_has_what_was_guessed_and_what_was_found(answers):
     assert "Testing card" not in keepsake.page(
-        "bob", given
+        "bob", answers
     )  # measured by another, not guessed
     (lab,) = (lab for lab in all_labs() if lab.address == RACE)
-    asked = lab.asks(samples.machine("CUDA"), ARGUMENTS)
-    given[asked.key] = asked.options[0]
-    page = keepsake.page("bob", given)
-    assert f"You guessed: {asked.say(asked.options[0])}" in page
+    question = lab.asks(samples.machine("CUDA"), ARGUMENTS)
+    answers[question.key] = question.options[0]
+    page = keepsake.page("bob", answers)
+    assert f"You guessed: {question.say(question.options[0])}" in page
     assert "Testing card" in page
     assert "**" not in page
 
 
-def test_it_counts_the_questions_and_names_the_lessons_that_are_done(given):
+def test_it_counts_the_questions_and_names_the_lessons_that_are_done(answers):
     lesson, other = LESSONS[:2]
-    given |= {question.key: [question.right] for question in lesson.questions}
-    page, count = keepsake.page("bob", given), len(lesson.questions)
-    assert f"{count} of {sum(len(each.questions) for each in LESSONS)}" in page
+    answers |= {question.key: [question.right] for question in lesson.questions}
+    page, count = keepsake.page("bob", answers), len(lesson.questions)
+    assert f"{count} of {sum(len(lesson.questions) for lesson in LESSONS)}" in page
     assert f"Lessons done: {lesson.title}." in page
     assert other.title not in page

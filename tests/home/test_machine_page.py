@@ -15,7 +15,7 @@ CONFIG = RunConfig(task="sprites", epochs=2)
 NOON = datetime(2026, 11, 24, 12)
 
 
-def kept(run_id: str, accuracy: float | None, seconds: float, **more):
+def stored_run(run_id: str, accuracy: float | None, seconds: float, **more):
     """A row of the store, as far as figures look at it."""
     row = dict(
         id=run_id, accuracy=accuracy, seconds=seconds, submitted=NOON.timestamp()
@@ -45,13 +45,13 @@ def rows(monkeypatch) -> list[SimpleNamespace]:
 
 def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
     rows += [
-        kept("good", 0.9, 4.0),
-        kept("fast", 0.8, 1.0),
-        kept("another machine", 0.99, 0.1, device_name="Another"),
-        kept("other data", 0.99, 0.1, task="fashion-mnist"),
-        kept("failed", None, 0.1),
-        kept("of the app itself", 0.5, 9.0, visitor=None),
-        kept("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
+        stored_run("good", 0.9, 4.0),
+        stored_run("fast", 0.8, 1.0),
+        stored_run("another machine", 0.99, 0.1, device_name="Another"),
+        stored_run("other data", 0.99, 0.1, task="fashion-mnist"),
+        stored_run("failed", None, 0.1),
+        stored_run("of the app itself", 0.5, 9.0, visitor=None),
+        stored_run("yesterday", 0.5, 9.0, submitted=(NOON - timedelta(1)).timestamp()),
     ]
     records = machine_page.read(HERE)
     assert records.best is not None
@@ -59,9 +59,9 @@ def test_the_best_and_the_fastest_are_of_this_machine_and_its_task(rows):
     assert (records.best.id, records.fastest.id) == ("good", "fast")
     assert records.samples_per_second == 1000
     assert records.today == 5
-    told = course_page.by_lesson(records)
-    assert told["Train"] == "up to 1,000 samples/s"
-    assert told["Evaluate"] == "90.0% right"
+    figures = course_page.by_lesson(records)
+    assert figures["Train"] == "up to 1,000 samples/s"
+    assert figures["Evaluate"] == "90.0% right"
 
 
 def test_where_nothing_can_be_read_there_is_no_figure(rows, monkeypatch):
