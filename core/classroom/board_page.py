@@ -13,6 +13,7 @@ from core.classroom.standings_chart import Point
 from core.classroom.standings_page import Standings, label, neighbors
 from core.errors import ExplainedError
 from core.jobs.job import Job
+from core.store.tables import RunSummary
 from core.ui import figures, format, runs
 from core.ui.charts import TALL
 from core.ui.course import HOME, link, page
@@ -22,13 +23,12 @@ from core.words import Words
 
 words = Words(__file__)
 
-ICONS = "hourglass_top", "play_arrow", "pause"
 MOST_WAITING = 4  # jobs listed; the rest are only counted
 
 
 def draw() -> None:
     def board(standings: Standings) -> None:
-        if standings.opened.is_open and not (standings.best or standings.hidden):
+        if standings.classroom.is_open and not (standings.best or standings.hidden):
             # Nobody has trained yet, so there is neither a chart nor a quest to draw.
             link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
             _queue(standings)
@@ -38,14 +38,12 @@ def draw() -> None:
             left, right = st.columns([6, 4], gap="medium")
         with left:
             first = leader(standings)
-            st.markdown(
-                f"**{first}** {headline(standings)}" if first else headline(standings)
-            )
+            st.markdown(f"**{first}** " * bool(first) + headline(standings))
             chart(standings)
             st.caption(words("board.caption"))
         with right:
-            _quest(standings, visitor())
-            if standings.opened.is_open:
+            _quest(standings)
+            if standings.classroom.is_open:
                 _queue(standings)
         guesses.draw(standings.guesses)
 
@@ -77,27 +75,27 @@ def leader(standings: Standings, named: bool = True) -> str:
     """A sentence on who leads the quest or has won it; "" until somebody is ranked."""
     if not standings.order:
         return ""
-    first, shown = standings.order[0], standings.opened
-    if (firsts := standings.tied(first)) > 1:
-        return f"{firsts} people share first place."
-    verb = "leads" if shown.is_open else "has won"
+    first, classroom = standings.order[0], standings.classroom
+    if (count := standings.tied(first)) > 1:
+        return f"{count} people share first place."
+    verb = "leads" if classroom.is_open else "has won"
     who = standings.names[first.visitor] if named else "Somebody"
-    return f"{who} {verb}: {shown.rules.score(first)}."
+    return f"{who} {verb}: {classroom.rules.score(first)}."
 
 
 def headline(standings: Standings) -> str:
     """Sentences on the class's quest, and on how many people are ranked in it."""
-    rules, task = standings.opened.rules, format.NAMES[standings.task]
+    rules, task = standings.classroom.rules, format.NAMES[standings.task]
     goal = words.table("quests")[rules.quest]
     goal = goal.format(target=f"{100 * rules.target:.4g}", task=task, within=WITHIN)
-    reached = len(standings.order)
-    have = f"{reached} of {len(standings.names)} {'is' if reached == 1 else 'are'}"
-    done, so_far = (have, " so far") if reached else ("Nobody is", " yet")
-    return f"The quest: {goal}. {done} ranked{so_far * standings.opened.is_open}."
+    count = len(standings.order)
+    some = f"{count} of {len(standings.names)} {'is' if count == 1 else 'are'}"
+    subject, so_far = (some, " so far") if count else ("Nobody is", " yet")
+    return f"The quest: {goal}. {subject} ranked{so_far * standings.classroom.is_open}."
 
 
 def points(standings: Standings) -> list[Point]:
-    rules: Rules = standings.opened.rules
+    rules: Rules = standings.classroom.rules
     machine = engine().machine()
     backends = {d.device_name: d.backend for d in machine.devices} if machine else {}
     return [
@@ -113,10 +111,10 @@ def points(standings: Standings) -> list[Point]:
 
 def chart(standings: Standings) -> None:
     """A point for each person's best run; empty axes until somebody has a run."""
-    rules: Rules = standings.opened.rules
-    drawn, best, me = points(standings), standings.best, visitor()
+    rules: Rules = standings.classroom.rules
+    data_points, best, me = points(standings), standings.best, visitor()
     columns = ["who", "cost", "accuracy", "backend"]
-    data = pd.DataFrame(drawn, columns=columns).assign(
+    data = pd.DataFrame(data_points, columns=columns).assign(
         costs=[f"{run.steps:,} steps, {run.seconds:.1f} s" for run in best],
         mine=["You" if run.visitor == me else "" for run in best],
     )
@@ -125,7 +123,7 @@ def chart(standings: Standings) -> None:
         axes.scatter(
             tuple(sorted(set(data["backend"]))) or ("CPU",),
             rules.limits,
-            axes.ticks(drawn, rules.limits),
+            axes.ticks(data_points, rules.limits),
             f"Training {rules.cost}",
         ),
         height=TALL,
@@ -134,11 +132,13 @@ def chart(standings: Standings) -> None:
     )
 
 
-def _quest(standings: Standings, me: str) -> None:
+def _quest(standings: Standings) -> None:
     """Draw the visitor's place in the quest and neighbors, or why there is no place."""
-    rules: Rules = standings.opened.rules
+    rules: Rules = standings.classroom.rules
+    me = visitor()
+    own = next((run for run in standings.best if run.visitor == me), None)
     st.subheader("The quest", anchor=False)
-    st.markdown(place(standings, me))
+    st.markdown(_place(standings, own))
     if me in standings.hidden:
         st.info(words("board.hidden"), icon=":material/visibility_off:")
     if standings.order:
@@ -147,38 +147,37 @@ def _quest(standings: Standings, me: str) -> None:
         figures.table(
             (
                 (
-                    f"{standings.place(best)}",
-                    standings.names[best.visitor] + " (you)" * (best.visitor == me),
-                    f"{getattr(best, rules.cost):,.{decimals}f}",
-                    f"{best.accuracy:.2%}",
+                    f"{standings.place(run)}",
+                    standings.names[run.visitor] + " (you)" * (run is own),
+                    f"{getattr(run, rules.cost):,.{decimals}f}",
+                    f"{run.accuracy:.2%}",
                 )
-                for best in neighbors(standings.order, me)
+                for run in neighbors(standings.order, me)
             ),
             ("Place", "Who", cost, "Accuracy"),
             "Places in the quest",
             right=(cost, "Accuracy"),
         )
     st.markdown(standings.luck or words("board.no_luck"))
-    if standings.opened.is_open:
+    if standings.classroom.is_open:
         # Home is where a visitor trains for the first time.
-        has_run = any(run.visitor == me for run in standings.best)
-        link(page("Train") if has_run else HOME, "Train a model")
+        link(page("Train") if own else HOME, "Train a model")
 
 
-def place(standings: Standings, me: str) -> str:
-    best = next((run for run in standings.best if run.visitor == me), None)
-    if best in standings.order:
-        number, of = standings.place(best), len(standings.order)
-        tied = "tied for " * (standings.tied(best) > 1)
-        return f"You are {tied}**number {number}** of {of}."
-    if best is None:
+def _place(standings: Standings, own: RunSummary | None) -> str:
+    """A sentence on the place of a visitor's best run, or on how far it is from one."""
+    if own is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
-    rules = standings.opened.rules
-    missing = f"{(rules.target - (best.accuracy or 0)) * 100:.1f} points"
+    if own in standings.order:
+        tied = "tied for " * (standings.tied(own) > 1)
+        number = standings.place(own)
+        return f"You are {tied}**number {number}** of {len(standings.order)}."
+    rules = standings.classroom.rules
+    missing = f"{(rules.target - (own.accuracy or 0)) * 100:.1f} points"
     if rules.quest == "accuracy":
-        missing = f"{(best.seconds or 0) - WITHIN:.1f} s"
-    to_go = f" {missing} to go." * standings.opened.is_open
-    return f"Your best run: **{rules.score(best)}**.{to_go}"
+        missing = f"{(own.seconds or 0) - WITHIN:.1f} s"
+    to_go = f" {missing} to go." * standings.classroom.is_open
+    return f"Your best run: **{rules.score(own)}**.{to_go}"
 
 
 def _queue(standings: Standings) -> None:
@@ -196,21 +195,22 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     With `on_wall`, the lines are for the projector: without icons and without "You".
     """
     me = "" if on_wall else visitor()
-    wait, play, pause = ("" if on_wall else f":material/{icon}: " for icon in ICONS)
-    anonymous = on_wall and standings.opened.rules.anonymous
+    icons = "hourglass_top", "play_arrow", "pause"
+    wait, play, pause = ("" if on_wall else f":material/{icon}: " for icon in icons)
+    anonymous = on_wall and standings.classroom.rules.anonymous
 
     def line(job: Job) -> str:
         name = standings.names.get(job.owner, "A guest")
         who = f"{'Somebody' if anonymous else name} is"
         who = "**You** are" if job.owner == me else who
-        is_run, what = job.address == runs.RUN, label(job)
+        is_run, subject = job.address == runs.RUN, label(job)
         if job.place:
-            task = "train" if is_run else f"measure on {what}"
+            task = "train" if is_run else f"measure on {subject}"
             return f"{wait}{job.place}. {who} waiting to {task}"
-        task = f"measuring on {what}"
+        task = f"measuring on {subject}"
         if is_run:
             share = f", {runs.view(job).share:.0%}" if job.status == "running" else ""
-            task = f"training: {what}{share}"
+            task = f"training: {subject}{share}"
         return f"{play}{who} {task}"
 
     queue = standings.queue

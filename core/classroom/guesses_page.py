@@ -51,11 +51,11 @@ class Guess:
 
         There are no right answers if too many would fit, or the machine was too busy.
         """
-        found = results.get(self.address)
-        result = self.read(found) if found else None
-        if result and (len(result[0]) >= UNDECIDED or result[1] == BUSY):
-            return (), result[1]
-        return result
+        result = results.get(self.address)
+        measured = self.read(result) if result else None
+        if measured and (len(measured[0]) >= UNDECIDED or measured[1] == BUSY):
+            return (), measured[1]
+        return measured
 
 
 class Tally(NamedTuple):
@@ -67,8 +67,8 @@ def _of_lab(
     key: str, kind: type[Lab], figure: Callable[[Any], str], *options: str
 ) -> Guess:
     def read(result: Any) -> Measured:
-        found = kind().finding(result)
-        return (found.right, figure(result)) if found and found.right else None
+        finding = kind().finding(result)
+        return (finding.right, figure(result)) if finding and finding.right else None
 
     return Guess(key, words.table("guesses.titles")[key], kind.address, read, options)
 
@@ -88,7 +88,7 @@ def _rung(name: str) -> Callable[[Climbed], Measured]:
 
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
-    # `class_runs` begins with the newest run, so the earliest run is kept.
+    # `class_runs` begins with the newest run, so each visitor's earliest run counts.
     shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
     if not shares:
         return None
@@ -129,8 +129,9 @@ Tallies = dict[Guess, Tally]
 
 def of_class(class_id: str) -> Tallies:
     """A tally for each question: the class's answers, and the measured answer."""
-    given = store().answers.of_class(class_id, [each.key for each in GUESSES])
-    jobs = (measured.newest(address) for address in {each.address for each in GUESSES})
+    keys = [question.key for question in GUESSES]
+    answers = store().answers.of_class(class_id, keys)
+    jobs = map(measured.newest, {question.address for question in GUESSES})
     results: dict[str, Any] = {job.address: job.value for job in jobs if job}
     results[RUN] = store().runs.find(
         hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
@@ -138,15 +139,14 @@ def of_class(class_id: str) -> Tallies:
     tallies = {}
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
-        answers = given[question.key].values()
-        counts.update(answer for answer in answers if answer != guess.JUST_SHOW)
+        counts.update(a for a in answers[question.key].values() if a != guess.JUST_SHOW)
         tallies[question] = Tally(counts, question.measured(results))
     return tallies
 
 
 def draw(tallies: Tallies) -> None:
     """Draw the class's answers, but only to questions that the visitor has answered."""
-    mine = {g: n for g, n in tallies.items() if guess.of(g.key) is not None}
+    mine = {q: tally for q, tally in tallies.items() if guess.of(q.key) is not None}
     st.subheader("What the class guessed", anchor=False)
     if mine:
         tally(mine)
@@ -155,73 +155,73 @@ def draw(tallies: Tallies) -> None:
 
 
 @st.fragment(run_every=PATIENT_SECONDS)
-def reveal(chosen: Class) -> None:
+def reveal(classroom: Class) -> None:
     """Draw the answers for the teacher, with a button that shows them on the projector.
 
     Once the answers are on the projector, the button adds the measured result.
     """
-    tallies = of_class(chosen.id)
-    asked = tally(tallies)
-    if not chosen.is_open:
+    tallies = of_class(classroom.id)
+    question = tally(tallies)
+    if not classroom.is_open:
         return
-    label, icon, key = "Show the guesses on the wall", "cast", asked.key
+    label, icon, key = "Show the guesses on the wall", "cast", question.key
     is_on = room().revealed == key
-    with_result = is_on and not room().with_result and tallies[asked].right is not None
+    is_measured = tallies[question].right is not None
+    with_result = is_on and not room().with_result and is_measured
     if with_result:
         label = "Show the result on the wall"
     elif is_on:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
-    button(label, "reveal_guess", icon, room().reveal, key, asked.title, with_result)
+    do = room().reveal, key, question.title, with_result
+    button(label, "reveal_guess", icon, *do)
 
 
 def tally(tallies: Tallies) -> Guess:
-    """Draw a choice of questions, and the answers to the chosen one.
+    """Draw a choice of questions, and the answers to the chosen question.
 
     Returns the chosen question.
     """
-    chosen = st.selectbox(
+    totals = [tally.answers.total() for tally in tallies.values()]
+    question = st.selectbox(
         "Question",
         list(tallies),
-        max(
-            (i for i, each in enumerate(tallies.values()) if each.answers.total()),
-            default=0,
-        ),
-        format_func=lambda each: each.title,
+        max((place for place, total in enumerate(totals) if total), default=0),
+        format_func=lambda question: question.title,
         key="class_guess",
         label_visibility="collapsed",
     )
-    answers, right = tallies[chosen]
+    answers, right = tallies[question]
     st.markdown(finding(answers, right))
-    if not answers.total():
-        return chosen
-    rows = [(str(answer), people) for answer, people in answers.items()]
-    data = pd.DataFrame(rows, columns=["answer", "people"])
-    st.vega_lite_chart(
-        data,
-        chart(tuple(data["answer"]), right[0] if right else ()),
-        key="class_guesses",
-        alt="How many people in the class gave each answer",
-    )
-    return chosen
+    if answers.total():
+        rows = [(str(answer), people) for answer, people in answers.items()]
+        data = pd.DataFrame(rows, columns=["answer", "people"])
+        st.vega_lite_chart(
+            data,
+            chart(tuple(data["answer"]), right[0] if right else ()),
+            key="class_guesses",
+            alt="How many people in the class gave each answer",
+        )
+    return question
 
 
 def finding(answers: Counter[Any], right: Measured) -> str:
     if not answers.total():
         return "Nobody has made a guess about this yet."
     text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
-    (most, count), *others = answers.most_common()
-    if alike := [f"“{answer}”" for answer, people in others if people == count]:
-        text += f", {' and '.join((f'“{most}”', *alike))} got {count} each"
+    count = max(answers.values())
+    first = [f"“{answer}”" for answer, people in answers.items() if people == count]
+    if len(first) > 1:
+        text += f", {' and '.join(first)} got {count} each"
     else:
-        text += f", {count} {'was' if count == 1 else 'were'} “{most}”"
+        text += f", {count} {'was' if count == 1 else 'were'} {first[0]}"
     if right is None:
         return f"**{text}.** There is no result yet."
     fitting, figure = right
     if not fitting:
         return f"**{text}. The machine couldn't tell: {figure.rstrip('.')}.**"
-    had = sum(answers[answer] for answer in fitting)
+    people = sum(answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
-    return f"**{text}. Measured: {figure}.** {had} guessed right: {either}."
+    return f"**{text}. Measured: {figure}.** {people} guessed right: {either}."
 
 
 @charts.live

@@ -28,11 +28,10 @@ from core.words import Words
 
 words = Words(__file__)
 
-LOOP = "core.loops:train_epoch"
 SETTINGS = ("model", "batch_size", "epochs", "learning_rate", "schedule")
 
 
-def draw(chosen: Class) -> None:
+def draw(classroom: Class) -> None:
     st.subheader("Downloads")
     with st.container(horizontal=True):
         for label, write, ending, key, icon in (
@@ -40,99 +39,102 @@ def draw(chosen: Class) -> None:
             ("Answers (CSV)", answers, "answers.csv", "class_answers", "download"),
             ("Handout (HTML)", handout_page, "handout.html", "class_handout", "print"),
         ):
-            name = f"{chosen.name.rstrip('.')} {date.today()} {ending}"
+            name = f"{classroom.name.rstrip('.')} {date.today()} {ending}"
             icon = f":material/{icon}:"
-            controls.download(label, partial(write, chosen), name, key, icon=icon)
+            controls.download(label, partial(write, classroom), name, key, icon=icon)
     st.markdown(words("handout.what"))
     st.subheader("Delete the class")
     st.markdown(words("handout.deleted"))
-    day = datetime.fromtimestamp(chosen.ends).date() if chosen.ends else None
+    end = classroom.ends
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.date_input(
             "Delete the class on",
-            day,
+            datetime.fromtimestamp(end).date() if end else None,
             min_value=date.today() + timedelta(days=1),
-            key=f"ends_{chosen.id}",
+            key=f"ends_{classroom.id}",
             on_change=act,
-            args=(_set_end, chosen.id),
+            args=(_set_end, classroom.id),
             width=200,
         )
         if st.button(
             "Delete the class now", icon=":material/delete:", key="delete_class"
         ):
-            members = format.counted(chosen.joined, "member")
-            runs = format.counted(len(all_runs(chosen)), "run")
-            text = words("handout.sure", name=chosen.name, members=members, runs=runs)
-            sure(text, "Delete", room().delete, chosen.id, engine().forget)
+            text = words(
+                "handout.sure",
+                name=classroom.name,
+                members=format.counted(classroom.joined, "member"),
+                runs=format.counted(len(all_runs(classroom)), "run"),
+            )
+            sure(text, "Delete", room().delete, classroom.id, engine().forget)
 
 
-def table(chosen: Class) -> str:
+def table(classroom: Class) -> str:
     """CSV: a row for each run, with its student's name."""
-    return export.runs_csv(all_runs(chosen), room().names(chosen.id))
+    return export.runs_csv(all_runs(classroom), room().names(classroom.id))
 
 
-def answers(chosen: Class) -> str:
+def answers(classroom: Class) -> str:
     """CSV: a row for each guess, and for each answer to a lesson's question."""
-    people = room().names(chosen.id)
-    asked = {guess.key: guess.title for guess in guesses.GUESSES}
-    of_lessons = [each for lesson in course.LESSONS for each in lesson.questions]
-    asked |= {each.key: each.text for each in of_lessons}
-    right = {each.key: each.right for each in of_lessons}
-    given = store().answers.of_class(chosen.id, list(asked))
+    people = room().names(classroom.id)
+    texts = {guess.key: guess.title for guess in guesses.GUESSES}
+    of_lessons = [q for lesson in course.LESSONS for q in lesson.questions]
+    texts |= {question.key: question.text for question in of_lessons}
+    right = {question.key: question.right for question in of_lessons}
+    all_answers = store().answers.of_class(classroom.id, list(texts))
     rows = []
-    for key, question in asked.items():
-        for who, answer in given[key].items():
+    for key, text in texts.items():
+        for who, answer in all_answers[key].items():
             tries = answer if isinstance(answer, list) else [answer]
             if tries and tries[0] != JUST_SHOW:
                 first = tries[0] == right[key] if key in right else ""
-                rows.append((people.get(who, ""), question, tries[0], tries[-1], first))
+                rows.append((people.get(who, ""), text, tries[0], tries[-1], first))
     return export.csv_text(
         ("student", "question", "first", "last", "first_right"), rows
     )
 
 
-def handout_page(chosen: Class) -> str:
-    return page(**handout(chosen))
+def handout_page(classroom: Class) -> str:
+    return page(**handout(classroom))
 
 
-def handout(chosen: Class) -> dict[str, Any]:
+def handout(classroom: Class) -> dict[str, Any]:
     """The fields of handout.html, except those that `page` computes."""
-    people, rules = room().names(chosen.id), chosen.rules
-    machine, code = engine().machine(), body(LOOP)
-    runs = [run for run in all_runs(chosen) if run.visitor in people]
+    people, rules = room().names(classroom.id), classroom.rules
+    machine, code = engine().machine(), body("core.loops:train_epoch")
+    runs = [run for run in all_runs(classroom) if run.visitor in people]
     # The handout ranks only runs on the task that most of the class's runs are on.
     task = mode(run.task for run in runs) if runs else ""
     best = (
         run for run in runs if run.task == task and not (run.hidden or run.withheld)
     )
     return {
-        "title": chosen.name,
-        "day": format.day(date.fromtimestamp(chosen.created)),
+        "title": classroom.name,
+        "day": format.day(date.fromtimestamp(classroom.created)),
         "machine": format.provenance(machine.devices[0]) if machine else "",
         "people": len(people),
         "runs": len(runs),
         "rules": rules,
         "names": {} if rules.anonymous else people,
         "best": bests(best, people, rules),
-        "hard": [score for score in questions.of_class(chosen) if score.mistaken],
-        "guesses": _guesses(chosen),
+        "hard": [score for score in questions.of_class(classroom) if score.mistaken],
+        "guesses": _guesses(classroom),
         "code": code[code.index("for ") : code.index("\n\n    if ")],
     }
 
 
-def _guesses(chosen: Class) -> list[tuple[str, str, str]]:
+def _guesses(classroom: Class) -> list[tuple[str, str, str]]:
     """A row for each question, with its guesses and answer; most guesses come first."""
-    tallies = guesses.of_class(chosen.id).items()
+    tallies = guesses.of_class(classroom.id).items()
     rows = []
-    for guess, (counts, right) in sorted(
+    for question, (counts, right) in sorted(
         tallies, key=lambda item: -item[1].answers.total()
     ):
         if counts.total():
+            texts = "; ".join(f"{answer}: {n}" for answer, n in counts.items())
             measured = "Not measured yet"
             if right:
                 measured = f"{' or '.join(right[0]) or 'Not clear'}: {right[1]}"
-            all_of_them = "; ".join(f"{answer}: {n}" for answer, n in counts.items())
-            rows.append((guess.title, all_of_them, measured))
+            rows.append((question.title, texts, measured))
     return rows
 
 
@@ -148,12 +150,12 @@ def page(best: Sequence[RunSummary], rules: Rules, **fields: Any) -> str:
         winner=best[0] if best and rules.reached(best[0]) else None,
         best=sorted(best, key=lambda run: (-run.accuracy, run.seconds)),
         chart=axes.scaled(points, (None, rules.target)),
-        what=lambda run: ", ".join(listing.setting(run, name) for name in SETTINGS),
+        settings=lambda run: ", ".join(listing.setting(run, name) for name in SETTINGS),
     )
 
 
 def _set_end(teacher: Teacher, class_id: str) -> None:
     day = st.session_state[f"ends_{class_id}"]
     at = datetime.combine(day, time()).timestamp() if day else None
-    told = f"scheduled the deletion for {day}" if day else "canceled the deletion"
-    room().change(teacher, class_id, told, ends=at)
+    log = f"scheduled the deletion for {day}" if day else "canceled the deletion"
+    room().change(teacher, class_id, log, ends=at)

@@ -25,7 +25,6 @@ from core.words import Words
 
 words = Words(__file__)
 
-QR_PIXELS = 220
 LOCAL = ("localhost", "127.0.0.1", "::1")
 # Docker and Podman make these files in a container. Its address is useless outside it.
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
@@ -36,33 +35,34 @@ def draw() -> bool:
 
     Returns whether the visitor may see the class.
     """
-    me, opened = visitor(), room().open
-    shown = room().board_for(me)
+    me, open_class = visitor(), room().open
+    classroom = room().board_for(me)
     tell_notice()
-    if shown is None:
+    if classroom is None:
         if last := st.session_state.pop("class_of", None):
-            is_out = opened is not None and opened.id == last.id
-            told = words("joining.removed") if is_out else words("joining.ended")
+            is_out = open_class is not None and open_class.id == last.id
+            why = words("joining.removed") if is_out else words("joining.ended")
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.markdown(told.format(name=last.name))
+                st.markdown(why.format(name=last.name))
                 link(RUNS)
-        _ask_in(opened)
+        _ask_in(open_class)
         link(TEACHER, "Sign in as the teacher")
         return False
-    st.session_state.class_of = shown
+    st.session_state.class_of = classroom
     st.query_params.pop("code", None)
-    if not shown.is_open:
-        you = (f", {each.name}" for each in room().members() if each.visitor == me)
-        final = words("joining.final", name=shown.name, you=next(you, ""))
+    name = classroom.name
+    if not classroom.is_open:
+        my_name = room().names(classroom.id).get(me)
+        you = f", {my_name}" if my_name else ""
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(final, width="content")
+            st.markdown(words("joining.final", name=name, you=you), width="content")
             link(RUNS, "Your runs")
         return True
     if (member := room().member(me)) is None:
-        st.markdown(f"You see **{shown.name}** because you are its teacher.")
+        st.markdown(f"You see **{name}** because you are its teacher.")
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"You are **{member.name}** in **{shown.name}**.", width="content")
+        st.markdown(f"You are **{member.name}** in **{name}**.", width="content")
         box = st.popover("Change your name", icon=":material/edit:", type="tertiary")
         with box, st.form("rename", clear_on_submit=True, border=False):
             label = "Your name in this class"
@@ -75,17 +75,17 @@ def draw() -> bool:
     return True
 
 
-def _ask_in(opened: Class | None) -> None:
+def _ask_in(open_class: Class | None) -> None:
     code = st.query_params.get("code", "")
-    fits = opened is not None and as_code(code) == opened.code
+    fits = open_class is not None and as_code(code) == open_class.code
     if code and not fits:
         with explained("The list of classes can't be read right now"):
             st.warning(room().why_not(code), icon=":material/info:")
-    if opened is None:
+    if open_class is None:
         st.markdown(words("joining.none_open"), width=PROSE)
         return
     with st.form("join", width=PROSE):
-        name = opened.name if fits else "the class"
+        name = open_class.name if fits else "the class"
         st.subheader(f"Join {name}", anchor=False)
         if not fits:
             st.text_input(
@@ -126,14 +126,14 @@ def address(page: str, query: str = "") -> str:
     return f"{base}/{page}{'?' * bool(query)}{query}"
 
 
-def link_to(opened: Class) -> str:
-    return address("Class", f"code={opened.code}")
+def link_to(classroom: Class) -> str:
+    return address("Class", f"code={classroom.code}")
 
 
-def draw_code(opened: Class) -> None:
-    link = link_to(opened)
+def draw_code(classroom: Class) -> None:
+    link = link_to(classroom)
     # Dark on light in both themes, since some phones can't read light on dark.
     svg = segno.make(link, error="m").svg_inline(
         scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
     )
-    st.image(svg, alt=f"A QR code that opens {link}", width=QR_PIXELS)
+    st.image(svg, alt=f"A QR code that opens {link}", width=220)

@@ -15,9 +15,9 @@ BETWEEN = " -'’.,"
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
 
-def friendly(taken: Collection[str] = ()) -> str:
-    """A random name that isn't in `taken`, such as "Amber Otter"."""
-    folded = {fold(name) for name in taken}
+def friendly(taken_names: Collection[str] = ()) -> str:
+    """A random name that isn't taken, such as "Amber Otter"."""
+    folded = set(map(fold, taken_names))
     while True:
         name = f"{random.choice(FIRST)} {random.choice(SECOND)}"
         if len(folded) > len(FIRST) * len(SECOND) // 2:
@@ -26,7 +26,7 @@ def friendly(taken: Collection[str] = ()) -> str:
             return name
 
 
-def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> str:
+def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -> str:
     """The tidied name. Raises ExplainedError if it is taken or can't be a name.
 
     A name can't contain Markdown or change the direction of writing.
@@ -44,7 +44,7 @@ def chosen(text: str, taken: Collection[str] = (), longest: int = LONGEST) -> st
         is_list = character == "." and name[:place].isdigit()  # Markdown's "1. Ada"
         if not fits or is_list:
             raise ExplainedError(words("names.letters"))
-    if fold(name) in map(fold, taken):
+    if fold(name) in map(fold, taken_names):
         raise ExplainedError(words("names.taken"))
     return name
 

@@ -3,7 +3,6 @@
 from base64 import b64encode
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import segno
 import streamlit as st
@@ -44,50 +43,44 @@ def draw() -> None:
 
 
 def _wall(standings: Standings) -> None:
-    shown = standings.opened
-    leader = board.leader(standings, named=not shown.rules.anonymous)
-    door = joining.link_to(shown)
+    classroom, rules = standings.classroom, standings.classroom.rules
+    leader = board.leader(standings, named=not rules.anonymous)
+    door = joining.link_to(classroom)
     code = segno.make(door, error="m")
-    tally = _tally(standings, key) if (key := room().revealed) else None
+    tally = None
+    if key := room().revealed:
+        question = next(guess for guess in guesses.GUESSES if guess.key == key)
+        answers, right = standings.guesses[question]
+        tally = {
+            "title": question.title,
+            "answers": [(str(answer), people) for answer, people in answers.items()],
+            "right": (room().with_result and right) or ((), ""),
+        }
+    points = board.points(standings)
+    chart = axes.scaled(points, rules.limits)
+    chart |= {
+        "points": [*zip(points, axes.sides(chart), strict=True)],
+        "legend": sorted({backend for *_, backend in points}),
+    }
     page = paper.template(Path(__file__).with_name("projector.html")).render(
-        shown=shown,
-        rules=shown.rules,
+        classroom=classroom,
+        rules=rules,
         colors=charts.palette(),
-        joining=shown.is_open and not (standings.best or tally),
+        joining=classroom.is_open and not (standings.best or tally),
         lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
         qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
         door=door,
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
         tally=tally,
-        chart=_chart(standings),
+        chart=chart,
         place=standings.place,
         names=standings.names,
         mistakes=None if tally else _mistakes(standings),
         top=standings.best[:MOST_PLACES],
-        now=board.queue_lines(standings, on_wall=True) if shown.is_open else [],
+        now=board.queue_lines(standings, on_wall=True) if classroom.is_open else [],
     )
     st.html(page)
-
-
-def _tally(standings: Standings, key: str) -> dict[str, Any]:
-    asked = next(each for each in guesses.GUESSES if each.key == key)
-    answers, right = standings.guesses[asked]
-    return {
-        "title": asked.title,
-        "answers": [(str(answer), people) for answer, people in answers.items()],
-        "right": (room().with_result and right) or ((), ""),
-    }
-
-
-def _chart(standings: Standings) -> dict[str, Any]:
-    """The template's fields for the chart, with a place for each point's name."""
-    points = board.points(standings)
-    scaled = axes.scaled(points, standings.opened.rules.limits)
-    return scaled | {
-        "points": [*zip(points, axes.sides(scaled), strict=True)],
-        "legend": sorted({backend for *_, backend in points}),
-    }
 
 
 def _mistakes(standings: Standings) -> tuple[str, str] | None:
@@ -100,7 +93,7 @@ def _mistakes(standings: Standings) -> tuple[str, str] | None:
     if run is None or engine().machine() is None:
         return None
     name = standings.names.get(run.job.owner, "")
-    whose = f", by {name}," if name and not standings.opened.rules.anonymous else ""
+    whose = f", by {name}," if name and not standings.classroom.rules.anonymous else ""
     with suppress(ExplainedError):
         pixels, labels = wall.images(run.config.task)
         if wrong := sorted(wall.wrong(run, labels) or ()):

@@ -13,7 +13,7 @@ from core.ui import course
 from core.ui.questions import Question
 from core.ui.server import store
 
-KEYS = [each.key for lesson in course.LESSONS for each in lesson.questions]
+KEYS = [question.key for lesson in course.LESSONS for question in lesson.questions]
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class Score:
     mistaken: str  # the most frequent wrong answer; empty: there was none
 
 
-def scores(given: Mapping[str, Mapping[str, Any]]) -> list[Score]:
+def scores(answers: Mapping[str, Mapping[str, Any]]) -> list[Score]:
     """All answered questions, the hardest first.
 
-    `given` has the answers by the question's key, and then by visitor.
+    `answers` are keyed by the question's key, and then by visitor.
     """
     all_scores = []
     for lesson in course.LESSONS:
         for question in lesson.questions:
-            answers = given.get(question.key, {}).values()
-            tries = (question.tries({question.key: answer}) for answer in answers)
-            firsts = Counter(chosen[0] for chosen in tries if chosen)
+            by_visitor = answers.get(question.key, {}).values()
+            all_tries = (question.tries({question.key: a}) for a in by_visitor)
+            firsts = Counter(tries[0] for tries in all_tries if tries)
             answered, right = firsts.total(), firsts.pop(question.right, 0)
             mistaken = firsts.most_common(1)[0][0] if firsts else ""
             if answered:
@@ -48,13 +48,13 @@ def scores(given: Mapping[str, Mapping[str, Any]]) -> list[Score]:
     )
 
 
-def of_class(chosen: Class) -> list[Score]:
-    return scores(store().answers.of_class(chosen.id, KEYS))
+def of_class(classroom: Class) -> list[Score]:
+    return scores(store().answers.of_class(classroom.id, KEYS))
 
 
-def draw(chosen: Class) -> None:
+def draw(classroom: Class) -> None:
     """Draw the hardest question in full, and a table of all answered questions."""
-    all_scores = of_class(chosen)
+    all_scores = of_class(classroom)
     if not all_scores:
         st.markdown("Nobody in this class has answered a question yet.")
         return

@@ -63,34 +63,37 @@ class Room(Gate):
         self.with_result = False  # whether the projector also shows its result
         self._teachers: set[str] = set()  # visitors who are exempt from the rules
         try:
-            for one in classes.all():
-                if one.is_open:
-                    self._enter(one)
+            for classroom in classes.all():
+                if classroom.is_open:
+                    self._enter(classroom)
         except StoreError as error:
             logger.warning("could not read the open class: %s", error)
 
-    def _enter(self, opened: Class) -> None:
-        members = {each.visitor: each for each in self._classes.members(opened.id)}
-        self.on_board, self._members, self._own_rules = opened, members, {}
+    def _enter(self, classroom: Class) -> None:
+        members = self._classes.members(classroom.id)
+        self.on_board, self._own_rules = classroom, {}
+        self._members = {member.visitor: member for member in members}
         self.revealed = ""
 
     @property
     def open(self) -> Class | None:
-        shown = self.on_board
-        return shown if shown and shown.is_open else None
+        classroom = self.on_board
+        return classroom if classroom and classroom.is_open else None
 
     def rules_for(self, visitor: str) -> Rules:
         """The open class's rules; NONE for a teacher, or if no class is open."""
-        opened = self.open
-        if opened is None or visitor in self._teachers:
+        classroom = self.open
+        if classroom is None or visitor in self._teachers:
             return NONE
+        rules: Rules = classroom.rules
         if visitor not in self._members:
-            rules: Rules = opened.rules
             return rules
         whole, own = self._own_rules.get(visitor, (None, NONE))
-        if whole is not opened.rules:
-            own = opened.rules.for_member(seed(opened, visitor))
-            self._own_rules[visitor] = opened.rules, own
+        if whole is not rules:
+            # The seed stays the same whenever the member comes back.
+            seed = crc32(f"{classroom.id} {visitor}".encode()) % SEEDS
+            own = rules.for_member(seed)
+            self._own_rules[visitor] = rules, own
         return own
 
     def member(self, visitor: str) -> Member | None:
@@ -126,27 +129,26 @@ class Room(Gate):
 
         Raises ExplainedError if the code is wrong, or the class is closed or full.
         """
-        typed = as_code(code)
         with self._lock:
-            opened = self.open
-            if opened is not None and opened.code == typed:
+            classroom = self.open
+            if classroom is not None and classroom.code == as_code(code):
                 if member := self._members.get(visitor):
                     return member
-                if opened.joined >= opened.size:
+                if classroom.joined >= classroom.size:
                     raise ExplainedError(words("room.full"))
-                name = names.friendly([each.name for each in self._members.values()])
-                member = Member(opened.id, visitor, name, time.time(), runs=0)
-                self.on_board = replace(opened, joined=opened.joined + 1)
+                name = names.friendly(self.names(classroom.id).values())
+                member = Member(classroom.id, visitor, name, time.time(), runs=0)
+                self.on_board = replace(classroom, joined=classroom.joined + 1)
                 self._members[visitor] = member
                 self._classes.join(member, self.on_board.joined)
                 return member
         # This reads the database, so it must not hold the lock.
-        raise ExplainedError(self.why_not(typed))
+        raise ExplainedError(self.why_not(code))
 
     def why_not(self, code: str) -> str:
         """A sentence on why a code other than the open class's lets nobody join."""
-        typed = as_code(code)
-        is_closed = any(each.code == typed for each in self._classes.all())
+        codes = [classroom.code for classroom in self._classes.all()]
+        is_closed = as_code(code) in codes
         return words("room.closed") if is_closed else words("room.wrong_code")
 
     def rename(self, visitor: str, name: str) -> Member:
@@ -159,7 +161,7 @@ class Room(Gate):
         with self._lock:
             others = self.names(member.class_id)
             others.pop(member.visitor, None)
-            name = names.chosen(name, others.values())
+            name = names.tidy(name, others.values())
             return self._change_member(member, name=name)
 
     def forget(self, visitor: str) -> None:
@@ -199,8 +201,8 @@ class Room(Gate):
         comes after this one, so every counted run is queued.
         """
         with self._lock:
-            opened = self.open
-            if opened is None or job.owner in self._teachers:
+            classroom = self.open
+            if classroom is None or job.owner in self._teachers:
                 return
             rules = self.rules_for(job.owner)
             rules.check(job.address, job.arguments)
@@ -210,16 +212,16 @@ class Room(Gate):
             if job.address != RUN:
                 return
             member = self._members.get(job.owner)
-            begun = member.runs if member else opened.outside
-            if rules.runs is not None and begun >= rules.runs:
+            count = member.runs if member else classroom.outside
+            if rules.runs is not None and count >= rules.runs:
                 whose = "You have" if member else "People outside the class have"
-                runs = f"{begun} {'run' if begun == 1 else 'runs'}"
+                runs = f"{count} {'run' if count == 1 else 'runs'}"
                 raise ExplainedError(words("room.runs", whose=whose, runs=runs))
             if member:
-                self._change_member(member, runs=begun + 1)
+                self._change_member(member, runs=count + 1)
             else:
-                self.on_board = replace(opened, outside=begun + 1)
-                self._classes.count_outside(opened.id, begun + 1)
+                self.on_board = replace(classroom, outside=count + 1)
+                self._classes.count_outside(classroom.id, count + 1)
 
     def steer(self, owner: str, wish: Wish) -> None:
         rate, rules = wish.learning_rate, self.rules_for(owner)
@@ -237,50 +239,51 @@ class Room(Gate):
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
         """A new class, still closed. Raises ExplainedError for a bad name."""
-        name = names.chosen(name, longest=names.LONGEST_OF_CLASS)
-        made = self._classes.create(name, size, rules)
-        self.note(teacher, f"made the class {made.name} with {size} seats", made.id)
-        return made
+        name = names.tidy(name, longest=names.LONGEST_OF_CLASS)
+        classroom = self._classes.create(name, size, rules)
+        act = f"made the class {classroom.name} with {size} seats"
+        self.note(teacher, act, classroom.id)
+        return classroom
 
     def start(self, teacher: Teacher, class_id: str) -> None:
         """Open a class, and close the class that was open."""
         with self._lock:
-            chosen = self._get(class_id)
-            if not chosen.is_open:
+            classroom = self._get(class_id)
+            if not classroom.is_open:
                 self._classes.change(class_id, is_open=True)
-                self._enter(replace(chosen, is_open=True))
+                self._enter(replace(classroom, is_open=True))
                 self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:
-        told = "closed the class"
-        self.change(teacher, class_id, told, is_open=False, is_paused=False)
+        act = "closed the class"
+        self.change(teacher, class_id, act, is_open=False, is_paused=False)
         if self.open is None:
             self.revealed = ""  # so that the projector shows the final board
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Pause or resume the queue. A paused queue starts no jobs, but ends none."""
-        if (opened := self.open) is None:
+        if (classroom := self.open) is None:
             raise ExplainedError(words("room.none_open"))
-        told = f"{'paused' if paused else 'resumed'} the queue"
-        self.change(teacher, opened.id, told, is_paused=paused)
+        act = f"{'paused' if paused else 'resumed'} the queue"
+        self.change(teacher, classroom.id, act, is_paused=paused)
 
-    def change(self, teacher: Teacher, class_id: str, told: str, **values: Any) -> None:
-        """Change a class's columns, and log `told`. New rules apply to later jobs."""
+    def change(self, teacher: Teacher, class_id: str, act: str, **values: Any) -> None:
+        """Change a class's columns, and log `act`. New rules apply to later jobs."""
         self._change(class_id, **values)
-        self.note(teacher, told, class_id)
+        self.note(teacher, act, class_id)
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
         """Rename a member. Raises ExplainedError if the name can't be used."""
-        told = f"renamed {member.name} to {self._rename(member, name).name}"
-        self.note(teacher, told, member.class_id)
+        act = f"renamed {member.name} to {self._rename(member, name).name}"
+        self.note(teacher, act, member.class_id)
 
     def remove(self, teacher: Teacher, member: Member) -> None:
         """Remove a member. Their runs stay, and their seat becomes free."""
         with self._lock:
-            left = self._get(member.class_id)
-            if left is self.on_board:
+            classroom = self._get(member.class_id)
+            if classroom is self.on_board:
                 self._members.pop(member.visitor, None)
-            self._change(left.id, joined=max(0, left.joined - 1))
+            self._change(classroom.id, joined=max(0, classroom.joined - 1))
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)
 
@@ -290,11 +293,11 @@ class Room(Gate):
         The key "" hides them.
         """
         self.revealed, self.with_result = key, result
-        did = f"{'showed' if key else 'hid'} the {'result' if result else 'guesses'}"
-        self.note(teacher, f"{did} on {title}")
+        verb, noun = "showed" if key else "hid", "result" if result else "guesses"
+        self.note(teacher, f"{verb} the {noun} on {title}")
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
-        """Log what a teacher did in a class, by default in the open one."""
+        """Log an act of a teacher in a class, by default in the open class."""
         open_id = self.open.id if self.open else None
         self._classes.write_down(teacher.name, act, class_id or open_id)
 
@@ -302,9 +305,9 @@ class Room(Gate):
         self._delete(self._get(class_id), forget, teacher.name)
 
     def delete_expired(self, forget: Forget) -> None:
-        for each in self._classes.all():
-            if each.ends is not None and each.ends < time.time():
-                self._delete(each, forget, "The app")
+        for classroom in self._classes.all():
+            if classroom.ends is not None and classroom.ends < time.time():
+                self._delete(classroom, forget, "The app")
 
     async def watch_expiry(self, forget: Forget) -> None:
         """Delete expired classes now, in case the server was off, and then hourly."""
@@ -317,31 +320,26 @@ class Room(Gate):
 
     def _change(self, class_id: str, **values: Any) -> None:
         with self._lock:
-            changed = self._get(class_id)
+            classroom = self._get(class_id)
             self._classes.change(class_id, **values)
-            if changed is self.on_board:
-                self.on_board = replace(changed, **values)
+            if classroom is self.on_board:
+                self.on_board = replace(classroom, **values)
 
-    def _delete(self, gone: Class, forget: Forget, who: str) -> None:
+    def _delete(self, classroom: Class, forget: Forget, who: str) -> None:
         with self._lock:
-            if self.on_board and self.on_board.id == gone.id:
+            if self.on_board and self.on_board.id == classroom.id:
                 self.on_board, self._members = None, {}  # so that nobody adds a run
-        runs = self._classes.runs(gone.id)
+        runs = self._classes.runs(classroom.id)
         for run in runs:
             forget(run.visitor or "", [run.id])
-        self._classes.delete(gone.id)
+        self._classes.delete(classroom.id)
         for run in runs:  # again, since a page may have loaded runs meanwhile
             forget(run.visitor or "", [run.id])
-        told = f"deleted the class {gone.name} and {len(runs)} runs"
-        self._classes.write_down(who, told)
+        act = f"deleted the class {classroom.name} and {len(runs)} runs"
+        self._classes.write_down(who, act)
 
     def _get(self, class_id: str) -> Class:
-        for each in (self.on_board, *self._classes.all()):
-            if each and each.id == class_id:
-                return each
+        for classroom in (self.on_board, *self._classes.all()):
+            if classroom and classroom.id == class_id:
+                return classroom
         raise ExplainedError(words("room.gone"))
-
-
-def seed(opened: Class, visitor: str) -> int:
-    """A member's own seed, the same whenever they come back."""
-    return crc32(f"{opened.id} {visitor}".encode()) % SEEDS

@@ -121,13 +121,13 @@ class Rules:
         """Raise ExplainedError if a job may not have these arguments."""
         is_run = address == RUN
         for part in _parts(arguments):
-            chosen = {"device": part} if isinstance(part, str) else vars(part)
+            settings = {"device": part} if isinstance(part, str) else vars(part)
             if isinstance(part, RunConfig) and not is_run:
                 by_default = ("device",) if part.device == "auto" else ()
-                chosen = {name: chosen[name] for name in {*SHARED} - {*by_default}}
-            for name, value in chosen.items():
+                settings = {name: settings[name] for name in {*SHARED} - {*by_default}}
+            for name, value in settings.items():
                 # Fixed settings don't bind a race's candidates, which have no task.
-                with_fixed = "task" in chosen and (is_run or name in SHARED)
+                with_fixed = "task" in settings and (is_run or name in SHARED)
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
 

@@ -23,12 +23,12 @@ from core.words import Words
 words = Words(__file__)
 
 
-def draw(chosen: Class) -> None:
+def draw(classroom: Class) -> None:
     """Draw limits on the left, controls on the right, and a button that saves them."""
-    rules: Rules = chosen.rules
+    rules: Rules = classroom.rules
     # The widgets' keys depend on the rules. So if another tab saves other rules, this
     # tab draws new widgets with those rules. Its old widgets would overwrite the rules.
-    suffix = f"{chosen.id}_{crc32(repr(rules).encode())}"
+    suffix = f"{classroom.id}_{crc32(repr(rules).encode())}"
     left, right = st.columns(2, gap="medium")
     with left:
         values = _limits(suffix, rules)
@@ -38,7 +38,7 @@ def draw(chosen: Class) -> None:
     # before the newest change.
     name, icon = "Save the rules", ":material/save:"
     if st.button(name, type="primary", icon=icon, key="save_rules"):
-        act(_save, chosen, values | presets)
+        act(_save, classroom, values | presets)
         if "notice" not in st.session_state:  # a notice would say why nothing was saved
             st.session_state.rules_saved = True
         st.rerun()
@@ -71,7 +71,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
             format="%g",
             key=f"target_{suffix}",
         )
-    goals, key = words.table("quests"), f"quest_{suffix}"
+    goals = words.table("quests")
     fields = {"target": f"{percent:g}", "task": "the task", "within": WITHIN}
     values["target"] = percent / 100
     values["quest"] = st.selectbox(
@@ -79,11 +79,13 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
         QUESTS,
         index=QUESTS.index(rules.quest),
         format_func=lambda quest: goals[quest].format(**fields),
-        key=key,
+        key=f"quest_{suffix}",
     )
-    own = "A different seed for each member"
     values["own_seeds"] = st.toggle(
-        own, rules.own_seeds, key=f"own_seeds_{suffix}", help=words("rules.own_seeds")
+        "A different seed for each member",
+        rules.own_seeds,
+        key=f"own_seeds_{suffix}",
+        help=words("rules.own_seeds"),
     )
     for name, options in (("models", MODELS), ("devices", DEVICES)):
         values[name] = tuple(
@@ -152,8 +154,11 @@ def _value(suffix: str, name: str, rules: Rules) -> str:
     return f"{number:g}"
 
 
-def _save(teacher: Teacher, chosen: Class, values: dict[str, Any]) -> None:
-    rules = Rules(**values)
-    changed = (name for name in values if values[name] != getattr(chosen.rules, name))
-    told = "; ".join(f"{name.replace('_', ' ')}: {values[name]}" for name in changed)
-    room().change(teacher, chosen.id, f"changed the rules: {told}", rules=rules)
+def _save(teacher: Teacher, classroom: Class, values: dict[str, Any]) -> None:
+    changes = "; ".join(
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in values.items()
+        if value != getattr(classroom.rules, name)
+    )
+    log = f"changed the rules: {changes}"
+    room().change(teacher, classroom.id, log, rules=Rules(**values))

@@ -61,9 +61,10 @@ def password() -> tuple[bytes, bytes] | None:
     if not text:
         return None
     if not SHORTEST <= len(text) <= LONGEST:
-        count, span = len(text), f"{SHORTEST} to {LONGEST}"
-        message = words("sign_in.length", name=PASSWORD, count=count, span=span)
-        raise ExplainedError(message)
+        span = f"{SHORTEST} to {LONGEST}"
+        raise ExplainedError(
+            words("sign_in.length", name=PASSWORD, count=len(text), span=span)
+        )
     salt = secrets.token_bytes(16)
     return salt, _digest(text, salt)
 
@@ -141,20 +142,16 @@ def draw() -> None:
         and st.secrets.load_if_toml_exists()
         and "auth" in st.secrets
     ):
-        _account()
+        if st.user.get("is_logged_in"):
+            st.warning(words("sign_in.no_teacher"), icon=":material/block:")
+            st.button("Sign out", on_click=st.logout, key="sign_out_account")
+        elif st.button("Sign in with your account", key="sign_in_account"):
+            try:
+                st.login()
+            except st.errors.StreamlitAPIException as error:
+                st.error(str(error), title="This server can't sign you in")
     elif by_password is None:
         st.markdown(words("sign_in.off", name=PASSWORD))
-
-
-def _account() -> None:
-    if st.user.get("is_logged_in"):
-        st.warning(words("sign_in.no_teacher"), icon=":material/block:")
-        st.button("Sign out", on_click=st.logout, key="sign_out_account")
-    elif st.button("Sign in with your account", key="sign_in_account"):
-        try:
-            st.login()
-        except st.errors.StreamlitAPIException as error:
-            st.error(str(error), title="This server can't sign you in")
 
 
 def sign_out() -> None:

@@ -10,11 +10,11 @@ import altair as alt
 from core.ui import charts
 from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
-ROUND = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+ROUND_DIGITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # of the projector's chart; a letter's height is 1
 # Left end, height, and width of the axis's labels, which names must not cover
-BELOW = (0, -1.5, WIDTH)
+AXIS_LABELS = (0, -1.5, WIDTH)
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
@@ -27,9 +27,9 @@ def costs(values: Iterable[float]) -> Ticks:
         return 1, 10, 100
     low, high = min(values) / 1.2, max(values) * 1.2
     powers = [10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1)]
-    rounds = [digit * power for power in powers for digit in ROUND]
+    rounds = [digit * power for power in powers for digit in ROUND_DIGITS]
     low, high = max(v for v in rounds if v <= low), min(v for v in rounds if v >= high)
-    for digits in (ROUND, (1, 2, 5), (1, 3), (1,)):
+    for digits in (ROUND_DIGITS, (1, 2, 5), (1, 3), (1,)):
         inner = [v for p in powers for d in digits if low < (v := d * p) < high]
         if len(inner) <= MOST_TICKS - 2:
             break
@@ -76,27 +76,27 @@ def sides(chart: Mapping[str, Any]) -> list[tuple[str, int]]:
     A name without room has the side "". The `chart` comes from `scaled`. Its points
     begin with the most important one, whose name is placed first.
     """
-    places = [
+    points = [
         (name, WIDTH * chart["x"](cost) / 100, HEIGHT * chart["y"](share) / 100)
         for name, cost, share, *_ in chart["points"]
     ]
-    taken = [(x - 0.5, y, 1.0) for _, x, y in places]
-    found = []
-    for name, x, y in places:
+    boxes = [(x - 0.5, y, 1.0) for _, x, y in points]  # left end, height, width
+    places = []
+    for name, x, y in points:
         room = 0.62 * len(name)
         ways = product((0, -1, 1), (("right", x + 0.6), ("left", x - 0.6 - room)))
         for lines, (side, left) in ways:
             line = y + lines
             if 0 <= left <= WIDTH - room and all(
                 abs(line - other) >= 1 or left >= begin + wide or begin >= left + room
-                for begin, other, wide in (*taken, BELOW)
+                for begin, other, wide in (*boxes, AXIS_LABELS)
             ):
-                taken.append((left, line, room))
-                found.append((side, lines))
+                boxes.append((left, line, room))
+                places.append((side, lines))
                 break
         else:
-            found.append(("", 0))
-    return found
+            places.append(("", 0))
+    return places
 
 
 @charts.live

@@ -24,7 +24,7 @@ words = Words(__file__)
 class Standings:
     """What the class's board shows; it may be a few seconds old."""
 
-    opened: Class  # the class; it may be closed by now
+    classroom: Class  # it may be closed by now
     names: Mapping[Any, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
     task: str  # task set by the quest
@@ -38,13 +38,13 @@ class Standings:
 
     def place(self, run: RunSummary) -> int:
         """The run's place, from 1; equally good runs share a place."""
-        worth = self.opened.rules.worth
-        return 1 + sum(worth(each) > worth(run) for each in self.order)
+        worth = self.classroom.rules.worth
+        return 1 + sum(worth(other) > worth(run) for other in self.order)
 
     def tied(self, run: RunSummary) -> int:
         """How many runs share the run's place, including the run itself."""
-        worth = self.opened.rules.worth
-        return sum(worth(each) == worth(run) for each in self.order)
+        worth = self.classroom.rules.worth
+        return sum(worth(other) == worth(run) for other in self.order)
 
 
 def bests(
@@ -85,11 +85,15 @@ def luck(runs: Iterable[RunSummary]) -> str:
     if len(seeds) < LEAST_SEEDS:
         return ""
     least, *_, most = sorted(round(run.accuracy or 0.0, 3) for run in seeds)
-    shown = ("model", "batch_size", "epochs")
-    setting = ", ".join(listing.setting(seeds[0], name) for name in shown)
-    points = f"{100 * (most - least):.1f}"
-    figures = {"points": points, "least": f"{least:.1%}", "most": f"{most:.1%}"}
-    return words("board.luck", setting=setting, seeds=len(seeds), **figures)
+    fields = ("model", "batch_size", "epochs")
+    return words(
+        "board.luck",
+        setting=", ".join(listing.setting(seeds[0], name) for name in fields),
+        seeds=len(seeds),
+        points=f"{100 * (most - least):.1f}",
+        least=f"{least:.1%}",
+        most=f"{most:.1%}",
+    )
 
 
 def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
@@ -140,37 +144,37 @@ def label(job: Job) -> str:
     return lesson.title if lesson else "another page"
 
 
-def all_runs(chosen: Class) -> list[RunSummary]:
+def all_runs(classroom: Class) -> list[RunSummary]:
     """All training runs of a class, even hidden ones. The newest run comes first."""
-    return store().runs.find(hidden=True, address=runs.RUN, class_id=chosen.id)
+    return store().runs.find(hidden=True, address=runs.RUN, class_id=classroom.id)
 
 
 def _gather() -> Standings:
-    shown = room().on_board
-    if shown is None:
+    classroom = room().on_board
+    if classroom is None:
         raise ExplainedError(words("room.closed"))
-    names, rules = room().names(shown.id), shown.rules
-    everything = all_runs(shown)
+    names, rules = room().names(classroom.id), classroom.rules
+    class_runs = all_runs(classroom)
     task = rules.settings.get("task") or dataset.default_task(engine().machine())
     summaries = [
         run
-        for run in everything
+        for run in class_runs
         if run.task == task and not (run.hidden or run.withheld)
     ]
     best = bests(summaries, names, rules)
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
-        shown,
+        classroom,
         names,
         here=frozenset(open_pages().keys() & names.keys()),
         task=task,
         best=best,
         order=[run for run in best if rules.reached(run)],
-        hidden=frozenset(run.visitor or "" for run in everything if run.withheld),
+        hidden=frozenset(run.visitor or "" for run in class_runs if run.withheld),
         luck=luck(summaries),
         newest=next(evaluated, ""),
         queue=[job for job in queue() if job.owner],
-        guesses=guesses.of_class(shown.id),
+        guesses=guesses.of_class(classroom.id),
     )
 
 
@@ -183,8 +187,8 @@ def newest() -> Standings:
 
     Raises ExplainedError if no class is on the board, or the database fails.
     """
-    shown, standings = room().on_board, _newest()
-    if shown and shown != standings.opened:
+    classroom, standings = room().on_board, _newest()
+    if classroom and classroom != standings.classroom:
         clear()
         standings = _newest()
     return standings

@@ -30,10 +30,11 @@ MOST_JOBS = 8  # listed, each with a button; the rest are only counted
 
 def choose() -> Class | None:
     """Draw a choice of classes; returns the chosen one, or None if there is none."""
-    classes = {each.id: each for each in store().classes.all()}  # the newest first
+    all_classes = store().classes.all()  # the newest first
+    classes = {classroom.id: classroom for classroom in all_classes}
     if st.session_state.get(CHOSEN) not in classes:
-        opened = room().open
-        st.session_state[CHOSEN] = opened.id if opened else next(iter(classes), None)
+        classroom = room().open or next(iter(all_classes), None)
+        st.session_state[CHOSEN] = classroom and classroom.id
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if classes:
             st.selectbox(
@@ -51,10 +52,10 @@ def choose() -> Class | None:
         with st.container(border=True, width=400):
             _new("primary")
         return None
-    chosen = classes[st.session_state[CHOSEN]]
+    classroom = classes[st.session_state[CHOSEN]]
     with st.container(horizontal=True, vertical_alignment="center"):
-        _buttons(chosen)
-    return chosen
+        _buttons(classroom)
+    return classroom
 
 
 def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
@@ -72,13 +73,12 @@ def _make(teacher: Teacher) -> None:
     st.session_state[CHOSEN] = room().create(teacher, name, size, rules).id
 
 
-def _buttons(chosen: Class) -> None:
+def _buttons(classroom: Class) -> None:
     """Draw the class's buttons; the button for the next step is the primary one."""
-    class_id = chosen.id
-    if not chosen.is_open:
-        do = room().start, class_id
+    if not classroom.is_open:
+        do = room().start, classroom.id
         button("Open the class", "open_class", "door_open", *do, type="primary")
-        _how_to_join(chosen)
+        _how_to_join(classroom)
         return
     st.badge("Open", icon=":material/door_open:", color="gray")
     if room().paused:
@@ -90,31 +90,31 @@ def _buttons(chosen: Class) -> None:
     clear = words("teacher.clear", jobs=format.counted(waiting, "job"))
     if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
         sure(clear, "Clear the queue", _clear)
-    _how_to_join(chosen)
+    _how_to_join(classroom)
     if st.button("Close the class", icon=":material/door_front:", key="close_class"):
-        text = f"{words('teacher.close', name=chosen.name)} {clear * bool(waiting)}"
-        sure(text, "Close the class", _close, class_id)
+        text = f"{words('teacher.close', name=classroom.name)} {clear * bool(waiting)}"
+        sure(text, "Close the class", _close, classroom.id)
 
 
-def _how_to_join(chosen: Class) -> None:
+def _how_to_join(classroom: Class) -> None:
     with st.popover("How to join", icon=":material/qr_code:"):
-        if not chosen.is_open:
+        if not classroom.is_open:
             st.markdown("The link works once the class is open.")
-        st.code(link := joining.link_to(chosen), language=None, wrap_lines=True)
-        st.markdown(words("teacher.join", code=chosen.code))
+        st.code(link := joining.link_to(classroom), language=None, wrap_lines=True)
+        st.markdown(words("teacher.join", code=classroom.code))
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
         st.link_button("Projector view", wall, icon=icon)
         if urlsplit(link).hostname in (*joining.LOCAL, None):
             st.warning(words("teacher.local"), icon=":material/wifi_off:")
-        joining.draw_code(chosen)
+        joining.draw_code(classroom)
 
 
 @st.dialog("Are you sure?")
 def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -> None:
     st.markdown(text)
     with st.container(horizontal=True):
-        done = button(label, "sure", "", do, *arguments, type="primary")
-        if done or st.button("Back", key="not_sure"):
+        is_sure = button(label, "sure", "", do, *arguments, type="primary")
+        if is_sure or st.button("Back", key="not_sure"):
             st.rerun()
 
 
@@ -130,29 +130,30 @@ def _close(teacher: Teacher, class_id: str) -> None:
     room().close(teacher, class_id)
 
 
-def students(chosen: Class) -> None:
+def students(classroom: Class) -> None:
     """Draw the members, who is stuck, and the queue; redraw while the class is open."""
-    before = room().names(chosen.id)
+    before = room().names(classroom.id)
 
-    @st.fragment(run_every=PATIENT_SECONDS if chosen.is_open else None)
+    @st.fragment(run_every=PATIENT_SECONDS if classroom.is_open else None)
     def live() -> None:
-        names, jobs, class_runs = room().names(chosen.id), queue(), all_runs(chosen)
+        names, jobs = room().names(classroom.id), queue()
         if names != before:
             st.rerun()  # of the whole page, since _person is outside this fragment
+        class_runs = all_runs(classroom)
         why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:
             _headline(names, why)
             if names:
-                _table(chosen.rules, names, why, class_runs)
+                _table(classroom.rules, names, why, class_runs)
         with right:
-            if chosen.is_open:
+            if classroom.is_open:
                 _queue(jobs, names)
             _hiding(class_runs, names)
 
     live()
     # This is not in the fragment, because each redraw would close the dialog.
-    if members := room().members(chosen.id):
+    if members := room().members(classroom.id):
         _person(members)
 
 
@@ -185,10 +186,12 @@ def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
         st.markdown(f"**{len(names)} have joined. Nobody is stuck.**")
     else:
         st.markdown(f"**{len(why)} of {len(names)} may need your help.**")
-        alike: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for who, reason in why.items():
-            alike.setdefault(reason, []).append(names[who])
-        figures.bullets(f"**{', '.join(n)}**: {reason}" for reason, n in alike.items())
+            by_reason.setdefault(reason, []).append(names[who])
+        figures.bullets(
+            f"**{', '.join(people)}**: {reason}" for reason, people in by_reason.items()
+        )
 
 
 def _table(
@@ -251,25 +254,25 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
     with st.expander("Hide a run", icon=":material/visibility_off:"):
         st.markdown(words("teacher.hide"))
         run_ids = list(finished)
-        chosen = st.selectbox("Run", run_ids, format_func=describe, key="teacher_run")
-        run = finished[chosen]
+        run_id = st.selectbox("Run", run_ids, format_func=describe, key="teacher_run")
+        run = finished[run_id]
         label = "Show this run again" if run.withheld else "Hide this run"
-        button(label, "hide_run", "", _hide, run, describe(chosen))
+        button(label, "hide_run", "", _hide, run, describe(run_id))
 
 
 def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
     store().runs.withhold(run.id, run.visitor or "", not run.withheld)
-    done = "showed" if run.withheld else "hid"
-    room().note(teacher, f"{done} a run by {description}")
+    verb = "showed" if run.withheld else "hid"
+    room().note(teacher, f"{verb} a run by {description}")
 
 
-def log(chosen: Class) -> None:
+def log(classroom: Class) -> None:
     """Draw what teachers did in this class, or on request in all, the newest first."""
     all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [
-            (f"{datetime.fromtimestamp(a.at):%Y-%m-%d %H:%M:%S}", a.who, a.what)
-            for a in store().classes.acts(None if all_classes else chosen.id)
+            (f"{datetime.fromtimestamp(row.at):%Y-%m-%d %H:%M:%S}", row.who, row.what)
+            for row in store().classes.acts(None if all_classes else classroom.id)
         ],
         (f"When ({datetime.now().astimezone():%Z})", "Who", "What"),
         alt="The log of what teachers did, newest first",

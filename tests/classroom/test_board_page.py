@@ -20,7 +20,7 @@ def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous
     ]
     standings = SimpleNamespace(
         names={"ada": "Ada", "bob": "Bob"},
-        opened=SimpleNamespace(rules=SimpleNamespace(anonymous=anonymous)),
+        classroom=SimpleNamespace(rules=SimpleNamespace(anonymous=anonymous)),
         queue=[*jobs, Job("d", MEASURE, (), "train", owner="eve", status="running")],
     )
     ada, bob = ("Somebody", "Somebody") if anonymous else ("Ada", "Bob")

@@ -25,25 +25,25 @@ RACERS = [candidate.name for candidate in samples.RACE.candidates]
     ],
 )
 def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, answers):
-    asked = next(each for each in GUESSES if each.key == key)
-    fitting, figure = asked.read(result)
+    question = next(guess for guess in GUESSES if guess.key == key)
+    fitting, figure = question.read(result)
     assert fitting
     assert set(fitting) <= set(answers)
     assert float(figure.removesuffix("×").partition(" to ")[0]) > 0
 
 
 def test_each_members_first_run_answers_the_guess_on_home():
-    (asked,) = (each for each in GUESSES if each.key == first_run.RUN_GUESS)
+    (question,) = (guess for guess in GUESSES if guess.key == first_run.RUN_GUESS)
     newest_first = (("a", 0.97), ("b", 0.795), ("c", 0.4), ("a", 0.83))
     runs = [summary(visitor=who, accuracy=share) for who, share in newest_first]
     figure = "80 of 100, the median of the class's first runs"
-    assert asked.measured({asked.address: runs}) == (("80 to 94",), figure)
-    assert asked.measured({asked.address: []}) is None
+    assert question.measured({question.address: runs}) == (("80 to 94",), figure)
+    assert question.measured({question.address: []}) is None
 
 
 def test_readings_that_allow_every_answer_prove_none_right():
-    asked = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
-    assert asked.measured({asked.address: "a result"}) == ((), "1×")
+    question = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
+    assert question.measured({question.address: "a result"}) == ((), "1×")
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():

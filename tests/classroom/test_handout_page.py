@@ -79,18 +79,18 @@ def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():
     assert "No run has finished" in text
     assert "circle" not in Elements(text).begun
     assert "</b>: ANN, batch 64" in page(**FULL | {"names": {}})
-    one = page(**FULL | {"best": [run("zoe", 0.5, 10.0, 469)]})
-    assert "The best accuracy is 50.00%. Nobody is ranked in the quest yet." in one
-    assert Elements(one).begun.count("circle") == 1
+    alone = page(**FULL | {"best": [run("zoe", 0.5, 10.0, 469)]})
+    assert "The best accuracy is 50.00%. Nobody is ranked in the quest yet." in alone
+    assert Elements(alone).begun.count("circle") == 1
 
 
 def test_nothing_that_a_student_wrote_is_html():
     question = Question("key", f"`{EVIL}`", EVIL, {EVIL: f"**{EVIL}**"})
-    given = {
+    fields = {
         "title": EVIL,
         "names": {"amber": EVIL},
         "best": [run("amber", 0.9, 1.0, 469, model=EVIL)],
         "hard": [Score(EVIL, question, 1, 0, EVIL)],
         "guesses": [(EVIL, EVIL, EVIL)],
     }
-    assert {"script", "img"}.isdisjoint(Elements(page(**FULL | given)).begun)
+    assert {"script", "img"}.isdisjoint(Elements(page(**FULL | fields)).begun)

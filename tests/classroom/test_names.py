@@ -5,12 +5,14 @@ from core.errors import ExplainedError
 
 
 def test_a_made_up_name_is_valid_and_not_taken_however_many_are():
-    taken = []
+    made_up = []
     for _ in range(2000):
-        taken.append(names.friendly(taken[-50:]))
-    assert {names.chosen(each) for each in taken} == set(taken)
-    one = [f"{first} {second}" for first in names.FIRST for second in names.SECOND]
-    assert names.friendly(one) not in one
+        made_up.append(names.friendly(made_up[-50:]))
+    assert {names.tidy(name) for name in made_up} == set(made_up)
+    all_pairs = [
+        f"{first} {second}" for first in names.FIRST for second in names.SECOND
+    ]
+    assert names.friendly(all_pairs) not in all_pairs
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,7 @@ def test_a_made_up_name_is_valid_and_not_taken_however_many_are():
     ],
 )
 def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
-    assert names.chosen(typed) == name
+    assert names.tidy(typed) == name
 
 
 @pytest.mark.parametrize(
@@ -39,10 +41,10 @@ def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
 )
 def test_short_long_invisible_or_markdown_names_are_refused(typed):
     with pytest.raises(ExplainedError, match=r"Choose another|Type a name"):
-        names.chosen(typed)
+        names.tidy(typed)
 
 
 @pytest.mark.parametrize("typed", ["ada lovelace", "Ada-Lovelace", "ＡＤＡ lovelace"])
 def test_a_name_that_looks_like_a_taken_one_is_refused(typed):
     with pytest.raises(ExplainedError, match="already has that name"):
-        names.chosen(typed, ["Ada Lovelace"])
+        names.tidy(typed, ["Ada Lovelace"])

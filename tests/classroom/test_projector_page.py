@@ -19,7 +19,7 @@ def wall(**more: Any) -> str:
     points = [((EVIL, 590, 0.88, EVIL), ("left", -1))]
     chart = {"costs": (1, 1000), "shares": (0.8, 0.9), "points": points, "legend": []}
     return paper.template(WALL).render(
-        shown=SimpleNamespace(name=EVIL, is_open=True, code=EVIL, size=30),
+        classroom=SimpleNamespace(name=EVIL, is_open=True, code=EVIL, size=30),
         rules=Rules(quest="steps", target=0.8),
         colors=charts.LIGHT,
         lines=[EVIL, EVIL],

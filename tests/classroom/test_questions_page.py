@@ -5,11 +5,11 @@ from core.ui.course import LESSONS
 def test_the_first_try_counts_and_the_hardest_comes_first():
     first, second = LESSONS[0].questions[:2]
     wrong = next(answer for answer in first.answers if answer != first.right)
-    given = {
+    answers = {
         first.key: {"a": [wrong, first.right], "b": [wrong], "c": [first.right]},
         second.key: {"a": [second.right], "b": second.right},  # a format of earlier
     }
-    hard, easy = scores(given)
+    hard, easy = scores(answers)
     assert (hard.question, hard.right, hard.answered) == (first, 1, 3)
     assert hard.mistaken == wrong
     assert (easy.question, easy.right, easy.answered) == (second, 2, 2)

@@ -39,7 +39,7 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
 
 
 @pytest.mark.parametrize(
-    ("rules", "arguments", "said"),
+    ("rules", "arguments", "sentence"),
     [
         (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, but this one has 6"),
         (LIMITED, (replace(CNN, epochs=5),), "the model may be ANN, not CNN"),
@@ -70,22 +70,22 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
         (Rules(fixed={"device": "cpu"}), (replace(CLIMB, device="cuda"), ()), "CPU"),
     ],
 )
-def test_a_job_that_breaks_a_rule_is_refused_in_a_sentence(rules, arguments, said):
-    with pytest.raises(ExplainedError, match=said):
+def test_a_job_that_breaks_a_rule_is_refused_in_a_sentence(rules, arguments, sentence):
+    with pytest.raises(ExplainedError, match=sentence):
         rules.check(RUN if len(arguments) == 1 else LAB, arguments)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "sentence"),
     [
         ({"fixed": {"epochs": "many"}}, "Epochs must be a whole number"),
         ({"fixed": {"task": "regression", "model": "cnn"}}, "Model must be"),
         ({"fixed": {"epochs": "9"}, "epochs": 5}, "conflicts with a limit. In this"),
     ],
 )
-def test_invalid_rules_are_refused_when_they_are_made(given, said):
-    with pytest.raises(ValueError, match=said):
-        Rules(**given)
+def test_invalid_rules_are_refused_when_they_are_made(fields, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Rules(**fields)
 
 
 @pytest.mark.parametrize("rules", [Rules(), LIMITED, FIXED, Rules(hidden=("steps",))])

@@ -64,17 +64,17 @@ def teacher(browser: Client, monkeypatch) -> object:
 
 
 def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkeypatch):
-    one, other = browser_of(app, "one"), browser_of(app, "two")
-    one.post(ENTER, password=RIGHT, name="  Ms   Bird ")
+    browser, other = browser_of(app, "one"), browser_of(app, "two")
+    browser.post(ENTER, password=RIGHT, name="  Ms   Bird ")
     other.post(ENTER, password=RIGHT)
-    assert one.given["httponly"]
-    assert one.given["samesite"] == "lax"
+    assert browser.given["httponly"]
+    assert browser.given["samesite"] == "lax"
     assert pop_sentence("one") is None
     assert teacher(other, monkeypatch).name == "Teacher"
-    assert teacher(one, monkeypatch).name == "Ms Bird"
+    assert teacher(browser, monkeypatch).name == "Ms Bird"
     assert room.is_teacher("one")
     sign_in.sign_out()
-    assert teacher(one, monkeypatch) is None
+    assert teacher(browser, monkeypatch) is None
     assert not room.is_teacher("one")
     assert teacher(other, monkeypatch)
 
@@ -148,10 +148,10 @@ def test_only_the_password_fits_and_only_a_salted_digest_is_kept(set_password):
     assert sign_in.fits("Käse und Brot")
     for wrong in ("", "käse und brot", "Käse und Brot ", "x" * 10_000):
         assert not sign_in.fits(wrong)
-    kept = sign_in.password()
-    assert "Brot" not in repr(kept)
+    digest = sign_in.password()
+    assert "Brot" not in repr(digest)
     set_password("Käse und Brot")
-    assert kept != sign_in.password()
+    assert digest != sign_in.password()
 
 
 @pytest.mark.parametrize("text", [None, ""])

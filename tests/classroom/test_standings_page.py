@@ -11,8 +11,8 @@ RULES = Rules(target=0.88)
 
 
 def run(visitor: str, accuracy: float | None = None, seconds: float = 9.0, **more):
-    given = dict(task="sprites", accuracy=accuracy, seconds=seconds, steps=590)
-    return summary(visitor=visitor, **given | more)
+    figures = dict(task="sprites", accuracy=accuracy, seconds=seconds, steps=590)
+    return summary(visitor=visitor, **figures | more)
 
 
 def test_the_best_run_is_the_fastest_at_the_target_or_else_the_most_accurate():
@@ -30,9 +30,9 @@ def test_the_best_run_is_the_fastest_at_the_target_or_else_the_most_accurate():
         NAMES,
         RULES,
     )
-    assert {each.id for each in best} == {"fast", "better"}
+    assert {run.id for run in best} == {"fast", "better"}
     assert best[0].id == "fast"
-    assert [each.visitor for each in best if RULES.reached(each)] == ["ada"]
+    assert [run.visitor for run in best if RULES.reached(run)] == ["ada"]
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,20 @@ def test_each_quest_has_another_winner(quest, first):
 def test_equal_runs_share_a_place_and_the_earlier_one_is_named_first():
     rules = Rules(target=0.88, quest="steps")
     runs = [run(who, 0.89, steps=590, seq=n) for n, who in enumerate(NAMES)]
-    for given in (runs, runs[::-1]):
-        assert [each.visitor for each in bests(given, NAMES, rules)] == [*NAMES]
+    for listed in (runs, runs[::-1]):
+        assert [run.visitor for run in bests(listed, NAMES, rules)] == [*NAMES]
     order = bests([run("ada", 0.9, steps=900), *runs[1:]], NAMES, rules)
-    shown = SimpleNamespace(opened=SimpleNamespace(rules=rules), order=order)
-    assert [Standings.place(shown, each) for each in order] == [1, 1, 1, 4]
+    standings = SimpleNamespace(classroom=SimpleNamespace(rules=rules), order=order)
+    assert [Standings.place(standings, run) for run in order] == [1, 1, 1, 4]
 
 
 def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     seeds = [run("ada", 0.87 + n / 1000, seed=n) for n in range(4)]
     others = [run("bob", 0.5, batch_size=32), run("bob", 0.1, seed=9, status="failed")]
-    told = luck(seeds + others + seeds)
-    assert told.startswith("A difference of 0.3 points can be luck")
-    assert "batch 64" in told
-    assert "gave accuracies from 87.0% to 87.3%" in told
+    sentence = luck(seeds + others + seeds)
+    assert sentence.startswith("A difference of 0.3 points can be luck")
+    assert "batch 64" in sentence
+    assert "gave accuracies from 87.0% to 87.3%" in sentence
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers) == luck(seeds[:2] + others) == ""
 
