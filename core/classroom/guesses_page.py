@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -78,13 +79,10 @@ def _one_core(result: Multiplications) -> str:
     return apart(ways["Python loop"], ways["One core"]).figure
 
 
-def _rung(name: str) -> Callable[[Climbed], Measured]:
-    def read(climbed: Climbed) -> Measured:
-        result = measured_rungs(climbed.results).get(name)
-        gain = result and gain_of(result, climbed.results)
-        return (answers(gain), gain.figure) if gain else None
-
-    return read
+def _rung(name: str, climbed: Climbed) -> Measured:
+    result = measured_rungs(climbed.results).get(name)
+    gain = result and gain_of(result, climbed.results)
+    return (answers(gain), gain.figure) if gain else None
 
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
@@ -118,7 +116,7 @@ GUESSES = (
             f"guess_{rung.name}",
             f"Speed: {rung.title}",
             CLIMB,
-            _rung(rung.name),
+            partial(_rung, rung.name),
             RUNG_GUESSES,
         )
         for rung in RUNGS[1:]

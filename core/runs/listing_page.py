@@ -327,9 +327,8 @@ def _delete(selection: Sequence[RunSummary]) -> None:
             engine, visitor = server.engine(), server.visitor()
             engine.forget(visitor, ids)
             server.store().runs.delete(ids, visitor)
-            engine.forget(
-                visitor, ids
-            )  # again: a page may have read the runs meanwhile
+            # A page may have read the runs before they were deleted.
+            engine.forget(visitor, ids)
             _unselect(ids)
 
     count = format.counted(len(ids), "run")
