@@ -23,11 +23,11 @@ SHORTLIST = 3
 
 def line(machine: Machine | None) -> None:
     """Draw the best device, the host, torch's version, and the dataset."""
-    if machine is None and engine().problem:
-        st.error(engine().problem, title="There are no workers right now")
-        return
     if machine is None:
-        st.caption(words("loading"))
+        if problem := engine().problem:
+            st.error(problem, title="There are no workers right now")
+        else:
+            st.caption(words("loading"))
         return
     best = machine.devices[0]
     data = "Fashion-MNIST" if dataset.is_here(machine) else words("sprites")

@@ -160,8 +160,7 @@ def _duration(run: Run, ranked: Sequence[tuple[float, Run]]) -> str:
 
 
 def _quality(run: Run) -> float:
-    last = run.history[-1]
-    return (last.test_r2 if last.test_accuracy is None else last.test_accuracy) or 0.0
+    return listing.quality(summary(run)) or 0.0
 
 
 def _reached(run: Run) -> str:
