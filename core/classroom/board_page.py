@@ -52,14 +52,16 @@ def draw() -> None:
 
 def live(draw: Callable[[Standings], None]) -> None:
     """Call `draw` every few seconds; redraw the whole page if the class changes."""
-    before = room().board_for(visitor())
+
+    def state() -> tuple[str, bool] | None:
+        classroom = room().board_for(visitor())
+        return (classroom.id, classroom.is_open) if classroom else None
+
+    before = state()
 
     @st.fragment(run_every=PATIENT_SECONDS)
-    def look() -> None:
-        now = room().board_for(visitor())
-        if not (
-            now and before and (now.id, now.is_open) == (before.id, before.is_open)
-        ):
+    def redraw() -> None:
+        if before is None or state() != before:
             st.rerun()
         try:
             standings = standings_page.newest()
@@ -68,7 +70,7 @@ def live(draw: Callable[[Standings], None]) -> None:
         else:
             draw(standings)
 
-    look()
+    redraw()
 
 
 def leader(standings: Standings, named: bool = True) -> str:

@@ -53,7 +53,7 @@ def draw() -> None:
         progress.first_look(first.id)
 
     @st.fragment
-    def now() -> None:
+    def upper_half() -> None:
         run = runs.on_show()
         if _state(run) != _state(first):
             st.rerun()  # other parts of the page depend on the run
@@ -72,7 +72,7 @@ def draw() -> None:
         with right:
             wall.draw(task, [run, *tested][-1], "your" if own else "this")
 
-    now()
+    upper_half()
 
 
 def _state(run: Run | None) -> tuple[str, bool] | None:
