@@ -56,7 +56,6 @@ FIXTURES = (
     *("memory", "train", "adam_state", "workers"),
     *("limit_shared_memory", "on_two_ranks"),
 )
-MOST_SHOWN = 300  # characters of a message; the traceback has the whole message
 DEVICES = {"cpu": "the CPU", SIMULATED: "the simulated accelerator"}
 
 PANEL = JobPanel(
@@ -177,11 +176,8 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             _message(mistake, run)
         if mistake.note:
             st.markdown(mistake.note)
-        line_guess = _ask_line(mistake, with_answer) if mistake.loud else None
-        if failure and failure.line is not None and line_guess is not None:
-            right = _statement(body(mistake.address("broken")), failure.line).start
-            finding = f"Line {right} raised the exception."
-            guess.judge(finding, line_guess, right, say="line {}".format)
+        if mistake.loud:
+            _guess_line(mistake, with_answer, failure)
         if with_answer:
             st.markdown(mistake.why)
         if not panel.follow(lambda job: _result(mistake, job)):
@@ -318,7 +314,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
 
 
 def _failure(failure: Failure, fixed: bool) -> None:
-    message = quoted(" ".join(failure.message.split()), MOST_SHOWN)
+    message = quoted(" ".join(failure.message.split()), most=300)
     title = "The fix failed here" if fixed else failure.kind
     st.error(message, title=title, icon=":material/error:")
     simulated.cuda_wording(failure.message)
@@ -362,19 +358,19 @@ def _marked_code(mistake: Mistake, half: str, failure: Failure | None) -> str:
     return marked(code, [n for n, (_, own) in enumerate(lines, 1) if own], SIGNS[half])
 
 
-def _ask_line(mistake: Mistake, with_answer: bool) -> int | None:
-    """Return the guess of the line that raises the error, or None.
-
-    The page asks for the guess until it shows the answer.
-    """
-    key = f"line_{mistake.slug}"
+def _guess_line(mistake: Mistake, with_answer: bool, failure: Failure | None) -> None:
+    """Ask which line raises the error. With the answer, judge the guess instead."""
+    key, code = f"line_{mistake.slug}", body(mistake.address("broken"))
     if with_answer:
-        return guess.of(key)
-    code = body(mistake.address("broken"))
+        line = guess.of(key)
+        if line is not None and failure and failure.line is not None:
+            right = _statement(code, failure.line).start
+            finding = f"Line {right} raised the exception."
+            guess.judge(finding, line, right, say="line {}".format)
+        return
     lines = sorted(statement.start for statement in _statements(code))
-    if len(lines) < 2:
-        return None
-    return answers.radio(words("card.guess"), lines, key, horizontal=True)
+    if len(lines) > 1:
+        answers.radio(words("card.guess"), lines, key, horizontal=True)
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:

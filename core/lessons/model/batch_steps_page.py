@@ -30,7 +30,6 @@ ROWS = (
 WIDTH, BOX, TOP, ROW = 460, 196, 40, 32
 HEIGHT = TOP + ROW * len(ROWS) + 8
 DEVICE_X = WIDTH - BOX
-MOVE_SECONDS = 0.9  # length of the animation
 
 
 @st.fragment
@@ -337,7 +336,7 @@ def _bar(group: Group, host: bool, new: bool, moves: bool, colors: Palette) -> s
         if moves:
             change = 'animateTransform attributeName="transform" type="translate" '
             change += f'from="{-DEVICE_X} 0" to="0 0"'
-        animation = f'<{change} dur="{MOVE_SECONDS}s"/>'
+        animation = f'<{change} dur="0.9s"/>'
     look = f'fill="{colors.page}" stroke="{hue}" stroke-width="{edge}"'
     right = (0 if host else DEVICE_X) + BOX - 16
     return (
