@@ -61,8 +61,8 @@ class Facts:
     @property
     def build(self) -> str:
         """The platform of torch's build: "CUDA", "ROCm", "XPU", "MPS" or "CPU"."""
-        built = {"ROCm": self.hip, "CUDA": self.cuda, "XPU": self.xpu, "MPS": self.mps}
-        return next((build for build, version in built.items() if version), "CPU")
+        builds = {"ROCm": self.hip, "CUDA": self.cuda, "XPU": self.xpu, "MPS": self.mps}
+        return next((build for build, version in builds.items() if version), "CPU")
 
     @property
     def vendor(self) -> str:

@@ -100,13 +100,13 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     if mistake.memory_bytes is not None and device.type != "cpu":
         limit_device_memory(device, mistake.memory_bytes)
     function = resolve(mistake.address(which))
-    counted = mistake.figure is not None and mistake.figure.counts_waits
-    waits, losses, waited = Waits(), list[torch.Tensor](), list[int]()
+    counts_waits = mistake.figure is not None and mistake.figure.counts_waits
+    waits, losses, waits_so_far = Waits(), list[torch.Tensor](), list[int]()
 
     def note(module: nn.Module, _inputs: object, loss: torch.Tensor) -> None:
         if isinstance(module, nn.modules.loss._Loss):
             losses.append(loss.detach())
-            waited.append(waits.count)
+            waits_so_far.append(waits.count)
             fixtures.memory(device)
 
     if not mistake.loud:  # a loud mistake's traceback would show the hook
@@ -115,7 +115,7 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     multiprocessing.current_process().daemon = False
     torch.manual_seed(0)
     try:
-        with waits if counted else nullcontext():
+        with waits if counts_waits else nullcontext():
             value = function(device)
         devices.synchronize(device)
     except Exception as error:
@@ -123,14 +123,13 @@ def attempt(which: str, slug: str, device_name: str) -> Outcome:
     if isinstance(value, torch.Tensor):
         value = value.detach()
         device = value.device
-    figure: float | None = None
-    curve: tuple[float, ...] = ()
-    if mistake.figure is not None:
-        figure = float(waits.count if counted else value)
-        curves: dict[str, Sequence[float | torch.Tensor]]
-        curves = {"loss": losses, "waits": waited}
-        curves |= {"share": fixtures.shares, "memory": fixtures.readings}
-        curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
+    if mistake.figure is None:
+        return Outcome(device.type, repr(value))
+    figure = float(waits.count if counts_waits else value)
+    curves: dict[str, Sequence[float | torch.Tensor]]
+    curves = {"loss": losses, "waits": waits_so_far}
+    curves |= {"share": fixtures.shares, "memory": fixtures.readings}
+    curve = tuple(map(float, curves.get(mistake.figure.curve, ())))
     return Outcome(device.type, repr(value), figure, curve)
 
 

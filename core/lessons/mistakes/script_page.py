@@ -28,18 +28,18 @@ SURENESS: dict[str, tuple[str, str]] = {
 @st.fragment
 def draw() -> None:
     state = st.session_state
-    how = mode(engine().ask)
+    policy = mode(engine().ask)
     left, right = st.columns([6, 5], gap="medium")
     with left, st.form("check_script"):
         st.markdown(words("script.label"))
         field = st.container()
-        only_read = words("script.read", why=how.why)
-        st.markdown(only_read if how.kind == "off" else words("script.run"))
+        only_read = words("script.read", why=policy.why)
+        st.markdown(only_read if policy.kind == "off" else words("script.run"))
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
             with explained("The script was not checked"):
-                checked = run_code("Checking your script", CHECK, text, how.kind)
+                checked = run_code("Checking your script", CHECK, text, policy.kind)
                 state.checked = text, checked
         text, checked = state.get("checked", ("", Checked()))
         with field:

@@ -30,7 +30,7 @@ BATCH_SIZE = 64
 SAMPLES = 8  # images of the batch that the page shows, with their logits
 
 # Locked while a seeded model is trained: threads share torch's random generator.
-_seeded = threading.Lock()
+_generator_lock = threading.Lock()
 
 
 def walk(
@@ -74,7 +74,7 @@ def inspect_batch(
         batch_size=BATCH_SIZE,
         seed=seed,
     )
-    with _seeded:
+    with _generator_lock:
         allocated = memory.allocated
         training = Training(config, dataset.train.first(BATCH_SIZE * MOST_BATCHES))
         model, device = training.model, training.device

@@ -47,7 +47,7 @@ def in_words(crossed: Crossing) -> str:
     return f"**{copies}**, {format.size(crossed.bytes)} in all. The host {waits}"
 
 
-def draw_counted() -> None:
+def draw_counts() -> None:
     """Show for which copies the host waits on the simulated accelerator."""
     copies: dict[tuple[str, str], Crossing]
     copies = ask_once("core.lessons.model.transfers:count", SIMULATED)
@@ -72,7 +72,7 @@ class TransfersLab(Lab):
         if machine.simulates:
             outline = simulated.outline("transfers")
             with outline, explained("The copies were not counted"):
-                draw_counted()
+                draw_counts()
         super().draw(machine)
 
     def more(self, machine: Machine) -> str | None:
