@@ -42,16 +42,15 @@ def mode(ask: Callable[..., Any]) -> Mode:
         return Mode("off", SWITCHED_OFF)
     if wish not in ("", "confined"):
         return Mode("off", f"RUN_CODE must be confined or off, not {wish!r}.")
-    try:
-        if wish:
+    if wish:
+        try:
             why = _problem(ask)
-            return Mode("off", why) if why else Mode("confined")
-    except ExplainedError as error:  # there are no workers now
-        return Mode("off", str(error))
+        except ExplainedError as error:  # there are no workers now
+            why = str(error)
+        return Mode("off", why) if why else Mode("confined")
     if sys.platform == "win32":
-        return Mode(
-            "off", "On Windows, code runs only in WSL, so start the app in WSL."
-        )
+        why = "On Windows, code runs only in WSL, so start the app in WSL."
+        return Mode("off", why)
     is_own = is_for_this_machine() and is_direct(st.context.headers)
     return Mode("here") if is_own else Mode("off", NOT_OWN)
 
@@ -65,9 +64,9 @@ def _problem(_ask: Callable[..., Any]) -> str:
 def is_for_this_machine() -> bool:
     """Whether only programs on this machine can reach the app and its workers."""
     sockets = psutil.Process().net_connections("tcp")
-    listening = [each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN]
-    is_own = listening and all(ip_address(each).is_loopback for each in listening)
-    return bool(is_own) and "DASK_SCHEDULER_ADDRESS" not in os.environ
+    ports = [s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN]
+    is_own = ports != [] and all(ip_address(ip).is_loopback for ip in ports)
+    return is_own and "DASK_SCHEDULER_ADDRESS" not in os.environ
 
 
 def is_direct(headers: Mapping[str, str]) -> bool:

@@ -25,16 +25,16 @@ class Sentence(NamedTuple):
 _sentences: dict[str, Sentence] = {}  # keyed by visitor
 
 
-def say(to: str, sentence: Sentence) -> None:
+def say(visitor: str, sentence: Sentence) -> None:
     """Keep a sentence for the visitor's next page."""
-    _sentences[to] = sentence
+    _sentences[visitor] = sentence
     if len(_sentences) > MOST_SENTENCES:
         del _sentences[next(iter(_sentences))]
 
 
-def pop_sentence(to: str) -> Sentence | None:
+def pop_sentence(visitor: str) -> Sentence | None:
     """Return a visitor's sentence, and forget it; None if there is none."""
-    return _sentences.pop(to, None)
+    return _sentences.pop(visitor, None)
 
 
 class Failures:

@@ -43,7 +43,6 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 2.0  # limit for an answer from the database or the workers
 MOST_SECONDS = 5.0  # limit for a whole probe
-PARTS = ("database", "scheduler", "training worker")
 NOT_KEPT = "The database is not responding."
 NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
@@ -108,7 +107,7 @@ class ResponseTimes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             return await self.app(scope, receive, send)
-        asked: list[float] = []  # times of the requests that no run answers yet
+        waiting: list[float] = []  # times of the requests that no run answers yet
         answering: list[float] = []  # times of the requests that this run answers
 
         async def hear() -> Message:
@@ -119,21 +118,21 @@ class ResponseTimes:
                     0 < len(data) < MOST_BYTES
                     and BackMsg.FromString(data).WhichOneof("type") == "rerun_script"
                 ):
-                    asked.append(time.monotonic())
+                    waiting.append(time.monotonic())
             return message
 
         async def say(message: Message) -> None:
             await send(message)
             data = message.get("bytes") or b""
-            said = ForwardMsg.FromString(data if len(data) < MOST_BYTES else b"")
-            match said.WhichOneof("type"):
+            forward = ForwardMsg.FromString(data if len(data) < MOST_BYTES else b"")
+            match forward.WhichOneof("type"):
                 case "new_session":
-                    answering.extend(asked)
-                    asked.clear()
-                case "script_finished" if said.script_finished in END_OF:
-                    now, part = time.monotonic(), END_OF[said.script_finished]
-                    for when in answering:
-                        LOOKS.labels(part).observe(now - when)
+                    answering.extend(waiting)
+                    waiting.clear()
+                case "script_finished" if forward.script_finished in END_OF:
+                    now, part = time.monotonic(), END_OF[forward.script_finished]
+                    for request_time in answering:
+                        LOOKS.labels(part).observe(now - request_time)
                     answering.clear()
 
         with SESSIONS.track_inprogress():
@@ -192,10 +191,10 @@ class State(Collector):
 
     def collect(self) -> Iterator[Metric]:
         engine = self.engine()
-        gone = missing(engine, self.store())
+        problems = missing(engine, self.store())
         up = _gauge("up", "Whether each part responds", "part")
-        for part in PARTS:
-            up.add_metric([part], part not in gone)
+        for part in ("database", "scheduler", "training worker"):
+            up.add_metric([part], part not in problems)
         yield up
         jobs = _gauge("jobs", "Waiting and running jobs", "kind", "status")
         going_on = Counter((job.address, job.status) for job in engine.going_on())

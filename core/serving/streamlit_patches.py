@@ -63,11 +63,12 @@ def send_at_once() -> None:
     isn't marked. Each answer on a keep-alive connection waited 40 ms for the browser to
     confirm the previous packet. Connections inherit the listening socket's setting.
     """
-    for each in _instances(socket.socket):
-        if each.family not in (socket.AF_INET, socket.AF_INET6) or each.fileno() < 0:
+    for open_socket in _instances(socket.socket):
+        family = open_socket.family
+        if family not in (socket.AF_INET, socket.AF_INET6) or open_socket.fileno() < 0:
             continue
-        if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if open_socket.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            open_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def draw_pages_in_turn() -> None:
@@ -298,4 +299,4 @@ def steady(folder: Path) -> str:
 
 def _instances(kind: type[Kind]) -> list[Kind]:
     """All objects of this class in memory, even those that Streamlit keeps private."""
-    return [each for each in gc.get_objects() if type(each) is kind]
+    return [instance for instance in gc.get_objects() if type(instance) is kind]

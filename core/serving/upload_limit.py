@@ -27,10 +27,11 @@ class UploadLimit:
         self.arriving: Counter[str] = Counter()  # bytes, keyed by session
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = _session(scope)
-        if session is None:
+        parts = scope.get("path", "").split("/")
+        # The path of an upload ends with upload_file/<session>/<file>.
+        if scope.get("method") != "PUT" or parts[-3:-2] != ["upload_file"]:
             return await self.app(scope, receive, send)
-        arrived = 0
+        session, arrived = parts[-2], 0
 
         async def counted() -> Message:
             nonlocal arrived
@@ -47,32 +48,20 @@ class UploadLimit:
             self.arriving += Counter()  # drops sessions at 0
 
     def _make_room(self, session: str) -> None:
-        """Drop the oldest files until all sessions are within the limits.
-
-        Raises HTTPException if there are no more files to drop.
-        """
         files = runtime.get_instance().uploaded_file_mgr
         assert isinstance(files, MemoryUploadedFileManager)
         while True:
-            held = {
-                key: sum(len(file.data) for file in list(each.values()))
-                for key, each in list(files.file_storage.items())
+            stored = {
+                key: sum(len(file.data) for file in list(uploads.values()))
+                for key, uploads in list(files.file_storage.items())
             }
-            if held.get(session, 0) + self.arriving[session] > SESSION_BYTES:
+            if stored.get(session, 0) + self.arriving[session] > SESSION_BYTES:
                 fullest = session
-            elif sum(held.values()) + self.arriving.total() > ALL_BYTES:
-                fullest = max(held, key=held.__getitem__, default=session)
+            elif sum(stored.values()) + self.arriving.total() > ALL_BYTES:
+                fullest = max(stored, key=stored.__getitem__, default=session)
             else:
                 return
-            if not held.get(fullest):
+            if not stored.get(fullest):
                 raise HTTPException(413, TOO_MUCH)
             oldest = next(iter(files.file_storage[fullest]))
             files.remove_file(fullest, oldest)
-
-
-def _session(scope: Scope) -> str | None:
-    """The session in PUT …/_stcore/upload_file/<session>/<file>; otherwise None."""
-    if scope["type"] != "http" or scope["method"] != "PUT":
-        return None
-    parts = scope["path"].split("/")
-    return parts[-2] if parts[-3:-2] == ["upload_file"] else None
