@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.measure.speedup import BUSY
-from core.ui import answers as kept
+from core.ui.answers import keep, of_visitor, radio
 
 JUST_SHOW = "just show me"  # stored instead of a guess
 CLOSE = "About equally fast"
@@ -29,21 +29,21 @@ def ask(
     if of(key) == JUST_SHOW:
         return JUST_SHOW
     label = f"Your guess: {question}"
-    guessed = kept.radio(label, list(answers), key, format_func=say, horizontal=True)
+    guessed = radio(label, list(answers), key, format_func=say, horizontal=True)
     if guessed is None and ran:
         st.button(
             "Just show me",
             icon=":material/visibility:",
             key=f"show_{key}",
             type="tertiary",
-            on_click=kept.keep,
+            on_click=keep,
             args=(key, JUST_SHOW),
         )
     return guessed
 
 
 def of(key: str) -> Any | None:
-    return kept.of_visitor().get(key)
+    return of_visitor().get(key)
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
@@ -66,15 +66,12 @@ def judge(
     guessed: Any | None,
     right: Any,
     say: Callable[[Any], str] = within,
-    among: Sequence[Any] | None = None,
 ) -> None:
     """Show the finding, and whether the guess was right.
 
     `right` is the right answer, or a tuple of all answers that the readings allow.
-    `among` has this result's answers. A guess that isn't one of them was about another
-    result, and isn't judged.
     """
-    if guessed in (None, JUST_SHOW) or (among is not None and guessed not in among):
+    if guessed in (None, JUST_SHOW):
         explain(finding)
         return
     fitting = right if isinstance(right, tuple) else (right,)

@@ -54,8 +54,9 @@ class Finding:
     among: Sequence[Any] | None = None
 
     def judge(self, guessed: Any | None) -> None:
-        guessed = None if self.right is None else guessed
-        guess.judge(self.sentence, guessed, self.right, self.say, self.among)
+        is_other = self.among is not None and guessed not in self.among
+        guessed = None if self.right is None or is_other else guessed
+        guess.judge(self.sentence, guessed, self.right, self.say)
 
 
 class Lab:
@@ -182,10 +183,10 @@ class Lab:
         self._draw_code(ran)
 
     def _ask(self, machine: Machine, arguments: tuple | None, ran: bool) -> Any | None:
-        asked = self.asks(machine, arguments)
-        if asked is None:
+        prompt = self.asks(machine, arguments)
+        if prompt is None:
             return guess.JUST_SHOW
-        return guess.ask(asked.key, asked.question, asked.options, asked.say, ran)
+        return guess.ask(prompt.key, prompt.question, prompt.options, prompt.say, ran)
 
     def show(self, job: Job, guessed: Any | None = guess.JUST_SHOW) -> None:
         """Draw the job's progress, then its result once the learner has guessed."""
@@ -218,7 +219,7 @@ class Lab:
             if caption := self.caption(result):
                 figures.caption(caption, results[0])
             if self.file:
-                rows = [row for each in results for row in each.rows()]
+                rows = [row for result in results for row in result.rows()]
                 controls.download_rows(f"{self.file}{self.suffix}", rows)
 
     def before(self, arguments: tuple | None) -> None:

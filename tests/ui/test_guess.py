@@ -7,10 +7,12 @@ from tests.pages.walk import texts
 
 def page(ran: bool = True) -> None:
     from core.ui import guess
+    from core.ui.lab import Finding
 
     guessed = guess.ask("loaf", "which loaf is heavier?", ["Rye", "Wheat"], ran=ran)
     if ran and not guess.missing(guessed):
-        guess.judge("Rye is heavier.", guessed, "Rye", among=["Rye", "Wheat"])
+        finding = Finding("Rye is heavier.", "Rye", among=["Rye", "Wheat"])
+        finding.judge(guessed)
 
 
 def test_a_result_is_hidden_until_there_is_a_guess():
@@ -39,15 +41,15 @@ def test_before_it_is_measured_there_is_only_a_guess():
 
 
 @pytest.mark.parametrize(
-    ("right", "said"),
+    ("right", "sentence"),
     [
         (("Rye",), "You guessed right."),
         (("Rye", "Wheat"), "Your guess fits the measurements."),
         (("Wheat",), "You guessed: rye."),
     ],
 )
-def test_a_guess_that_the_readings_leave_open_has_its_credit(right, said):
-    assert guess.worth("Rye", right) == said
+def test_a_guess_that_the_readings_leave_open_has_its_credit(right, sentence):
+    assert guess.worth("Rye", right) == sentence
 
 
 def test_units_and_names_in_an_answer_stay_as_they_are():
