@@ -13,13 +13,11 @@ from core.measure.environment import Machine
 from core.serving import forms
 from core.serving.streamlit_patches import SIDEBAR
 from core.store.codec import StoreError
-from core.ui import answers, course, format, hosts, practice, runs
-from core.ui import class_rules as held
+from core.ui import answers, class_rules, course, format, hosts, practice, runs
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
 from core.words import Words
 
-Color = Literal["blue", "gray", "orange"]
 LOADING = ":material/hourglass: The workers are loading torch."
 PROSE = 700  # the greatest width of a text, in pixels
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
@@ -44,8 +42,8 @@ def begin(title: str) -> None:
         initial_sidebar_state=SIDEBAR,
     )
     come(lesson.title if lesson is not HOME else "Home")
-    if who := visitor_of_cookie():
-        store().visitors.touch(who)
+    if cookie_id := visitor_of_cookie():
+        store().visitors.touch(cookie_id)
     st.logo(LOGO, size="large")
     with st.sidebar:
         _course()
@@ -58,7 +56,9 @@ def begin(title: str) -> None:
             link(TEACHER)
         _machine_badge()
         _jobs()
-        _wait_for_machine()  # drawn last, so that nothing moves when it disappears
+        if engine().machine() is None:
+            # Drawn last, so that nothing moves when the fragment disappears.
+            _wait_for_machine(engine().problem)
     if lesson is not HOME:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
@@ -109,35 +109,29 @@ def end(title: str) -> None:
 
 
 def sections(
-    drawn: Mapping[str, Callable[[], None]], always: Collection[str] = ()
+    functions: Mapping[str, Callable[[], None]], always: Collection[str] = ()
 ) -> None:
-    """Draw tabs. `drawn` maps each tab's name to the function that draws its content.
+    """Draw tabs. `functions` maps each tab's name to what draws the tab's content.
 
     The page's address has the open tab's name. Only the open tab is drawn, and the tabs
     in `always`, so that uploads in them aren't lost.
     """
-    tabs = st.tabs(list(drawn), key="tab", bind="query-params")
-    for tab, (name, draw) in zip(tabs, drawn.items(), strict=True):
+    tabs = st.tabs(list(functions), key="tab", bind="query-params")
+    for tab, (name, draw) in zip(tabs, functions.items(), strict=True):
         if tab.open or name in always:
             with tab:
                 draw()
 
 
-def device_color(backend: str) -> Color:
+def device_color(backend: str) -> Literal["blue", "orange"]:
     """The device's color on all pages: blue for the CPU, orange for an accelerator."""
     return "blue" if backend == "CPU" else "orange"
 
 
-def _wait_for_machine() -> None:
-    problem = engine().problem
-
-    @st.fragment(run_every=0.5)
-    def look_again() -> None:
-        if engine().machine() is not None or engine().problem != problem:
-            st.rerun()
-
-    if engine().machine() is None:
-        look_again()
+@st.fragment(run_every=0.5)
+def _wait_for_machine(problem: str) -> None:
+    if engine().machine() is not None or engine().problem != problem:
+        st.rerun()
 
 
 def machine() -> Machine:
@@ -145,21 +139,20 @@ def machine() -> Machine:
 
     If the workers have not described the machine yet, nothing after this call is drawn.
     """
-    found = engine().machine()
-    if found is None:
+    whole = engine().machine()
+    if whole is None:
         st.markdown(LOADING)
         st.stop()
-    return held.machine(found)
+    return class_rules.machine(whole)
 
 
 def _course() -> None:
-    """Draw the lessons, and which of them this visitor has finished or begun."""
-    given = answers.of_visitor()
-    done = [lesson for lesson in LESSONS if lesson.is_done(given)]
+    answers_by_key = answers.of_visitor()
+    done = [lesson for lesson in LESSONS if lesson.is_done(answers_by_key)]
     begun = [
-        f"\n- {lesson.title}: {lesson.solved(given)} of {len(lesson.questions)}"
+        f"\n- {lesson.title}: {solved} of {len(lesson.questions)}"
         for lesson in LESSONS
-        if lesson.solved(given) and lesson not in done
+        if (solved := lesson.solved(answers_by_key)) and lesson not in done
     ]
     course = [lesson for lesson in LESSONS if not lesson.further]
     further = [lesson for lesson in LESSONS if lesson.further]
@@ -170,8 +163,9 @@ def _course() -> None:
             st.markdown(":small[Going further]")
         mark = " :green[:material/check:]" if lesson in done else ""
         link(lesson, f"{lesson.title}{mark}")
+    count = sum(lesson in done for lesson in course)
     st.markdown(
-        f":small[{sum(each in done for each in course)} of {len(course)} lessons done]",
+        f":small[{count} of {len(course)} lessons done]",
         help="A lesson is done once you've answered all its questions correctly, in "
         "any number of tries." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
     )
@@ -193,8 +187,8 @@ def _machine_badge() -> None:
         st.markdown(
             "Unless a page says otherwise, its figures were measured on this machine:"
         )
-        for each in machine.devices:
-            st.markdown(f"- {format.provenance(each)}, {each.system}")
+        for device in machine.devices:
+            st.markdown(f"- {format.provenance(device)}, {device.system}")
         if several:
             st.markdown("Training runs go to whichever of these machines is free:")
             hosts.table()
@@ -226,7 +220,6 @@ def _jobs() -> None:
 
 
 def _progress(job: Job) -> str:
-    """How far a job is, in a few words."""
     if job.place:
         return f"place {job.place} in line"
     if job.status == "running" and job.address == runs.RUN:

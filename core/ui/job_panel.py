@@ -18,8 +18,6 @@ from core.jobs.measurements import KINDS
 from core.ui import format, last_measurement, polling
 from core.ui.server import engine, visitor
 
-CANCELLED = "Canceled. The measurements so far are still here."
-
 Draw = Callable[[Job], object]
 Event = TypeVar("Event")
 
@@ -36,7 +34,7 @@ class JobPanel:
     # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
     failed: str = ""  # the title after a failure; default: `job_name` and "failed"
-    cancelled: str = CANCELLED
+    cancelled: str = "Canceled. The measurements so far are still here."
     lane: str = "train"
     # Whether people may start a job while another one goes on that isn't shown here
     several: bool = False
@@ -48,8 +46,12 @@ class JobPanel:
             KINDS.add(self.address)
 
     @property
+    def _jobs(self) -> list[Job]:
+        return engine().jobs(self.address, visitor())[::-1]
+
+    @property
     def job(self) -> Job | None:
-        return self._newest_and_going_on()[0]
+        return next((job for job in self._jobs if self.about(*job.arguments)), None)
 
     @property
     def before(self) -> Job | None:
@@ -61,14 +63,9 @@ class JobPanel:
     @property
     def going_on(self) -> Job | None:
         """The visitor's job that hasn't ended and so blocks the start button."""
-        return self._newest_and_going_on()[1]
-
-    def _newest_and_going_on(self) -> tuple[Job | None, Job | None]:
-        jobs = engine().jobs(self.address, visitor())[::-1]
-        newest = next((job for job in jobs if self.about(*job.arguments)), None)
         blocks = self.about if self.several else lambda *_: True
-        alive = (job for job in jobs if not job.ended and blocks(*job.arguments))
-        return newest, next(alive, None)
+        alive = (j for j in self._jobs if not j.ended and blocks(*j.arguments))
+        return next(alive, None)
 
     @property
     def ran(self) -> bool:
@@ -120,7 +117,7 @@ class JobPanel:
 
         Without either, draws the text `empty`, and returns False.
         """
-        job, going_on = self._newest_and_going_on()
+        going_on, job = self.going_on, self.job
         if going_on and (job is None or going_on.id != job.id):
             icon = ":material/hourglass_top:"
             other = f"{self.job_name} is still running with other settings. "
@@ -211,7 +208,7 @@ def latest(job: Job, kind: type[Event]) -> Event | None:
     return next((e for e in reversed(job.events) if isinstance(e, kind)), None)
 
 
-def ended_badly(job: Job, failed: str, cancelled: str = CANCELLED) -> None:
+def ended_badly(job: Job, failed: str, cancelled: str) -> None:
     """Say in a job's slot that it failed or was canceled. `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")

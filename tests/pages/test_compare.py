@@ -46,9 +46,9 @@ def test_a_race_ends_with_a_verdict_and_files(engine):
     assert "hidden until you guess" in texts(at.tabs[0].info)
     assert "times as fast" not in texts(at.info)
     at.radio(key="race_guess").set_value("About equally fast").run()
-    said = texts(at.info) + texts(at.success)
-    assert "You guessed" in said or "Your guess fits" in said
-    assert "times as fast as" in said
+    sentences = texts(at.info) + texts(at.success)
+    assert "You guessed" in sentences or "Your guess fits" in sentences
+    assert "times as fast as" in sentences
     assert "bit for bit" in texts(at.markdown)
     tab = at.tabs[0]
     assert len(tab.get("vega_lite_chart")) == 3
@@ -77,8 +77,8 @@ def test_the_learner_guesses_before_the_readings_show(engine):
     at = open_page("pages/7_Compare.py", tab="The stopwatch")
     at.radio(key="timing_guess").set_value("Less than twice as long").run()
     at = press(at, engine, "time_it", "core.lessons.compare.timing_pitfalls:measure")
-    said = texts(at.info) + texts(at.success)
-    assert "The first call took" in said
+    sentences = texts(at.info) + texts(at.success)
+    assert "The first call took" in sentences
     assert len(at.tabs[1].get("vega_lite_chart")) == 1
     assert not [row for row in at.tabs[1].markdown if "Example" in row.value]
 
@@ -91,7 +91,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     labels = [button.proto.label for button in at.get("download_button")]
     assert "Trace for Perfetto" in labels
     open_tab(at, "The map")
-    alone = next(each for each in compared() if each.threads == 1)
+    alone = next(pick for pick in compared() if pick.threads == 1)
     at.selectbox(key="second_contender").set_value(alone)
     at.selectbox(key="budget").set_value(60).run()
     at.radio(key="map_guess").set_value("About equally fast").run()
@@ -126,7 +126,8 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
         arguments = RACE.config, RACE.candidates, RACE.steps, 3
         job = Job("id", "path", arguments, "train", status="failed", message=lost)
         job = replace(job, events=RACE.trials[:5])
-        job_panel.ended_badly(job, RaceLab().job.failed)
+        panel = RaceLab().job
+        job_panel.ended_badly(job, panel.failed, panel.cancelled)
         RaceLab().show(job, "About equally fast")
 
     at = AppTest.from_function(draw, default_timeout=60).run()
@@ -169,10 +170,10 @@ def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
 def test_a_gpu_is_measured_once_the_browser_has_one():
     at = open_page("pages/7_Compare.py", tab="Your GPU")
     assert at.button(key="your_gpu").disabled
-    asked = {"name": "nvidia ampere", "round": 0, "works": [["product", 64]]}
+    request = {"name": "nvidia ampere", "round": 0, "works": [["product", 64]]}
 
     def report(more):
-        at.session_state[COMPONENT] = {"report": asked | more}
+        at.session_state[COMPONENT] = {"report": request | more}
         at.run()
 
     report({"id": "an earlier run"})
@@ -204,21 +205,21 @@ def test_every_line_beside_a_lesson_is_one_that_ran():
 
 
 def test_a_class_sees_the_gpus_that_were_shared(room):
-    made = room.create(TEACHER, "Monday", 30, Rules())
-    room.start(TEACHER, made.id)
+    monday = room.create(TEACHER, "Monday", 30, Rules())
+    room.start(TEACHER, monday.id)
     at = open_page("pages/7_Compare.py", tab="Your GPU")
     assert "The class's GPUs" not in texts(at.markdown)
-    room.join(made.code, at.session_state["visitor"])
+    room.join(monday.code, at.session_state["visitor"])
     at.session_state["answers"] = {RESULT: BROWSER_GPU}
     at.run()
     assert "Nobody has shared a GPU yet." in texts(at.markdown)
-    (button,) = (each for each in at.button if each.label.startswith("Show my GPU"))
+    (button,) = (b for b in at.button if b.label.startswith("Show my GPU"))
     button.click().run()
     mine = at.session_state["answers"][SHARED]
-    room.join(made.code, "another")
+    room.join(monday.code, "another")
     server.store().answers.keep("another", SHARED, mine | {"name": HOSTILE[0]})
     at.run()
     assert not at.exception
     assert "Nobody has shared" not in texts(at.markdown)
-    assert "Take my GPU out of the chart" in [each.label for each in at.button]
+    assert "Take my GPU out of the chart" in [button.label for button in at.button]
     assert "evil" not in outside_code(at)
