@@ -27,12 +27,12 @@ class Lesson:
     # PyTorch's own pages to read: their addresses, keyed by their titles
     read: Mapping[str, str] = field(default_factory=dict)
 
-    def solved(self, given: Mapping[str, Any]) -> int:
+    def solved(self, answers: Mapping[str, Any]) -> int:
         """How many questions somebody answered right, on any try."""
-        return sum(question.is_solved(given) for question in self.questions)
+        return sum(question.is_solved(answers) for question in self.questions)
 
-    def is_done(self, given: Mapping[str, Any]) -> bool:
-        return bool(self.questions) and self.solved(given) == len(self.questions)
+    def is_done(self, answers: Mapping[str, Any]) -> bool:
+        return bool(self.questions) and self.solved(answers) == len(self.questions)
 
 
 def _lesson(file: str, entry: dict[str, Any]) -> Lesson:
@@ -60,27 +60,26 @@ PAGES = (HOME, *LESSONS, RUNS, CLASS, TEACHER)
 
 
 def page(title: str) -> Lesson:
-    """The page with this title, whether or not it is a lesson."""
-    return next(each for each in PAGES if each.title == title)
+    return next(page for page in PAGES if page.title == title)
 
 
 def of_address(address: str) -> Lesson | None:
     """The lesson whose jobs call the function at `address`; None if none does."""
     if address.startswith("core.training:"):
         return page("Train")
-    packages = {f"core.lessons.{lesson.title.lower()}.": lesson for lesson in LESSONS}
-    return next((packages[each] for each in packages if address.startswith(each)), None)
+    packages = {f"core.lessons.{lesson.title.lower()}": lesson for lesson in LESSONS}
+    return packages.get(".".join(address.split(".")[:3]))
 
 
-def after(this: Lesson) -> Lesson | None:
+def after(lesson: Lesson) -> Lesson | None:
     """The next lesson; None after the last one."""
-    place = LESSONS.index(this) + 1
+    place = LESSONS.index(lesson) + 1
     return LESSONS[place] if place < len(LESSONS) else None
 
 
-def link(to: Lesson, label: str = "", **more: Any) -> None:
-    given = {"label": label or to.title, "icon": to.icon} | more
-    st.page_link(_streamlit_page(to.file), **given)
+def link(page: Lesson, label: str = "", **more: Any) -> None:
+    options = {"label": label or page.title, "icon": page.icon} | more
+    st.page_link(_streamlit_page(page.file), **options)
 
 
 @cache

@@ -6,7 +6,6 @@ lines from calls.toml that call it.
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,26 +56,26 @@ def program(address: str) -> str:
     call = CALLS.get(address, CALLS["device"].format(name=name)).strip()
     body = ast.parse(text).body
     function = next((e for e in body if getattr(e, "name", None) == name), None)
-    takes = ast.unparse(function.args) if isinstance(function, ast.FunctionDef) else ""
-    if address not in CALLS and takes.partition(":")[0] != "device":
+    arguments = function.args.args if isinstance(function, ast.FunctionDef) else []
+    if address not in CALLS and [a.arg for a in arguments[:1]] != ["device"]:
         return ""
     inside = definitions(text, {name, *names_in(ast.parse(call))}).strip()
     used = names_in(ast.parse(f"{inside}\n{call}"))
-    return "\n".join([*_imports(body, used), "\n", inside, "\n", call])
-
-
-def _imports(body: list[ast.stmt], used: set[str]) -> Iterator[str]:
-    """Yield the imports in a module's body, reduced to the names in `used`."""
-    for node in body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            node.names = [each for each in node.names if each.name in used]
-            if node.names:
-                yield ast.unparse(node)
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        node.names = [alias for alias in node.names if alias.name in used]
+    lines = [ast.unparse(node) for node in imports if node.names]
+    return "\n".join([*lines, "\n", inside, "\n", call])
 
 
 @st.dialog("Try it", width="large")
 def open_editor(address: str, machine: dict[str, Any]) -> None:
-    state, key, how = st.session_state, f"tried_{address}", mode(engine().ask)
+    state, key, code_mode = st.session_state, f"tried_{address}", mode(engine().ask)
+
+    def reset() -> None:
+        state.pop(f"{key}_ran", None)
+        state[key] = {"value": program(address)}
+
     st.markdown(words("playground.about"))
     left, right = st.columns([6, 5], gap="medium")
     with left, st.form(f"form_{key}", border=False):
@@ -85,39 +84,34 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
         pressed = buttons.form_submit_button("Run it", icon=":material/play_arrow:")
         icon = ":material/replay:"
         buttons.form_submit_button(
-            "Start again", icon=icon, type="tertiary", on_click=_reset, args=(address,)
+            "Start again", icon=icon, type="tertiary", on_click=reset
         )
         if pressed:
             with explained("The code was not run"):
                 text = code_editor.text(key)[:MOST_CHARACTERS]
-                seconds = code.SECONDS - 1
-                asked = Request(NAME, text, seconds=seconds, names=True, **machine)
-                confine = how.kind == "confined"
-                answer = run_code("Running it", "core.jobs.code:run", asked, confine)
+                request = Request(
+                    NAME, text, seconds=code.SECONDS - 1, names=True, **machine
+                )
+                run, confine = "core.jobs.code:run", code_mode.kind == "confined"
+                answer = run_code("Running it", run, request, confine)
                 state[f"{key}_ran"] = text, *answer
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
-    failure, said = report and report["failure"], ""
-    if failure:
-        said = code.failed(failure, NAME) or code.raised(failure)
+    error = ""
+    if report and (failure := report["failure"]):
+        error = code.failed(failure, NAME) or code.raised(failure)
     with field:
-        lines = code_editor.lines_in(said)
+        lines = code_editor.lines_in(error)
         code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
     with right:
         if report:
-            _result(report, said, printed)
+            _draw_outcome(report, error, printed)
         else:
             st.markdown(words("playground.start"))
 
 
-def _reset(address: str) -> None:
-    st.session_state.pop(f"tried_{address}_ran", None)
-    st.session_state[f"tried_{address}"] = {"value": program(address)}
-
-
-def _result(report: dict[str, Any], said: str, printed: str) -> None:
-    """Draw a run's outcome: error, notes, output, values, and waits and copies."""
-    if said:
-        st.error(said, icon=":material/error:")
+def _draw_outcome(report: dict[str, Any], error: str, printed: str) -> None:
+    if error:
+        st.error(error, icon=":material/error:")
     for note in report["notes"]:
         st.info(note, icon=":material/info:")
     if printed:
@@ -127,21 +121,27 @@ def _result(report: dict[str, Any], said: str, printed: str) -> None:
         "**Tensors and models**, as they were after each line",
         ("Line", "Name", "Shape", "dtype", "Device"),
         [
-            (each["line"], each["name"], _shape(each), each["dtype"], each["device"])
-            for each in report["values"]
+            (
+                value["line"],
+                value["name"],
+                _shape(value),
+                value["dtype"],
+                value["device"],
+            )
+            for value in report["values"]
         ],
     )
-    if not (said or report["notes"] or printed or report["values"]):
+    if not (error or report["notes"] or printed or report["values"]):
         st.markdown(words("playground.nothing"))
-    moved = [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
+    uses = [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
     for copy in report["copies"]:
-        moved.append((copy, f"copied {copy['way']}", format.size(copy["bytes"])))
+        uses.append((copy, f"copied {copy['way']}", format.size(copy["bytes"])))
     _table(
         "**Waits and copies** during the whole run",
         ("Line", "What", "How", "Times"),
         sorted(
-            (use["line"]["line"], what, how, use["times"])
-            for use, what, how in moved
+            (use["line"]["line"], kind, detail, use["times"])
+            for use, kind, detail in uses
             if use["line"]["file"] == NAME
         ),
     )
@@ -155,10 +155,7 @@ def output(printed: str) -> None:
 
 
 def _shape(value: dict[str, Any]) -> str:
-    """The shape of a value as text; for a model, its class instead.
-
-    The shape of a single number is "()".
-    """
+    """A tensor's shape as text, "()" for a single number; for a model, its class."""
     if value["shape"] is None:
         return value["kind"]
     return format.shape(value["shape"]) if value["shape"] else "()"

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from core.errors import drawable
-from core.script.exercises import MOST_CHARACTERS, Exercise, Verdict, load
-from core.serving.execution_policy import Mode, mode
+from core.script.exercises import MOST_CHARACTERS, Exercise, load
+from core.serving.execution_policy import mode
 from core.ui import answers, code_editor, course
 from core.ui.course import Lesson
 from core.ui.guess import explain
@@ -16,8 +16,6 @@ from core.ui.playground import output
 from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
 
-JUDGE = "core.script.exercises:judge"
-RUN = "core.jobs.code:run"
 BROKEN = ""  # a sentence on why the exercises can't be read
 EXERCISES: Mapping[str, Exercise] = {}  # keyed by a lesson's title or a repair's name
 try:
@@ -33,30 +31,42 @@ def exercise(title: str) -> None:
     if BROKEN:
         st.error(BROKEN, title="The exercise can't be shown")
     elif title in EXERCISES:
-        _exercise(title, EXERCISES[title])
-    if repairs := [name for name, each in EXERCISES.items() if each.lesson == title]:
+        _exercise(title)
+    repairs = [name for name in EXERCISES if EXERCISES[name].lesson == title]
+    if repairs:
         st.subheader("Repair it")
         for tab, name in zip(st.tabs(repairs), repairs, strict=True):
             with tab:
-                _exercise(name, EXERCISES[name])
+                _exercise(name)
 
 
 @st.fragment
-def _exercise(title: str, exercise: Exercise) -> None:
+def _exercise(title: str) -> None:
+    exercise, code_mode = EXERCISES[title], mode(engine().ask)
     st.markdown(exercise.ask)
-    key, how = f"turn_{title}", mode(engine().ask)
-    if how.kind == "off":
-        _unjudged(exercise, how)
-        return
     left, right = st.columns([6, 4], gap="medium")
+    if code_mode.kind == "off":
+        left.code(exercise.code, line_numbers=True, wrap_lines=True)
+        right.caption(f"You can't run code here. {code_mode.why}")
+        solution = right.expander("One way to do it")
+        solution.code(exercise.solution, wrap_lines=True)
+        return
+    key, answers_by_key = f"turn_{title}", answers.of_visitor()
     with left, st.form(f"form_{key}", border=False):
         field = st.container()
         icon = ":material/play_arrow:"
         if st.form_submit_button("Check it", icon=icon):
             with explained("The code was not run"):
-                _judge(key, title, how)
-    stored = answers.of_visitor()
-    written, verdict = stored.get(key), stored.get(f"{key}_verdict")
+                text = code_editor.text(key)
+                earlier_verdict = answers_by_key.pop(f"{key}_verdict", None)
+                judge = "core.script.exercises:judge"
+                confine = code_mode.kind == "confined"
+                verdict = run_code("Running your code", judge, title, text, confine)
+                answers.keep(key, text)
+                answers.keep(f"{key}_verdict", asdict(verdict))
+                if asdict(verdict) == earlier_verdict:
+                    st.caption("Your code ran again, and the result is the same.")
+    verdict = answers_by_key.get(f"{key}_verdict")
     with right:
         if verdict is None:
             st.markdown("Change the lines, then press **Check it** to run them.")
@@ -64,32 +74,12 @@ def _exercise(title: str, exercise: Exercise) -> None:
             explain(drawable(verdict["say"]), verdict["solved"])
             if verdict["printed"]:
                 output(verdict["printed"])
-            with st.expander("One way to do it"):
-                st.code(exercise.solution, wrap_lines=True)
-    text = exercise.code if written is None else written
+            solution = st.expander("One way to do it")
+            solution.code(exercise.solution, wrap_lines=True)
+    text = answers_by_key.get(key, exercise.code)
     lines = code_editor.lines_in(verdict["say"]) if verdict else ()
     with field:
         code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
-
-
-def _judge(key: str, title: str, how: Mode) -> None:
-    text = code_editor.text(key)
-    before = answers.of_visitor().pop(f"{key}_verdict", None)
-    doing, confine = "Running your code", how.kind == "confined"
-    verdict: Verdict = run_code(doing, JUDGE, title, text, confine)
-    answers.keep(key, text)
-    answers.keep(f"{key}_verdict", asdict(verdict))
-    if asdict(verdict) == before:
-        st.caption("Your code ran again, and the result is the same.")
-
-
-def _unjudged(exercise: Exercise, how: Mode) -> None:
-    """Draw the exercise with its solution, since nobody can run code here."""
-    left, right = st.columns([6, 4], gap="medium")
-    left.code(exercise.code, line_numbers=True, wrap_lines=True)
-    right.caption(f"You can't run code here. {how.why}")
-    with right.expander("One way to do it"):
-        st.code(exercise.solution, wrap_lines=True)
 
 
 def questions(lesson: Lesson) -> None:
@@ -107,24 +97,28 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
     The answer that completes the lesson redraws the page, so that the course map shows
     that the lesson is done. `was_done` is whether the map shows this already.
     """
-    given, key = answers.of_visitor(), f"asked_{lesson.title}"
-    if lesson.is_done(given) != was_done:
+    answers_by_key, key = answers.of_visitor(), f"asked_{lesson.title}"
+    if lesson.is_done(answers_by_key) != was_done:
         st.rerun()
     numbers = range(len(lesson.questions))
-    left = [i for i in numbers if not lesson.questions[i].is_solved(given)]
-    st.session_state.setdefault(key, left[0] if left else 0)
+    unsolved = [i for i in numbers if not lesson.questions[i].is_solved(answers_by_key)]
+    st.session_state.setdefault(key, unsolved[0] if unsolved else 0)
+
+    def label(number: int) -> str:
+        return f"{number + 1}{_icon(lesson.questions[number], answers_by_key)}"
+
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.segmented_control(
             "Question",
             numbers,
-            format_func=lambda i: f"{i + 1}{_mark(lesson.questions[i], given)}",
+            format_func=label,
             required=True,
             key=key,
             label_visibility="collapsed",
         )
-        st.markdown(score(lesson, given))
+        st.markdown(score(lesson, answers_by_key))
     question = lesson.questions[number or 0]
-    tries, order = question.tries(given), question.shuffled(visitor())
+    tries, order = question.tries(answers_by_key), question.shuffled(visitor())
     if question.code:
         st.code(question.code, line_numbers=True, wrap_lines=True)
     st.radio(
@@ -132,15 +126,15 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
         order,
         index=order.index(tries[-1]) if tries else None,
         key=question.key,
-        on_change=_answer,
+        on_change=_add_answer,
         args=(question,),
     )
     if tries:
         explain(question.answers[tries[-1]], tries[-1] == question.right)
     if tries and question.code:
         _run(question)
-    following = [i for i in left if i > (number or 0)] or left
-    if question.is_solved(given) and following:
+    following = [i for i in unsolved if i > (number or 0)] or unsolved
+    if question.is_solved(answers_by_key) and following:
         st.button(
             "Next question",
             icon=":material/arrow_downward:",
@@ -154,8 +148,9 @@ def _run(question: Question) -> None:
     """Draw a button that runs the question's code, and then what the code printed."""
     if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
         return
+    run, request = "core.jobs.code:run", question.request()
     with explained("The code was not run"):
-        report, printed = run_code("Running the code", RUN, question.request(), False)
+        report, printed = run_code("Running the code", run, request, False)
         if failure := report["failure"]:
             printed += f"line {failure['line']['line']}, {failure['kind']}: "
             printed += failure["message"]
@@ -164,34 +159,27 @@ def _run(question: Question) -> None:
             st.caption("This code ran on a simulated GPU.")
 
 
-def _mark(question: Question, given: Mapping[str, Any]) -> str:
-    """The icon beside a question's number; "" without an answer.
-
-    A check is green if the first try was right, and gray if a later try was right. A
-    light bulb means that no try was right yet.
-    """
-    if not question.tries(given):
+def _icon(question: Question, answers_by_key: Mapping[str, Any]) -> str:
+    if not question.tries(answers_by_key):
         return ""
-    if not question.is_solved(given):
+    if not question.is_solved(answers_by_key):
         return " :material/lightbulb:"
-    return f" :{'green' if question.at_first(given) else 'gray'}[:material/check:]"
+    color = "green" if question.at_first(answers_by_key) else "gray"
+    return f" :{color}[:material/check:]"
 
 
-def score(lesson: Lesson, given: Mapping[str, Any]) -> str:
-    """A sentence on how many first tries were right, and how many questions are left.
-
-    The sentence is "" before the first answer.
-    """
-    tried = [each for each in lesson.questions if each.tries(given)]
+def score(lesson: Lesson, answers_by_key: Mapping[str, Any]) -> str:
+    """A sentence on right first tries and on questions left; "" before any answer."""
+    tried = [q for q in lesson.questions if q.tries(answers_by_key)]
     if not tried:
         return ""
-    right = sum(each.at_first(given) for each in tried)
-    left = len(lesson.questions) - lesson.solved(given)
+    right = sum(question.at_first(answers_by_key) for question in tried)
+    left = len(lesson.questions) - lesson.solved(answers_by_key)
     rest = f", {left} to go" if left else ". This lesson is done."
     return f"**{right} of {len(tried)}** right on the first try{rest}"
 
 
-def _answer(question: Question) -> None:
+def _add_answer(question: Question) -> None:
     tries = question.tries(answers.of_visitor())
-    chosen = st.session_state[question.key]
-    answers.keep(question.key, question.after(tries, chosen))
+    answer = st.session_state[question.key]
+    answers.keep(question.key, question.after(tries, answer))

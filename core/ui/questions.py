@@ -19,10 +19,7 @@ WRONG = 2  # the fewest wrong answers to a question
 
 @dataclass(frozen=True)
 class Question:
-    """A question at a lesson's end.
-
-    The methods' `given` maps the keys of questions to a learner's answers.
-    """
+    """Its methods' `answers_by_key` maps questions' keys to a learner's answers."""
 
     key: str
     text: str
@@ -33,11 +30,11 @@ class Question:
     measured: bool = False  # the code measures, so its output depends on the machine
     check: str = ""  # Python that proves the right answer, for the tests
 
-    def tries(self, given: Mapping[str, Any]) -> list[str]:
+    def tries(self, answers_by_key: Mapping[str, Any]) -> list[str]:
         """The learner's answers: the first try, then others, the newest one last."""
-        kept = given.get(self.key, [])
-        # An older version stored a single answer.
-        tries = kept if isinstance(kept, list) else [kept]
+        tries = answers_by_key.get(self.key, [])
+        if not isinstance(tries, list):  # an older version stored a single answer
+            tries = [tries]
         return [answer for answer in tries if answer in self.answers]
 
     def after(self, tries: list[str], chosen: str) -> list[str]:
@@ -48,11 +45,11 @@ class Question:
         others = [answer for answer in tries[1:] if answer != chosen]
         return [*tries[:1], *others, chosen]
 
-    def is_solved(self, given: Mapping[str, Any]) -> bool:
-        return self.right in self.tries(given)
+    def is_solved(self, answers_by_key: Mapping[str, Any]) -> bool:
+        return self.right in self.tries(answers_by_key)
 
-    def at_first(self, given: Mapping[str, Any]) -> bool:
-        return self.tries(given)[:1] == [self.right]
+    def at_first(self, answers_by_key: Mapping[str, Any]) -> bool:
+        return self.tries(answers_by_key)[:1] == [self.right]
 
     def request(self) -> Request:
         """The request for a dry run of the code, with or without a simulated GPU."""
@@ -91,8 +88,8 @@ def read(file: Path, lessons: Collection[str]) -> dict[str, tuple[Question, ...]
             )
         keys = Counter(entry["key"] for entries in bank.values() for entry in entries)
         if twice := [key for key, count in keys.items() if count > 1]:
-            what = f"two questions have the key {twice[0]!r}"
-            raise ValueError(f"{what}; change one of the two keys")
+            problem = f"two questions have the key {twice[0]!r}"
+            raise ValueError(f"{problem}; change one of the two keys")
     except ValueError as error:
         raise ExplainedError(f"{FILE}: {error}.") from None
     return questions
