@@ -12,9 +12,9 @@ from core.ui.server import store, visitor_of_cookie
 def of_visitor() -> dict[str, Any]:
     """Return {key: answer} of this visitor, read from the database once per session."""
     if "answers" not in st.session_state:
-        who = visitor_of_cookie()
+        visitor = visitor_of_cookie()
         try:
-            st.session_state.answers = store().answers.of(who) if who else {}
+            st.session_state.answers = store().answers.of(visitor) if visitor else {}
         except StoreError:
             st.session_state.answers = {}
     return st.session_state.answers
@@ -23,8 +23,8 @@ def of_visitor() -> dict[str, Any]:
 def keep(key: str, answer: Any) -> None:
     """Store an answer. Without a cookie, it lasts only until the tab is closed."""
     of_visitor()[key] = answer
-    if who := visitor_of_cookie():
-        store().answers.keep(who, key, answer)
+    if visitor := visitor_of_cookie():
+        store().answers.keep(visitor, key, answer)
 
 
 def _keep(key: str) -> None:
@@ -32,12 +32,9 @@ def _keep(key: str) -> None:
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
-    """Draw a choice that keeps its answer; returns the answer, or else None.
-
-    `more` is for st.radio.
-    """
-    before = of_visitor().get(key)
-    index = options.index(before) if before in options else None
+    """Draw a choice that keeps its answer; returns the answer, or else None."""
+    answer = of_visitor().get(key)
+    index = options.index(answer) if answer in options else None
     return st.radio(
         label, options, index=index, key=key, on_change=_keep, args=(key,), **more
     )

@@ -134,9 +134,9 @@ def mixed(color: str, other: str, share: float) -> str:
 def _theme() -> alt.theme.ThemeConfig:
     colors = palette()
     fonts: Any = {
-        f"{part}{what}": value
+        f"{part}{option}": value
         for part in ("label", "title")
-        for what, value in (("Color", colors.quiet), ("FontSize", FONT_PIXELS))
+        for option, value in (("Color", colors.quiet), ("FontSize", FONT_PIXELS))
     }
     return {
         "config": {
@@ -181,7 +181,7 @@ def _without_later(node: Any) -> Any:
     if isinstance(node, dict):
         later = LATER.to_dict()
         return {k: _without_later(v) for k, v in node.items() if v != later}
-    return [_without_later(each) for each in node] if isinstance(node, list) else node
+    return [_without_later(n) for n in node] if isinstance(node, list) else node
 
 
 def hues(
@@ -210,7 +210,7 @@ def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
 def whole_numbers(last: int) -> list[int]:
     """Ticks for the whole numbers from 1 to `last`: both ends, and some between."""
     steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
-    step = next(each for each in steps if last - 1 <= each * (MOST_TICKS - 1))
+    step = next(step for step in steps if last - 1 <= step * (MOST_TICKS - 1))
     inner = [n for n in range(step, last, step) if min(n - 1, last - n) * 2 >= step]
     return sorted({1, *inner, last})
 

@@ -33,26 +33,25 @@ def fixed(setting: str) -> Any | None:
 
 def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
     """The options that the class allows, or all options if it allows none of them."""
-    held, with_fixed = rules(), setting in SHARED
-    allowed = [o for o in options if held.allows(setting, o, with_fixed=with_fixed)]
-    return allowed or options
+    allows, with_fixed = rules().allows, setting in SHARED
+    return [o for o in options if allows(setting, o, with_fixed=with_fixed)] or options
 
 
-def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
+def fitting(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return a training run's settings, changed where the class has other rules."""
-    held = rules()
-    settings = {**given, **held.settings}
+    class_rules = rules()
+    settings = {**settings, **class_rules.settings}
     models, criteria = (of[settings["task"]] for of in (MODELS_FOR, CRITERIA_FOR))
     if settings.get("criterion", criteria[0]) not in criteria:
         settings["criterion"] = criteria[0]
-    fit = among("model", models)
-    if settings.get("model", models[0]) not in fit:
-        settings |= RECIPES[fit[0]] | held.settings | {"model": fit[0]}
-    if not held.allows("device", settings.get("device", "auto")):
+    allowed = among("model", models)
+    if settings.get("model", models[0]) not in allowed:
+        settings |= RECIPES[allowed[0]] | class_rules.settings | {"model": allowed[0]}
+    if not class_rules.allows("device", settings.get("device", "auto")):
         machine = engine().machine()
         names = [device.device for device in machine.devices] if machine else []
-        usable = (name for name in held.devices if name in names)
-        settings["device"] = next(usable, held.devices[0])
+        usable = (name for name in class_rules.devices if name in names)
+        settings["device"] = next(usable, class_rules.devices[0])
     if "epochs" in settings:
         settings["epochs"] = at_most("epochs", settings["epochs"])
     return settings

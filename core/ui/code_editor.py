@@ -50,8 +50,8 @@ def draw(
 
 def text(key: str, default: str = "") -> str:
     """What was last sent from the field with this key; before that, `default`."""
-    written: str = st.session_state.get(key, {}).get("value", default)
-    return written
+    content: str = st.session_state.get(key, {}).get("value", default)
+    return content
 
 
 def lines_in(hint: str) -> list[int]:

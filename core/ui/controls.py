@@ -46,8 +46,8 @@ def choice(
         default = options[more.pop("index", 0)]
         more["index"] = allowed.index(default) if default in allowed else 0
     if class_rules.hides(setting):
-        before = st.session_state.get(key)
-        return before if before in allowed else allowed[more.get("index", 0)]
+        option = st.session_state.get(key)
+        return option if option in allowed else allowed[more.get("index", 0)]
     settings: dict[str, Any] = {
         "format_func": lambda value: format.NAMES.get(value, value),
         "width": WIDTH,
@@ -67,8 +67,7 @@ def model(key: str, **more: Any) -> str:
 
 
 def budget(key: str, seconds: Sequence[int]) -> float:
-    chosen = choice("Time", key, seconds, index=1, format_func="{} seconds".format)
-    return float(chosen)
+    return float(choice("Time", key, seconds, index=1, format_func="{} seconds".format))
 
 
 def number(
@@ -88,9 +87,9 @@ def number(
     label = class_rules.limited(label, setting)
     settings: dict[str, Any] = {"width": WIDTH, "persist_state": "session"}
     settings |= {"step": float(step), "format": "%g"} | more
-    given = st.number_input(label, value=float(value), key=key, **settings)
-    whole = int(max(-MOST, min(given, MOST)))
-    if given != whole:
+    entered = st.number_input(label, value=float(value), key=key, **settings)
+    whole = int(max(-MOST, min(entered, MOST)))
+    if entered != whole:
         st.warning(f"{label} must be a whole number. The app uses {whole:,} instead.")
     return whole
 
@@ -103,10 +102,7 @@ def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """If the block raises an error about its settings, show the error in `place`.
-
-    The block draws settings, and a job can't start while they are wrong.
-    """
+    """Draw a job's settings in the block; say in `place` why they are wrong, if so."""
     try:
         yield
     except (ValueError, ExplainedError) as error:

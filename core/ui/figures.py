@@ -17,8 +17,6 @@ from core.ui.server import engine
 
 # Widths in a metric: of a character in the label and in the value, and of the rest.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
-Ends = Callable[[Sequence[float]], tuple[float, float]]
-
 
 _drawing = st.components.v2.component(
     "drawing",
@@ -71,28 +69,30 @@ def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
 
 def caption(text: str, result: Any) -> None:
     """Draw `text`, then where a result was measured (if elsewhere), and the day."""
-    where = getattr(result, "environments", None) or [result.environment]
-    where = where.values() if isinstance(where, dict) else where
-    told, machine = elsewhere(*where), engine().machine()
+    environments = getattr(result, "environments", None) or [result.environment]
+    if isinstance(environments, dict):
+        environments = environments.values()
+    place, machine = elsewhere(*environments), engine().machine()
     if machine and hasattr(result, "candidates"):
         # A race's candidates name their threads, so other threads aren't another place.
         threads = machine.devices[0].threads
-        alike = (each and replace(each, threads=threads) for each in where)
-        told = elsewhere(*alike) and told
+        alike = (e and replace(e, threads=threads) for e in environments)
+        place = elsewhere(*alike) and place
     day = f"{result.date[:10]}." if hasattr(result, "date") else ""
-    st.caption(" ".join(filter(None, (text, told, day))))
+    st.caption(" ".join(filter(None, (text, place, day))))
 
 
 def elsewhere(*environments: Environment | None) -> str:
     """Where something was measured, as a sentence; "" if it was on this machine."""
     machine = engine().machine()
-    here = {format.provenance(each) for each in machine.devices} if machine else set()
-    known = dict.fromkeys(
-        format.provenance(each)
-        for each in environments
-        if each and not each.is_simulated  # nothing is measured in a simulation
+    here = set(map(format.provenance, machine.devices)) if machine else set()
+    places = dict.fromkeys(
+        format.provenance(environment)
+        for environment in environments
+        # Nothing is measured in a simulation.
+        if environment and not environment.is_simulated
     )
-    return "" if known.keys() <= here else f"Measured on {'; '.join(known)}."
+    return "" if places.keys() <= here else f"Measured on {'; '.join(places)}."
 
 
 @contextmanager
@@ -108,9 +108,9 @@ def bullets(lines: Iterable[str]) -> None:
 
 
 def readings(
-    found: Sequence[Any],
+    readings: Sequence[Any],
     *names: str,
-    ends: Ends = format.middle_half,
+    ends: Callable[[Sequence[float]], tuple[float, float]] = format.middle_half,
     **unit: float,
 ) -> pd.DataFrame:
     """Return a row per reading: its fields `names`, then median, low, high, and time.
@@ -121,9 +121,9 @@ def readings(
     """
     ((column, scale),) = unit.items()
     rows = []
-    for each in found:
-        fields = [getattr(each, name) for name in names]
-        values = (median(each.seconds), *ends(each.seconds))
-        row = (*fields, *(value * scale for value in values))
-        rows.append((*row, format.precise(values[0])))
+    for reading in readings:
+        fields = [getattr(reading, name) for name in names]
+        middle, seconds = median(reading.seconds), ends(reading.seconds)
+        values = (value * scale for value in (middle, *seconds))
+        rows.append((*fields, *values, format.precise(middle)))
     return pd.DataFrame(rows, columns=[*names, column, "low", "high", "time"])

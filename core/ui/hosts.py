@@ -37,8 +37,9 @@ def machine(chosen: str) -> Machine | None:
         return next((host.machine for host in hosts if host.name == chosen), None)
     if (here := engine().machine()) is None:
         return None
-    known = [{d.device for d in h.machine.devices} for h in hosts if h.machine]
-    common = tuple(d for d in here.devices if all(d.device in each for each in known))
+    machines = [host.machine for host in hosts if host.machine]
+    names = [{device.device for device in machine.devices} for machine in machines]
+    common = tuple(d for d in here.devices if all(d.device in own for own in names))
     return replace(here, devices=common or here.devices)
 
 
@@ -57,9 +58,8 @@ def table() -> None:
         if host.answers and host.machine is None:
             devices = "not known yet"
         elif host.answers and host.machine:
-            devices = ", ".join(each.device_name for each in host.machine.devices)
-            sizes = (format.size(each.total_bytes) for each in host.machine.devices)
-            memory = ", ".join(sizes)
+            devices = ", ".join(d.device_name for d in host.machine.devices)
+            memory = ", ".join(format.size(d.total_bytes) for d in host.machine.devices)
         rows.append(f"| {quoted(host.name)} | {devices} | {memory} | {host.trains} |")
     if rows:  # as Markdown, which fits a phone: a dataframe would have to be scrolled
         head = "| Machine | Devices | Memory | Training workers |"

@@ -27,10 +27,10 @@ def newest(address: str, subject: str | None = None) -> Job | None:
     if not (here := machine()):
         return None
     members = (member.visitor for member in room().members())
-    students = [who for who in members if not room().is_teacher(who)]
+    students = [member for member in members if not room().is_teacher(member)]
     try:
-        found = store().measurements.newest_id(address, here, subject, students)
-        return _read(found, address) if found else None
+        newest_id = store().measurements.newest_id(address, here, subject, students)
+        return _read(newest_id, address) if newest_id else None
     except StoreError as error:
         logger.warning("could not read the newest measurement: %s", error)
         return None
@@ -42,14 +42,12 @@ def _read(measurement_id: str, address: str) -> Job | None:
     try:
         return None if measurement is None else as_job(measurement)
     except (KeyError, TypeError):  # stored by a version of the app with other fields
-        logger.warning(
-            "could not show a measurement made by %s", address, exc_info=True
-        )
+        text = "could not show a measurement made by %s"
+        logger.warning(text, address, exc_info=True)
         return None
 
 
 def forget() -> None:
-    """Empty the cache after measurements were deleted."""
     _read.cache_clear()
 
 
@@ -67,10 +65,10 @@ def sentence(job: Job, who: str = "") -> str:
 
     `who` is the reader; "" stands for the visitor whose page this thread draws.
     """
-    measured_with = environments(job.value)
-    names = dict.fromkeys(environment.device_name for environment in measured_with)
-    versions = dict.fromkeys(f"torch {e.torch}" for e in measured_with)
-    threads = {environment.threads for environment in measured_with}
+    places = environments(job.value)
+    names = dict.fromkeys(environment.device_name for environment in places)
+    versions = dict.fromkeys(f"torch {environment.torch}" for environment in places)
+    threads = {environment.threads for environment in places}
     details = [" and ".join(names), *versions]
     # A result with `cores` compares numbers of threads, and its figures name them.
     if cores := getattr(job.value, "cores", None):

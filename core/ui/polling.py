@@ -22,18 +22,18 @@ def fragment() -> str:
     return ThreadState.get().fragment_id or ""
 
 
-def every(seconds: float | None, of: str = "") -> None:
+def every(seconds: float | None, fragment_id: str = "") -> None:
     """Set the interval of a fragment, by default of the one that is being drawn.
 
-    If `seconds` is None, the browser stops asking for the fragment. Sending the same
-    interval again does nothing, since the browser ignores an interval that it has.
+    If `seconds` is None, the browser stops asking for the fragment. The browser ignores
+    an interval that it has already.
     """
-    of = of or fragment()
+    fragment_id = fragment_id or fragment()
     message = ForwardMsg()
     if seconds is None:
-        message.stop_auto_rerun.fragment_ids.append(of)
+        message.stop_auto_rerun.fragment_ids.append(fragment_id)
     else:
-        message.auto_rerun.fragment_id = of
+        message.auto_rerun.fragment_id = fragment_id
         message.auto_rerun.interval = seconds
     if context := get_script_run_ctx():
         context.enqueue(message)

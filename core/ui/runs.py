@@ -234,8 +234,8 @@ def number(run_id: str, owner: str) -> int:
     if run_id not in numbers:
         rows = stored_runs(owner, limit=None, hidden=True) if owner else []
         jobs = (job.id for job in engine().jobs(RUN, owner))
-        for each_id in (*(row.id for row in reversed(rows)), *jobs, run_id):
-            numbers.setdefault(each_id, len(numbers) + 1)
+        for job_id in (*(row.id for row in reversed(rows)), *jobs, run_id):
+            numbers.setdefault(job_id, len(numbers) + 1)
     return numbers[run_id]
 
 
@@ -244,14 +244,14 @@ def _numbers(_owner: str) -> dict[str, int]:
     return {}
 
 
-def earlier(than: Run, most: int) -> list[Run]:
+def earlier(later: Run, most: int) -> list[Run]:
     """Up to `most` runs that the same visitor started before this one, oldest first.
 
     Only runs with losses, and with the same task and criterion count: other losses
     can't be compared.
     """
-    owner, before = than.job.owner, than.job.submitted
-    task, criterion = than.config.task, than.config.criterion
+    owner, before = later.job.owner, later.job.submitted
+    task, criterion = later.config.task, later.config.criterion
     stored: tuple[str, ...] = ()
     with suppress(StoreError):
         stored = () if store().problem else _before(owner, before, task, criterion)
@@ -263,9 +263,9 @@ def earlier(than: Run, most: int) -> list[Run]:
     )
     runs: list[Run] = []
     for job_id in reversed(dict.fromkeys((*reversed(stored), *recent))):
-        before_it = run(job_id) if len(runs) < most else None
-        if before_it is not None and before_it.losses:
-            runs.insert(0, before_it)
+        candidate = run(job_id) if len(runs) < most else None
+        if candidate is not None and candidate.losses:
+            runs.insert(0, candidate)
     return runs
 
 
@@ -330,42 +330,43 @@ def start(config: RunConfig) -> str:
     return engine().submit(RUN, config, owner=visitor())
 
 
-def differences(shown: Sequence[Run]) -> list[str]:
+def differences(runs: Sequence[Run]) -> list[str]:
     """Return a text for each run: its values of all settings in which the runs differ.
 
     The text also says if somebody changed the learning rate during the run.
     """
-    settings = format.differences([run.config for run in shown])
+    settings = format.differences([run.config for run in runs])
     return [
         f"{text}, {format.STEERED}" if run.changes else text
-        for text, run in zip(settings, shown, strict=True)
+        for text, run in zip(settings, runs, strict=True)
     ]
 
 
-def loss_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
+def loss_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
     """One table of the runs' curves. Its column run has `names`, or the runs' own."""
-    names = names or [run.name for run in shown]
+    names = names or [run.name for run in runs]
     curves = [
         run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))
-        for run, name in zip(shown, names, strict=True)
+        for run, name in zip(runs, names, strict=True)
     ]
     return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
 
 
-def top_loss(shown: Sequence[Run]) -> float | None:
+def top_loss(runs: Sequence[Run]) -> float | None:
     """Where to end the loss axis, so that a few huge losses don't flatten the curves.
 
     None if the axis can show all losses.
     """
-    drawn = [run for run in shown if run.losses]
-    drawn = [run for run in drawn if not run.diverged] or drawn
-    usual = [quantiles((p.loss for p in (*r.losses, r.losses[0])), n=20) for r in drawn]
-    top = max((cuts[-1] for cuts in usual), default=0.0)
-    most = max((point.loss for run in shown for point in run.losses), default=0.0)
+    curves = [run for run in runs if run.losses]
+    curves = [run for run in curves if not run.diverged] or curves
+    # A copy of the first loss, since quantiles need at least two.
+    losses = ([point.loss for point in (*run.losses, run.losses[0])] for run in curves)
+    top = max((quantiles(values, n=20)[-1] for values in losses), default=0.0)
+    most = max((point.loss for run in runs for point in run.losses), default=0.0)
     return ceil(2 * ROOM * top) / 2 if most > 2 * ROOM * top else None
 
 
-def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
+def epoch_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
     """Two rows per epoch, train and test. Column seconds: the training time so far."""
     rows = [
         {"run": name, "epoch": epoch.epoch, "split": split, "step": epoch.step}
@@ -374,7 +375,7 @@ def epoch_table(shown: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
             figure: getattr(epoch, f"{split}_{figure}")
             for figure in ("loss", "accuracy", "r2")
         }
-        for run, name in zip(shown, names or [run.name for run in shown], strict=True)
+        for run, name in zip(runs, names or [run.name for run in runs], strict=True)
         for epoch, seconds in zip(
             run.history, accumulate(epoch.seconds for epoch in run.history), strict=True
         )

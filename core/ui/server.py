@@ -15,9 +15,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.classroom.room import Room
 from core.errors import ExplainedError
-from core.jobs import measurements as measured
 from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
+from core.jobs.measurements import keep
 from core.serving import monitoring, streamlit_patches
 from core.serving.visitor_cookie import COOKIE, new, read
 from core.store.codec import StoreError
@@ -68,7 +68,7 @@ def engine() -> Engine:
 
     def ended(job: Job) -> None:
         monitoring.count_job(job)
-        in_background(measured.keep, measurements, job)
+        in_background(keep, measurements, job)
 
     return PagesEngine(store=store(), on_end=ended, gate=room())
 
@@ -211,7 +211,7 @@ def visitor_of_cookie() -> str:
 def open_pages() -> dict[str, str]:
     """Return {visitor: title of the page opened last} for visitors with open tabs."""
     with _tabs_lock:
-        return {who: _pages.get(who, "") for who in _tabs}
+        return {visitor: _pages.get(visitor, "") for visitor in _tabs}
 
 
 def count_tabs(visitor: str, more: int) -> None:
@@ -223,18 +223,20 @@ def count_tabs(visitor: str, more: int) -> None:
 
 
 @st.cache_resource(
-    show_spinner=False, scope="session", on_release=lambda who: count_tabs(who, -1)
+    show_spinner=False,
+    scope="session",
+    on_release=lambda visitor_id: count_tabs(visitor_id, -1),
 )
 def _come() -> str:
     """Count this tab until it is closed; returns its visitor."""
-    who = visitor()
-    count_tabs(who, 1)
-    return who
+    visitor_id = visitor()
+    count_tabs(visitor_id, 1)
+    return visitor_id
 
 
 def come(page: str) -> None:
     """Count this tab as open, and `page` (a title) as its visitor's newest page."""
-    who = _come()
+    visitor_id = _come()
     with _tabs_lock:
-        if who in _tabs:
-            _pages[who] = page
+        if visitor_id in _tabs:
+            _pages[visitor_id] = page

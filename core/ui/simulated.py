@@ -43,8 +43,8 @@ def badge(explained: bool = False) -> None:
         mark = ":violet-badge[:material/memory: simulated]"
         st.markdown(f"{mark} {words('simulated.explained')}")
         return
-    what = words("simulated.what")
-    st.badge("simulated", icon=":material/memory:", color="violet", help=what)
+    help = words("simulated.what")
+    st.badge("simulated", icon=":material/memory:", color="violet", help=help)
 
 
 def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
@@ -64,5 +64,5 @@ def message(raised: str) -> None:
 def cuda_wording(raised: str) -> None:
     """If CUDA's message would differ from the simulated device's, draw it as well."""
     if (cuda := in_cuda_words(raised)) != raised:
-        said = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
-        st.markdown(words("simulated.in_cuda_words", said=said))
+        message = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
+        st.markdown(words("simulated.in_cuda_words", said=message))

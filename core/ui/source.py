@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Callable, Container
 from functools import cache
+from typing import Any
 
 import streamlit as st
 
@@ -25,15 +26,12 @@ def source(address: str) -> str:
     """The text of a function, class or method. Raises LookupError if there is none."""
     module, _, name = address.partition(":")
     text = read(module)
-    inside: list[ast.stmt] = ast.parse(text).body
-    node: ast.stmt | None = None
+    node: Any = ast.parse(text)
     for part in name.split("."):
-        named = (each for each in inside if getattr(each, "name", None) == part)
-        node = next(named, None)
+        children = (n for n in node.body if getattr(n, "name", None) == part)
+        node = next(children, None)
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             raise LookupError(f"{module} has no {name}")
-        inside = node.body
-    assert node is not None
     lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
     return textwrap.dedent("\n".join(lines))
 

@@ -9,7 +9,7 @@ import io
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -28,7 +28,6 @@ from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
 from core.words import Words
 
-Width = int | Literal["stretch", "content"]
 COLUMNS = 10
 ZOOM = 3  # side of an image's pixel, in pixels of the picture
 GAP = 5  # between two images, in pixels of the picture
@@ -60,11 +59,9 @@ def montage(
     zoom = min(zoom, (WIDEST // columns - GAP) // images.shape[1])
     shares = images.repeat(zoom, 1).repeat(zoom, 2)[..., np.newaxis] / 255
     side, rows = shares.shape[1], -(-len(images) // columns)
-    picture = np.empty((rows, side + GAP, columns, side + GAP, 3))
-    picture[:] = page
-    for place, share in enumerate(shares):
-        row, column = divmod(place, columns)
-        picture[row, :side, column, :side] = ground + share * (ink - ground)
+    tiles = np.full((rows * columns, side + GAP, side + GAP, 3), page)
+    tiles[: len(images), :side, :side] = ground + shares * (ink - ground)
+    picture = tiles.reshape(rows, columns, *tiles.shape[1:]).swapaxes(1, 2)
     picture = picture.reshape(rows * (side + GAP), columns * (side + GAP), 3)
     return picture[:-GAP, :-GAP].round().astype(np.uint8)
 
@@ -77,7 +74,7 @@ def png(picture: np.ndarray) -> bytes:
 def show(
     images: np.ndarray,
     alt: str,
-    width: Width = "stretch",
+    width: Any = "stretch",
     zoom: int = ZOOM,
     columns: int = COLUMNS,
 ) -> None:
@@ -123,8 +120,8 @@ async def send_sprite(request: Request) -> Response:
         picture = await run_in_threadpool(sprite, task, theme == "dark")
     except ExplainedError:
         return Response(status_code=503)
-    kept = {"Cache-Control": "max-age=604800, immutable"}
-    return Response(picture, media_type="image/png", headers=kept)
+    headers = {"Cache-Control": "max-age=604800, immutable"}
+    return Response(picture, media_type="image/png", headers=headers)
 
 
 ROUTES = [Route("/wall/{task}-{theme}.png", send_sprite)]
@@ -141,7 +138,7 @@ def wrong(
     if not answers or not labels:
         return None
     pairs = zip(answers, labels, strict=True)
-    return frozenset(i for i, (said, true) in enumerate(pairs) if said != true)
+    return frozenset(i for i, (answer, label) in enumerate(pairs) if answer != label)
 
 
 def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
@@ -159,10 +156,7 @@ def draw(task: str, run: Run | None, whose: str, beside: bool = False) -> None:
 
 
 def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
-    """A sentence on how many images the model gets wrong.
-
-    If more are wrong than an epoch before, the sentence says that this may be chance.
-    """
+    """Sentences on how many images the model gets wrong."""
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return words("wall.before", images=WALL)
@@ -186,7 +180,7 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
     if run is not None and run.result is not None:
         sketch = _answer(run, st.session_state.get("wall", {}).get("drawing"))
     theme = "dark" if colors.text == DARK.text else "light"
-    shown = ("text", "right", "wrong", "quiet")
+    names = ("text", "right", "wrong", "quiet")
     _wall(
         key="wall",
         data={
@@ -197,7 +191,7 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
             "classes": CLASSES,
             "said": last.wall if last else (),
             "percent": base64.b64encode(last.percent if last else b"").decode(),
-            "colors": {name: getattr(colors, name) for name in shown},
+            "colors": {name: getattr(colors, name) for name in names},
             "words": words.table("wall.answer"),
             "beside": beside,
             "sketch": sketch,
@@ -209,23 +203,21 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
     )
 
 
-def _answer(run: Run, drawn: Any) -> dict[str, Any]:
-    """What a finished run's model says about a drawing; {} if it has said nothing.
-
-    Each drawing is sent to the model only once.
-    """
+def _answer(run: Run, drawing: Any) -> dict[str, Any]:
+    """What a finished run's model says about a drawing; {} without an answer."""
     answer = st.session_state.get(DRAWING, {})
-    if drawn and (run.id, drawn["n"]) != (answer.get("run"), answer.get("n")):
-        answer = {"run": run.id, "n": drawn["n"]}
+    # Each drawing is sent to the model only once.
+    if drawing and (run.id, drawing["n"]) != (answer.get("run"), answer.get("n")):
+        answer = {"run": run.id, "n": drawing["n"]}
         address = "core.lessons.evaluate.evaluation:drawing"
         try:
-            ink = base64.b64decode(drawn["ink"])
+            ink = base64.b64decode(drawing["ink"])
             if len(ink) != INK * INK:
                 raise ValueError(words("wall.size"))
             if len(ink) - ink.count(0) < LEAST_INK * len(ink):
                 raise ValueError(words("wall.little"))
-            asked = address, run.checkpoint, run.config, ink
-            pixels, shares = ask(*asked, seconds=ANSWER_SECONDS)
+            arguments = run.checkpoint, run.config, ink
+            pixels, shares = ask(address, *arguments, seconds=ANSWER_SECONDS)
             answer["pixels"] = base64.b64encode(pixels).decode()
             answer["percent"] = [round(100 * share) for share in shares]
         except (ExplainedError, ValueError) as error:
