@@ -22,11 +22,12 @@ records = machine_page.read(machine) if machine and not guesses else Records()
 first_run.draw()
 with st.expander("Got an error? Paste it", icon=":material/search:"):
     answers.ask(here=False)
-label, check = (
+script = st.expander(
     "Got a script? See which line would break on a GPU",
-    ":material/fact_check:",
+    icon=":material/fact_check:",
+    key="home_script",
+    on_change="rerun",
 )
-script = st.expander(label, icon=check, key="home_script", on_change="rerun")
 if script.open:
     with script:
         script_page.draw()

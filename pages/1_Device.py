@@ -4,8 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from core.lessons.device import diagnosis_page
-from core.lessons.device import machine_page as machine
+from core.lessons.device import diagnosis_page, machine_page
 from core.lessons.device.diagnosis import diagnose
 from core.ui import frame, simulated
 from core.ui.lab import labs
@@ -18,7 +17,7 @@ with (
     explained("The worker could not inspect the machine"),
     st.spinner("The worker is inspecting the machine"),
 ):
-    facts, devices = machine.facts(), machine.devices()
+    facts, devices = machine_page.facts(), machine_page.devices()
 if facts is None:
     frame.end("Device")
     st.stop()
@@ -28,20 +27,20 @@ with left:
     diagnosis_page.verdict(diagnosis)
 with right:
     diagnosis_page.draw(diagnosis)
-machine.watch(facts)
+machine_page.watch(facts)
 
 
 def ask() -> None:
     with explained("The worker could not look for a device"):
-        answers = machine.answers()
-        machine.idioms(answers)
-        machine.trap(answers)
-        description = engine().machine()
-        if description and description.simulates:
+        answers = machine_page.answers()
+        machine_page.idioms(answers)
+        machine_page.trap(answers)
+        machine = engine().machine()
+        if machine and machine.simulates:
             with explained("The simulated accelerator did not respond"):
-                machine.simulated_idioms(answers, machine.simulated_answers())
-        elif description:
-            simulated.tell(description)
+                machine_page.simulated_idioms(answers, machine_page.simulated_answers())
+        elif machine:
+            simulated.tell(machine)
 
 
 def why() -> None:
@@ -52,17 +51,17 @@ def why() -> None:
         lab.draw(frame.machine())
 
 
-def here() -> None:
-    machine.cards()
+def this_machine() -> None:
+    machine_page.cards()
     with st.expander("A report for a forum", icon=":material/description:"):
-        machine.report(diagnosis, facts, devices)
+        machine_page.report(diagnosis, facts, devices)
 
 
 frame.sections(
     {
         "Three ways to ask": ask,
         "Why a GPU is fast": why,
-        "This machine": here,
+        "This machine": this_machine,
         "Another machine": partial(diagnosis_page.another, facts),
     }
 )

@@ -91,8 +91,8 @@ with right:
         progress.nothing_yet(state.task, ready=machine is not None)
 
 st.subheader("This run's code" if current else "The code that will run")
-shown = current.config if current else state
-code.tabs(shown.task, shown.model, shown.criterion)
+settings = current.config if current else state
+code.tabs(settings.task, settings.model, settings.criterion)
 code.forget_a_move()
 
 frame.end("Train")
