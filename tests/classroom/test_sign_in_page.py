@@ -67,8 +67,8 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
     browser, other = browser_of(app, "one"), browser_of(app, "two")
     browser.post(ENTER, password=RIGHT, name="  Ms   Bird ")
     other.post(ENTER, password=RIGHT)
-    assert browser.given["httponly"]
-    assert browser.given["samesite"] == "lax"
+    assert browser.cookie["httponly"]
+    assert browser.cookie["samesite"] == "lax"
     assert pop_sentence("one") is None
     assert teacher(other, monkeypatch).name == "Teacher"
     assert teacher(browser, monkeypatch).name == "Ms Bird"

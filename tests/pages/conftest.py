@@ -27,9 +27,11 @@ def machine_is_known(engine):
 @pytest.fixture(autouse=True)
 def measured_before(monkeypatch) -> dict[str, Job]:
     """What was measured on this machine, by what measured it: nothing yet."""
-    found: dict[str, Job] = {}
-    monkeypatch.setattr(measured, "newest", lambda kind, _subject=None: found.get(kind))
-    return found
+    newest_jobs: dict[str, Job] = {}
+    monkeypatch.setattr(
+        measured, "newest", lambda kind, _subject=None: newest_jobs.get(kind)
+    )
+    return newest_jobs
 
 
 @pytest.fixture
@@ -46,8 +48,8 @@ def somebody(monkeypatch) -> str:
 def room(engine) -> Iterator[Room]:
     """The room of the pages; its classes are deleted after the test."""
     yield server.room()
-    for each in server.store().classes.all():
-        server.room().delete(TEACHER, each.id, engine.forget)
+    for class_ in server.store().classes.all():
+        server.room().delete(TEACHER, class_.id, engine.forget)
     standings_page.clear()
 
 

@@ -68,7 +68,7 @@ def test_a_file_of_another_model_is_listed(run_id, engine):
     at.selectbox(key="upload_model").set_value("cnn")
     upload(at, engine.read(Stored(run_id)))
     assert "26 missing, 6 unexpected" in texts(at.error)
-    columns = [str(each.value.columns[0]) for each in at.dataframe]
+    columns = [str(table.value.columns[0]) for table in at.dataframe]
     assert any(column.startswith("Missing") for column in columns)
     assert any(column.startswith("Unexpected") for column in columns)
 
@@ -93,11 +93,11 @@ def test_resuming_is_shown_beside_training_through(engine, run_id):
     at = open_checkpoints(run_id, "Round trip")
     at.number_input(key="resume_epochs").set_value(1)
     press(at, engine, "resume", "core.lessons.checkpoints.resume:compare")
-    shown = metrics(at)
-    assert float(shown["With the weights alone"]) > 0
+    figures = metrics(at)
+    assert float(figures["With the weights alone"]) > 0
     assert len(at.get("vega_lite_chart")) == 1
     if engine.machine().devices[0].backend == "CPU":
-        assert shown["Greatest difference"] == "0"
+        assert figures["Greatest difference"] == "0"
         assert "bit for bit" in texts(at.success)
 
 

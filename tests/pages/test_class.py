@@ -30,9 +30,9 @@ def opened(room) -> Callable[..., Class]:
     """Opens a class, which is deleted after the test."""
 
     def open_one(size: int = 30, **rules: object) -> Class:
-        made = room.create(TEACHER, "Physics 9B", size, Rules(**rules))
-        room.start(TEACHER, made.id)
-        return made
+        room_class = room.create(TEACHER, "Physics 9B", size, Rules(**rules))
+        room.start(TEACHER, room_class.id)
+        return room_class
 
     return open_one
 
@@ -50,17 +50,17 @@ def me(at: AppTest) -> str:
     return at.session_state["visitor"]
 
 
-def said(at: AppTest) -> str:
+def page_text(at: AppTest) -> str:
     return texts([*at.subheader, *at.markdown, *at.warning])
 
 
 def wall(at: AppTest) -> str:
     """What is written in large letters."""
-    return "".join(each.proto.body for each in at.get("html"))
+    return "".join(element.proto.body for element in at.get("html"))
 
 
 def links(at: AppTest) -> list[str]:
-    return [each.proto.label for each in at.get("page_link")]
+    return [link.proto.label for link in at.get("page_link")]
 
 
 def train(*runs: tuple[str, AppTest]) -> None:
@@ -73,102 +73,102 @@ def train(*runs: tuple[str, AppTest]) -> None:
 
 def test_without_a_class_nothing_leads_to_it_and_no_link_does_harm():
     at = open_page(PAGE)
-    assert "No class is open right now" in said(at)
+    assert "No class is open right now" in page_text(at)
     assert "Class" not in links(at)
     assert not at.button
-    assert "No class has that code" in said(open_page(PAGE, code="lusab-babad"))
+    assert "No class has that code" in page_text(open_page(PAGE, code="lusab-babad"))
 
 
 def test_a_member_by_the_link_has_a_friendly_name_and_may_change_it(opened):
-    made = opened()
-    at = join(made)
+    room_class = opened()
+    at = join(room_class)
     (member,) = server.room().members()
-    assert f"You are **{member.name}** in **Physics 9B**." in said(at)
+    assert f"You are **{member.name}** in **Physics 9B**." in page_text(at)
     assert "when you reload or close this tab" in texts(at.info)
     assert "Class" in links(at)
-    other = join(made)
+    other = join(room_class)
     for name, sentence in (
         (member.name, "already has that name"),
         ("Zoë", "You are **Zoë**"),
     ):
         other.text_input(key="class_name").input(name)
         other.button(key="rename_member").click().run()
-        assert sentence in said(other)
+        assert sentence in page_text(other)
 
 
 def test_a_code_can_be_typed_and_a_wrong_one_typed_again(opened):
-    made = opened(size=1)
+    room_class = opened(size=1)
     at = open_page(PAGE)
     for code, sentence in (
         ("nothing", "No class has that code"),
-        (made.code.upper(), "You are **"),
+        (room_class.code.upper(), "You are **"),
     ):
         at.text_input(key="class_code").input(code)
         at.button(key="join_class").click().run()
-        assert sentence in said(at)
-    assert "is full" in said(join(made))
+        assert sentence in page_text(at)
+    assert "is full" in page_text(join(room_class))
 
 
 def test_members_are_told_that_a_class_was_closed_or_deleted(opened, engine):
-    made = opened()
-    at = join(made)
-    server.room().close(TEACHER, made.id)
+    room_class = opened()
+    at = join(room_class)
+    server.room().close(TEACHER, room_class.id)
     (member,) = server.room().members()
-    assert f"**Physics 9B** has ended, {member.name}." in said(at.run())
+    assert f"**Physics 9B** has ended, {member.name}." in page_text(at.run())
     assert "Your runs" in links(at)
-    assert "Nobody is ranked." in said(at)
+    assert "Nobody is ranked." in page_text(at)
     assert at.get("vega_lite_chart")  # the final board
-    assert "That class is closed" in said(open_page(PAGE, code=made.code))
-    server.room().start(TEACHER, made.id)
-    assert "You are **" in said(at.run())
-    server.room().delete(TEACHER, made.id, engine.forget)
-    assert "has ended" in said(at.run())
-    assert "No class has that code" in said(open_page(PAGE, code=made.code))
+    assert "That class is closed" in page_text(open_page(PAGE, code=room_class.code))
+    server.room().start(TEACHER, room_class.id)
+    assert "You are **" in page_text(at.run())
+    server.room().delete(TEACHER, room_class.id, engine.forget)
+    assert "has ended" in page_text(at.run())
+    assert "No class has that code" in page_text(open_page(PAGE, code=room_class.code))
 
 
 def test_members_see_everybodys_best_and_their_own_place(opened):
-    made = opened(target=0.79, fixed={"task": "sprites"})
-    first, second = join(made), join(made)
-    assert "quest" not in said(first)
+    room_class = opened(target=0.79, fixed={"task": "sprites"})
+    first, second = join(room_class), join(room_class)
+    assert "quest" not in page_text(first)
     assert "Train a model" in links(first)
-    assert "Make a guess on **Home**, **Device**" in said(first)
+    assert "Make a guess on **Home**, **Device**" in page_text(first)
     for at in (first, second):
         server.store().answers.keep(me(at), "race_guess", "A card")
         at.session_state["answers"] = {"race_guess": "A card"}
     runs = [("slow", first), ("slower", first), ("other", second)]
-    train(*((f"{made.id} {name}", at) for name, at in runs))
+    train(*((f"{room_class.id} {name}", at) for name, at in runs))
     for at in (first.run(), second.run()):
-        assert "reach 79% on Sprites in the fewest seconds" in said(at)
-        assert "2 people share first place." in said(at)
-        assert "You are tied for **number 1** of 2." in said(at)
-        assert "2 of 2 are ranked so far" in said(at)
-        assert "Of 2 guesses, 2 were “A card”" in said(at)
+        assert "reach 79% on Sprites in the fewest seconds" in page_text(at)
+        assert "2 people share first place." in page_text(at)
+        assert "You are tied for **number 1** of 2." in page_text(at)
+        assert "2 of 2 are ranked so far" in page_text(at)
+        assert "Of 2 guesses, 2 were “A card”" in page_text(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1
     assert len(first.get("vega_lite_chart")) == 2
 
 
 def test_a_member_is_told_of_a_hidden_run_and_of_being_taken_out(opened):
-    made = opened(target=0.79, fixed={"task": "sprites"})
-    at = join(made)
-    train((f"{made.id} best", at))
-    assert "You are **number 1** of 1" in said(at.run())
-    server.store().runs.withhold(f"{made.id} best", me(at))
+    room_class = opened(target=0.79, fixed={"task": "sprites"})
+    at = join(room_class)
+    train((f"{room_class.id} best", at))
+    assert "You are **number 1** of 1" in page_text(at.run())
+    server.store().runs.withhold(f"{room_class.id} best", me(at))
     train()
     assert "hid one of your runs" in texts(at.run().info)
     server.room().remove(TEACHER, server.room().member(me(at)))
-    assert "teacher removed you from **Physics 9B**" in said(at.run())
+    assert "teacher removed you from **Physics 9B**" in page_text(at.run())
 
 
 def test_train_offers_what_the_class_allows_and_a_run_fits_the_rules(opened, engine):
     opened(**RULES)
     at = open_page("pages/3_Train.py", epochs="9", batch_size="32")
     summary = "up to 1 epoch, ANN only, CPU only, the same batch size for everybody"
-    assert f"In your class: {summary}" in said(at)
+    assert f"In your class: {summary}" in page_text(at)
     assert at.number_input(key="batch_size").value == 500
     assert at.number_input(key="batch_size").disabled
     assert at.number_input(key="epochs").value == 1
-    drawn = {each.key for each in (*at.number_input, *at.selectbox)}
+    drawn = {control.key for control in (*at.number_input, *at.selectbox)}
     assert drawn.isdisjoint({"task", "learning_rate"})
     at.button(key="start_training").click().run()
     (job,) = engine.going_on(me(at)) or engine.jobs("core.training:run", me(at))
@@ -191,8 +191,8 @@ def test_no_message_of_a_browser_gets_past_a_rule(opened, engine, setting, value
     at = open_page("pages/3_Train.py")
     at.session_state[setting] = value
     at.button(key="start_training").click().run()
-    assert re.search(f"{why}.* Nothing was started.", said(at))
-    assert re.search(f"{why}.* You can't start until you fix this.", said(at))
+    assert re.search(f"{why}.* Nothing was started.", page_text(at))
+    assert re.search(f"{why}.* You can't start until you fix this.", page_text(at))
     assert at.button(key="start_training").disabled
     assert engine.going_on(me(at)) == []
 
@@ -214,7 +214,7 @@ def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):
     at = open_page("pages/7_Compare.py")
     assert at.selectbox(key="race_model").options == ["ANN"]
     assert at.number_input(key="race_batch_ann").disabled
-    assert "race_steps_ann" not in {each.key for each in at.number_input}
+    assert "race_steps_ann" not in {field.key for field in at.number_input}
     at = open_page("pages/8_Speed.py")
     assert at.selectbox(key="ladder_model").options == ["ANN"]
     assert at.number_input(key="ladder_epochs_ann").value == 1
@@ -224,29 +224,29 @@ def test_compare_speed_and_home_offer_no_more_than_the_class_allows(opened):
 
 
 def test_the_projector_shows_the_code_to_members_alone(opened):
-    made = opened(fixed={"task": "sprites"})
+    room_class = opened(fixed={"task": "sprites"})
     stranger = open_page(PAGE, projector="1")
-    assert "the members of an open class" in said(stranger)
-    assert made.code not in wall(stranger)
-    at = join(made)
+    assert "the members of an open class" in page_text(stranger)
+    assert room_class.code not in wall(stranger)
+    at = join(room_class)
     at.query_params["projector"] = "1"
     at.run()
     assert not at.exception
-    for text in ("Physics 9B", made.code, "1 has joined", "Right now"):
+    for text in ("Physics 9B", room_class.code, "1 has joined", "Right now"):
         assert text in wall(at)
     assert 'class="chart"' not in wall(at)
-    train((f"{made.id} first", at))
+    train((f"{room_class.id} first", at))
     assert 'class="chart"' in wall(at.run())
     assert not at.sidebar.markdown
 
 
 def test_a_projector_can_hide_names_also_on_its_chart(opened):
-    made = opened(anonymous=True, target=0.5, fixed={"task": "sprites"})
-    at = join(made)
-    train((f"{made.id} run", at))
+    room_class = opened(anonymous=True, target=0.5, fixed={"task": "sprites"})
+    at = join(room_class)
+    train((f"{room_class.id} run", at))
     name = server.room().member(me(at)).name
     at.query_params["projector"] = "1"
     at.run()
     assert "Somebody leads" in wall(at)
     assert 'class="dot' in wall(at)
-    assert name not in wall(at) + said(at)
+    assert name not in wall(at) + page_text(at)

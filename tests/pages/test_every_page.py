@@ -65,16 +65,16 @@ def test_a_page_opens_with_what_somebody_measured_here(function, measured_before
     )
     at = open_page(of_address(address).file, tab=TABS.get(address, "The ladder"))
     assert not at.error
-    said = texts(at.markdown)
-    assert said.count("Measured 2 hours ago on ") == 1
-    assert said.count("torch 2.15.0, by somebody in this course.") == 1
-    assert "ada" not in said
+    page_text = texts(at.markdown)
+    assert page_text.count("Measured 2 hours ago on ") == 1
+    assert page_text.count("torch 2.15.0, by somebody in this course.") == 1
+    assert "ada" not in page_text
     if guesses := [radio for radio in at.radio if radio.label.startswith("Your guess")]:
         assert texts(at.info).count("hidden until you guess") == len(guesses)
-        shows = [each for each in at.button if each.label == "Just show me"]
+        shows = [button for button in at.button if button.label == "Just show me"]
         assert len(shows) == len(guesses)
-        everything = said + texts([*at.info, *at.success, *at.metric])
-        assert [each for each in SPOILERS if each in everything] == []
+        everything = page_text + texts([*at.info, *at.success, *at.metric])
+        assert [spoiler for spoiler in SPOILERS if spoiler in everything] == []
         for radio in guesses:
             radio.set_value(radio.options[0])
         assert drawn(at.run()).get("vega_lite_chart")
@@ -96,7 +96,7 @@ def test_what_the_address_says_is_never_markdown(page):
     assert not at.error or page == MISTAKES
     assert "evil" not in outside_code(at)
     assert len(at.title) == 1
-    is_lesson = page in {each.file for each in LESSONS}
+    is_lesson = page in {lesson.file for lesson in LESSONS}
     assert ("**Read more**" in texts(at.markdown)) == is_lesson
 
 
@@ -104,7 +104,7 @@ def test_what_the_address_says_is_never_markdown(page):
 def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
     at = open_page(page, run=curve_run_id)
     assert "fits a regression" in texts(at.warning)
-    listed = {each.id for each in runs.finished()}
+    listed = {run.id for run in runs.finished()}
     assert run_id in listed
     assert curve_run_id not in listed
     assert at.query_params["run"] in listed
@@ -113,15 +113,15 @@ def test_regression_is_not_evaluated_as_images_are(run_id, curve_run_id, page):
 @pytest.mark.usefixtures("engine")
 def test_nobody_is_the_first_to_ask(monkeypatch):
     answers = machine.answers, machine.simulated_answers
-    for each in (machine.facts, machine.devices, *answers):
-        each.clear()
+    for cached_answer in (machine.facts, machine.devices, *answers):
+        cached_answer.clear()
     st.cache_data.clear()
     startup.warm_up()
-    asked, ask = set(), Engine.ask
+    addresses, ask = set(), Engine.ask
 
     def note(self, address: str, *arguments, **more):
         apart = address == "core.jobs.sandbox:call_for"  # seconds, then what is called
-        asked.add(arguments[1] if apart else address)
+        addresses.add(arguments[1] if apart else address)
         return ask(self, address, *arguments, **more)
 
     monkeypatch.setattr(Engine, "ask", note)
@@ -133,4 +133,4 @@ def test_nobody_is_the_first_to_ask(monkeypatch):
     home = {
         "core.lessons.evaluate.evaluation:probabilities"
     }  # once for each finished run
-    assert asked - background - lives - home == set()
+    assert addresses - background - lives - home == set()

@@ -1,5 +1,4 @@
 import base64
-import json
 from unittest.mock import Mock
 
 import numpy as np
@@ -14,7 +13,15 @@ from core.results import WALL
 from core.ui import answers, server, wall
 from core.ui.course import LESSONS
 from tests.jobs.follow import LONG
-from tests.pages.walk import TEACHER, finish, open_page, status, texts, wait
+from tests.pages.walk import (
+    TEACHER,
+    component_data,
+    finish,
+    open_page,
+    status,
+    texts,
+    wait,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +33,13 @@ def quick(monkeypatch):
 @pytest.fixture
 def newcomer(monkeypatch, somebody) -> str:
     """A visitor who has answered nothing yet."""
-    given: dict = {}
-    monkeypatch.setattr(answers, "of_visitor", lambda: given)
+    own_answers: dict = {}
+    monkeypatch.setattr(answers, "of_visitor", lambda: own_answers)
     return somebody
 
 
 def shown_on_wall(at) -> dict:
-    given = [json.loads(each.proto.json) for each in at.get("bidi_component")]
-    (board,) = (each for each in given if "said" in each)
+    (board,) = (data for data in component_data(at) if "said" in data)
     return board
 
 
@@ -59,9 +65,9 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
     engine.cancel(between)
     finish(at, engine, second.id)
     job = engine.job(second.id)
-    said = status(at)
-    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in said
-    assert "The fast setting" in said
+    text = status(at)
+    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in text
+    assert "The fast setting" in text
     assert "You guessed" in texts(at.markdown)
     board, last = shown_on_wall(at), job.value.history[-1]
     assert tuple(board["said"]) == last.wall
@@ -110,7 +116,7 @@ def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     first, second = engine.jobs(now.runs.RUN, newcomer)
     wait(engine, first.id, lambda job: job.progress.losses)
     at.run()
-    assert "train_now" not in {each.key for each in at.button}
+    assert "train_now" not in {button.key for button in at.button}
     at.button(key="cancel_run").click().run()
     finish(at, engine, first.id)
     assert engine.job(second.id).status == "cancelled"
@@ -127,7 +133,7 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     room.join(opened.code, server.visitor())
     at = open_page("home.py")
     assert "is training this model" not in texts(at.markdown)
-    assert "Best accuracy" not in {each.label for each in at.metric}
+    assert "Best accuracy" not in {metric.label for metric in at.metric}
     assert "A class is using this machine" in texts(at.markdown)
     engine.cancel(other)
     room.pause(TEACHER)
@@ -136,10 +142,10 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     at.button(key="train_now").click().run()  # too early, and without a guess
     (own,) = engine.jobs(now.runs.RUN, newcomer)
     assert "Your teacher paused the queue, but you keep your place" in status(at)
-    assert any("who is waiting" in each.proto.label for each in at.get("page_link"))
+    assert any("who is waiting" in link.proto.label for link in at.get("page_link"))
     at.radio(key="first_run_guess").set_value("95 or more").run()
     assert "Your guess: 95 or more" in status(at)
-    assert "Best accuracy" not in {each.label for each in at.metric}
+    assert "Best accuracy" not in {metric.label for metric in at.metric}
     room.pause(TEACHER, paused=False)
     finish(at, engine, own.id)
     assert "You guessed: 95 or more." in status(at)
@@ -169,14 +175,14 @@ def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
 
 def test_every_lesson_has_a_card():
     at = open_page("home.py")
-    said = texts(at.markdown)
+    text = texts(at.markdown)
     for lesson in LESSONS:
-        assert lesson.asks in said
-        assert f"{lesson.minutes} min" in said
+        assert lesson.asks in text
+        assert f"{lesson.minutes} min" in text
         assert lesson.minutes > 0
     first, second = LESSONS[:2]
-    asked = [*first.questions[:2], *second.questions]
-    at.session_state["answers"] = {each.key: [each.right] for each in asked}
-    said = texts(at.run().markdown)
-    assert f"2 of {len(first.questions)} answered" in said
-    assert f"1 of {sum(not each.further for each in LESSONS)} lessons done" in said
+    questions = [*first.questions[:2], *second.questions]
+    at.session_state["answers"] = {q.key: [q.right] for q in questions}
+    text = texts(at.run().markdown)
+    assert f"2 of {len(first.questions)} answered" in text
+    assert f"1 of {sum(not lesson.further for lesson in LESSONS)} lessons done" in text

@@ -25,17 +25,17 @@ def store(engine) -> Store:  # noqa: ARG001 - it closes the store after itself
 @pytest.fixture
 def train(somebody, store) -> Iterator[Callable[..., str]]:
     """Makes finished runs of the visitor, with these settings; returns their ids."""
-    made: list[str] = []
+    run_ids: list[str] = []
 
-    def one(owner: str = somebody, **settings: object) -> str:
-        made.append(f"{len(made)}{somebody[:8]}")
-        finished(store, made[-1], owner, **settings)
+    def train_one(owner: str = somebody, **settings: object) -> str:
+        run_ids.append(f"{len(run_ids)}{somebody[:8]}")
+        finished(store, run_ids[-1], owner, **settings)
         store.writer.flush()
-        return made[-1]
+        return run_ids[-1]
 
-    yield one
+    yield train_one
     for owner in (somebody, "somebody else", None):  # the server owns its runs as None
-        store.runs.delete(made, owner)
+        store.runs.delete(run_ids, owner)
 
 
 def select(at: AppTest, *rows: int) -> AppTest:
@@ -54,8 +54,8 @@ def test_the_newest_runs_are_compared_when_the_page_opens(train):
     train(batch_size=64)
     train(batch_size=256)
     at = open_page(PAGE)
-    told = [name.split(" · ") for name in listed(at)]
-    assert [(name, batch) for name, _, batch, *_ in told] == [
+    names = [name.split(" · ") for name in listed(at)]
+    assert [(name, batch) for name, _, batch, *_ in names] == [
         ("Run 2", "batch 256"),
         ("Run 1", "batch 64"),
     ]
@@ -107,7 +107,7 @@ def test_what_is_filtered_out_is_not_compared_but_stays_ticked(train):
 
 
 def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, somebody):
-    kept, named = train(batch_size=32), train(batch_size=64)
+    nameless, named = train(batch_size=32), train(batch_size=64)
     at = select(open_page(PAGE), 0)
     at.button(key="rename_run").click().run()
     at.text_input(key=f"name_{named}").set_value("the **good** one")
@@ -119,12 +119,12 @@ def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, somebody)
     at.toggle(key="runs_hidden").set_value(True).run()
     assert listed(at)[0].startswith("hidden · ")
     select(at, 0).button(key="show_runs").click().run()
-    assert not any(each.hidden for each in store.runs.find(somebody, hidden=True))
+    assert not any(run.hidden for run in store.runs.find(somebody, hidden=True))
     select(at, 0).button(key="delete_runs").click().run()
-    assert [each.id for each in store.runs.find(somebody)] == [named, kept]
+    assert [run.id for run in store.runs.find(somebody)] == [named, nameless]
     at.button(key="delete_for_good").click().run()
     assert not at.exception
-    assert [each.id for each in store.runs.find(somebody)] == [kept]
+    assert [run.id for run in store.runs.find(somebody)] == [nameless]
     assert len(listed(at)) == 1
 
 
@@ -181,4 +181,4 @@ def test_two_thousand_runs_are_listed_with_a_few_queries(train, somebody, store)
     event.remove(store.database.readers, "before_cursor_execute", note)
     assert not at.exception
     assert 0 < note.call_count < 30
-    store.runs.delete([each.id for each in store.runs.find(somebody)], somebody)
+    store.runs.delete([run.id for run in store.runs.find(somebody)], somebody)

@@ -27,9 +27,9 @@ def test_ranks_train_one_model(engine):
     assert "Rank 1: 32 images from the first batch" in texts(at.markdown)
     at.selectbox(key="ranks_task").set_value("sprites").run()
     at = press(at, engine, "run_ranks", "core.lessons.scale.data_parallel:run")
-    said = texts(at.markdown)
-    assert "each rank trained on 6,000 of the 12,000 images, 32 in each step" in said
-    assert "**The same model**" in said
+    words = texts(at.markdown)
+    assert "each rank trained on 6,000 of the 12,000 images, 32 in each step" in words
+    assert "**The same model**" in words
     assert len(at.get("vega_lite_chart")) == 1
 
 
@@ -102,7 +102,7 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "said"),
+    ("first", "second", "words"),
     [
         ((1.0,) * 3, (2.0,) * 3, "**1 rank (1 thread) ran 2.0 times as fast as 2 ra"),
         ((1.0,) * 3, (5.0, 2.0, 2.0), "1 rank (1 thread) ran 2.0 to 5.0 times as fast"),
@@ -115,13 +115,13 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
         ((1.0, 3.0, 2.0), (2.0,) * 3, "**We can't tell which is faster: 1 rank (1 th"),
     ],
 )
-def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
-    steps = (Step(1, 1, one), Step(2, 1, two, two))
-    assert said in cost_page.verdict(replace(samples.COST, steps=steps))
+def test_the_verdict_tells_by_how_much_if_the_repeats_agree(first, second, words):
+    steps = (Step(1, 1, first), Step(2, 1, second, second))
+    assert words in cost_page.verdict(replace(samples.COST, steps=steps))
 
 
 @pytest.mark.parametrize(
-    ("backend", "said", "instead"),
+    ("backend", "words", "instead"),
     [
         ("CPU", "", False),
         ("CUDA", "the app gives each run only one", True),
@@ -129,7 +129,7 @@ def test_the_verdict_tells_by_how_much_if_the_repeats_agree(one, two, said):
         ("MPS", "works only with NVIDIA and AMD GPUs", False),
     ],
 )
-def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, said, instead):
+def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, words, instead):
     """In each tab; the line that would use GPUs stands in the first."""
 
     def draw(backend):
@@ -141,5 +141,5 @@ def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, said, instead
 
     at = AppTest.from_function(draw, args=(backend,), default_timeout=60).run()
     assert not at.exception
-    assert texts(at.markdown).count(said) >= 3
+    assert texts(at.markdown).count(words) >= 3
     assert texts(at.markdown).count("`torchrun` command below") == instead

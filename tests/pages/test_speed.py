@@ -1,6 +1,5 @@
 """The Speed page: the ladder and the labs."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,16 @@ from streamlit.testing.v1 import AppTest
 from core.lessons.speed.climb_result import Progress, Result
 from core.ui.lab import labs
 from tests import samples
-from tests.pages.walk import finish, open_page, open_tab, show_lab, status, texts, wait
+from tests.pages.walk import (
+    component_data,
+    finish,
+    open_page,
+    open_tab,
+    show_lab,
+    status,
+    texts,
+    wait,
+)
 
 
 def test_every_lab_can_be_measured_without_a_guess():
@@ -36,11 +44,11 @@ def test_a_loader_lab_that_is_cancelled_keeps_its_cells(engine):
 
 def test_the_loader_lab_weighs_the_usual_advice_and_names_what_is_missing():
     at = show_lab("loader", samples.LOADER, 0)
-    said = texts(at.markdown)
-    assert "“Always pin”: 1.00 times as fast as without" in said
-    assert "“One worker per core”, 2 here: 51,200 samples/s at batch size 64" in said
-    assert "with no workers. Without `persistent_workers=True`" in said
-    assert "the fastest here" in said
+    text = texts(at.markdown)
+    assert "“Always pin”: 1.00 times as fast as without" in text
+    assert "“One worker per core”, 2 here: 51,200 samples/s at batch size 64" in text
+    assert "with no workers. Without `persistent_workers=True`" in text
+    assert "the fastest here" in text
     assert "**2 workers** are fastest here" in texts(at.info)
     assert "failed: no room" in texts(at.warning)
     assert "Time ran out after 10 seconds, so 3 of 12 cells" in texts(at.caption)
@@ -56,14 +64,14 @@ def test_a_guess_whose_readings_overlap_with_the_best_is_not_wrong():
 
 def test_a_loader_lab_without_time_asks_for_more():
     empty = replace(samples.LOADER, cells=(), direct=())
-    asked = texts(show_lab("loader", empty, 0).warning)
-    assert "Time ran out before the first cell" in asked
+    reminder = texts(show_lab("loader", empty, 0).warning)
+    assert "Time ran out before the first cell" in reminder
 
 
 def test_the_memory_lab_compares_peaks_and_gradients():
-    said = texts(show_lab("memory", samples.MEMORY, "Under a quarter").markdown)
-    assert "it takes 1.00 times as long, with 50% of the peak memory. Only" in said
-    assert "differ by at most 1.0e-08. The largest gradient is 0.1" in said
+    text = texts(show_lab("memory", samples.MEMORY, "Under a quarter").markdown)
+    assert "it takes 1.00 times as long, with 50% of the peak memory. Only" in text
+    assert "differ by at most 1.0e-08. The largest gradient is 0.1" in text
 
 
 def test_what_fits_on_a_simulated_card_is_told_with_its_error_in_both_words():
@@ -97,21 +105,21 @@ def test_a_target_is_reached_or_missed():
 
 
 def test_vectorize_and_copies_say_by_how_much():
-    said = texts(show_lab("vectorize", samples.VECTORIZED, "NumPy").markdown)
-    assert "1 point: **the Python loop** is 40 times as fast as torch on CUDA" in said
-    assert "100,000 points: **torch on CUDA** is 2,000 times as fast as the Py" in said
+    text = texts(show_lab("vectorize", samples.VECTORIZED, "NumPy").markdown)
+    assert "1 point: **the Python loop** is 40 times as fast as torch on CUDA" in text
+    assert "100,000 points: **torch on CUDA** is 2,000 times as fast as the Py" in text
     at = show_lab("copies", samples.COPIES, "Less than twice as long")
-    said = texts(at.markdown)
-    assert "`.item()` in every step takes **0.10 times** as long" in said
-    assert "nothing to do until the host gives it more work" in said
-    assert "simulated" not in said
+    text = texts(at.markdown)
+    assert "`.item()` in every step takes **0.10 times** as long" in text
+    assert "nothing to do until the host gives it more work" in text
+    assert "simulated" not in text
     assert len(at.get("vega_lite_chart")) == 2
 
 
 def test_who_waits_is_told_of_the_simulated_accelerator():
     at = show_lab("copies", samples.COPIES_ON_CPU, "Less than twice as long")
-    said = texts(at.markdown)
-    assert "With pinned, the host waits for 0 of 100 copies" in said
+    text = texts(at.markdown)
+    assert "With pinned, the host waits for 0 of 100 copies" in text
     assert len(at.get("vega_lite_chart")) == 3
 
 
@@ -136,8 +144,8 @@ def climb(status: str, rungs: int, *last: object, value=None, **state) -> AppTes
 
     arguments = (status, rungs, last, value)
     at = AppTest.from_function(draw, default_timeout=60, args=arguments)
-    for name, kept in state.items():
-        at.session_state[name] = kept
+    for name, entry in state.items():
+        at.session_state[name] = entry
     at.run()
     assert not at.exception
     return at
@@ -149,8 +157,7 @@ def guesses(at: AppTest) -> list[str]:
 
 
 def drawings(at: AppTest) -> int:
-    given = (json.loads(each.proto.json) for each in at.get("bidi_component"))
-    return sum("svg" in each for each in given)
+    return sum("svg" in data for data in component_data(at))
 
 
 def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
@@ -174,9 +181,9 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
 
 def test_what_the_host_waits_for_is_told_while_the_climb_goes_on():
     counts = samples.CLIMBED_ON_CPU.counts
-    said = texts(climb("running", 1, *counts).markdown)
-    assert "The textbook loop: for 1,024 images, the host waits 48 times" in said
-    assert "No .item() in the loop: never" in said
+    text = texts(climb("running", 1, *counts).markdown)
+    assert "The textbook loop: for 1,024 images, the host waits 48 times" in text
+    assert "No .item() in the loop: never" in text
 
 
 def test_one_switch_shows_all_results_and_only_then_there_are_files():
@@ -191,8 +198,8 @@ def test_one_switch_shows_all_results_and_only_then_there_are_files():
     assert "Best rung: " in texts(at.success)
     assert "13 times as fast as the textbook loop** (13 to 14" in texts(at.success)
     assert "Guess what each change did" not in texts(at.markdown)
-    said = texts(at.success)
-    assert "do the arithmetic in float32" in said  # no other was measured
+    text = texts(at.success)
+    assert "do the arithmetic in float32" in text  # no other was measured
     assert len(at.dataframe[0].value) == drawings(at) == 8
     assert "Decode once saves the most: 3.00 s of the 4.00 s" in texts(at.markdown)
     assert len(at.get("vega_lite_chart")) == 1
@@ -214,7 +221,7 @@ def test_without_the_textbook_the_others_have_their_figures():
 
 
 @pytest.mark.parametrize(
-    ("rung", "said"),
+    ("rung", "text"),
     [
         ("pinned", "On a CPU, the batches are already where"),
         ("graphed", "NVIDIA and AMD"),
@@ -222,9 +229,9 @@ def test_without_the_textbook_the_others_have_their_figures():
         ("compiled", "no compiler"),  # it failed
     ],
 )
-def test_a_rung_that_is_not_measured_says_why_and_asks_for_no_guess(rung, said):
+def test_a_rung_that_is_not_measured_says_why_and_asks_for_no_guess(rung, text):
     at = climb("finished", 14, ladder_rung=rung)
-    assert said in texts([*at.info, *at.markdown, *at.error])
+    assert text in texts([*at.info, *at.markdown, *at.error])
     assert rung not in guesses(at)
 
 

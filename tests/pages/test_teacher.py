@@ -29,9 +29,9 @@ def signed_in(room, monkeypatch) -> Room:
 
 @pytest.fixture
 def opened(signed_in) -> Class:
-    made = signed_in.create(TEACHER, "Monday", 30, Rules())
-    signed_in.start(TEACHER, made.id)
-    return made
+    monday = signed_in.create(TEACHER, "Monday", 30, Rules())
+    signed_in.start(TEACHER, monday.id)
+    return monday
 
 
 def joined(opened: Class, who: str) -> str:
@@ -49,7 +49,7 @@ def press(at: AppTest, key: str) -> AppTest:
 
 def log(opened: Class) -> str:
     server.store().writer.flush()
-    return "\n".join(each.what for each in server.store().classes.acts(opened.id))
+    return "\n".join(act.what for act in server.store().classes.acts(opened.id))
 
 
 def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
@@ -66,11 +66,11 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     at = open_page(PAGE)
     at.text_input(key="new_class_name").input("Monday")
     press(at, "make_class")
-    (made,) = server.store().classes.all()
-    assert (made.name, made.size, made.is_open) == ("Monday", 30, False)
+    (monday,) = server.store().classes.all()
+    assert (monday.name, monday.size, monday.is_open) == ("Monday", 30, False)
     press(at, "open_class")
-    assert room.open.id == made.id
-    assert f"code={made.code}" in texts(at.code)
+    assert room.open.id == monday.id
+    assert f"code={monday.code}" in texts(at.code)
     press(at, "pause_queue")
     assert room.paused
     press(at, "pause_queue")
@@ -81,8 +81,9 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     press(press(at, "close_class"), "sure")
     assert room.open is None
     assert room.revealed == ""
-    for what in ("made the class", "opened", "paused", "resumed", "cleared", "closed"):
-        assert what in log(made)
+    actions = ("made the class", "opened", "paused", "resumed", "cleared", "closed")
+    for action in actions:
+        assert action in log(monday)
     assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
@@ -94,8 +95,8 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     at = open_tab(open_page(PAGE), "What they may do")
 
     def field(kind: str, name: str):
-        found = getattr(at, kind)
-        return next(each for each in found if each.key.startswith(name))
+        fields = getattr(at, kind)
+        return next(widget for widget in fields if widget.key.startswith(name))
 
     field("number_input", "epochs_").set_value(1)
     field("multiselect", "preset_").set_value(["task", "batch_size", "host"])
@@ -142,8 +143,8 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     assert store.runs.find("amber", status="finished", withheld=False) == []
     press(at, "hide_run")
     assert f"canceled a job by {names['amber']}" in log(opened)
-    for what in ("hid a run by", "showed a run by"):
-        assert what in log(opened)
+    for action in ("hid a run by", "showed a run by"):
+        assert action in log(opened)
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     press(at, "close_class")
     assert "This cancels 1 job in the queue" in texts(at.markdown)
@@ -169,7 +170,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     name = joined(opened, "amber")
     finished(store, f"{opened.id} kept", "amber")
     question = course.LESSONS[0].questions[0]
-    wrong = next(each for each in question.answers if each != question.right)
+    wrong = next(answer for answer in question.answers if answer != question.right)
     store.answers.keep("amber", question.key, [wrong])
     store.answers.keep("amber", "race_guess", "A card")
     store.writer.flush()

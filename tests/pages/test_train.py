@@ -74,7 +74,7 @@ def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
     at = open_page("pages/3_Train.py", **dict(zip(names, some, strict=False)))
     assert len(at.warning) == len(some)
     assert "evil" not in outside_code(at)
-    assert max(len(each.value) for each in at.warning) < 250
+    assert max(len(warning.value) for warning in at.warning) < 250
     at = open_page("pages/3_Train.py", **dict.fromkeys(some, "1"))
     assert "evil" not in outside_code(at)
 
@@ -87,15 +87,15 @@ def test_start_trains_to_the_end(engine):
     assert "classified correctly" in status(at)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
-    for tab, tried, said in (
+    for tab, tried, words in (
         ("The batches", "try_orders", "With batches sorted by class"),
         ("The batches", "try_sizes", "After 1 step with all"),
         ("The criterion", "try_one_kind", "found **"),
     ):
         open_tab(at, tab, "code_The loop")
-        assert said not in texts(at.markdown)
+        assert words not in texts(at.markdown)
         at.button(key=tried).click().run()
-        assert said in texts(at.markdown)
+        assert words in texts(at.markdown)
     open_tab(at, "The whole script", "code_The loop")
     at.button(key="try_textbook_sprites").click().run()
     assert " of 2,000)" in texts(at.code)
@@ -108,27 +108,26 @@ def test_start_trains_to_the_end(engine):
 def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(engine):
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
-    asked = {"task": "sprites", "epochs": "1", "batch_size": "256", "device": "sim"}
-    at = open_page("pages/3_Train.py", **asked, item_each_step="true")
+    query = {"task": "sprites", "epochs": "1", "batch_size": "256", "device": "sim"}
+    at = open_page("pages/3_Train.py", **query, item_each_step="true")
     open_tab(at, True, controls.OPEN)
     assert at.selectbox(key="device").options[-1] == "Simulated accelerator"
     at.button(key="start_training").click().run()
     run_id = at.session_state.run_id
     finish(at, engine, run_id)
     assert "classified correctly" in status(at)
-    asked = [group.proto.options for group in at.get("button_group")]
-    asked = [[option.content for option in options] for options in asked]
-    assert ["Step", "Epoch"] in asked
-    shown = metrics(at)
-    assert {"To the device", "Back to the host", "Waits by the host"} <= set(shown)
-    assert not {"Samples/s", "Total time"} & set(shown)
+    groups = [group.proto.options for group in at.get("button_group")]
+    assert ["Step", "Epoch"] in [[option.content for option in g] for g in groups]
+    figures = metrics(at)
+    assert {"To the device", "Back to the host", "Waits by the host"} <= set(figures)
+    assert not {"Samples/s", "Total time"} & set(figures)
     for line in ("inputs = inputs.to(device)", "loss.item()", "to the last digit"):
         assert line in texts(at.markdown)
-    assert float(shown["Waits by the host"]) >= 3
-    told = json.loads(
+    assert float(figures["Waits by the host"]) >= 3
+    exported = json.loads(
         export.runs_json(server.store(), [runs.summary(runs.run(run_id))])
     )
-    assert TIME.findall(json.dumps(told)) == []
+    assert TIME.findall(json.dumps(exported)) == []
 
     at = open_page("pages/10_Runs.py", run=run_id)
     assert UNTIMED in texts(at.markdown)
@@ -144,14 +143,14 @@ def test_an_impossible_setting_starts_nothing(engine):
     for name, value in wrong.items():
         at.number_input(key=name).set_value(value)
     at.button(key="start_training").click().run()
-    told = texts(at.warning)
+    warnings = texts(at.warning)
     for sentence in (
         "Epochs must be a whole number from 1 to 200, not `2.5`",
         "Batch size must be a whole number from 1 to 4096, not `0`.",
         "Learning rate must be above 0",
         "Seed must be a whole number from 0 to 4294967295, not `1e+30`",
     ):
-        assert sentence in told
+        assert sentence in warnings
     assert at.button(key="start_training").disabled
     assert len(engine.jobs("core.training:run")) == before
     for name in wrong:
@@ -163,9 +162,9 @@ def test_an_impossible_setting_starts_nothing(engine):
 
 def settings_of(at: AppTest) -> RunConfig:
     """The configuration that the controls of the Train page show."""
-    shown = {field.name: at.session_state[field.name] for field in fields(RunConfig)}
+    figures = {field.name: at.session_state[field.name] for field in fields(RunConfig)}
     # Fields for whole numbers take others too, which the page then refuses.
-    return RunConfig(**shown | {name: int(shown[name]) for name in RANGES})
+    return RunConfig(**figures | {name: int(figures[name]) for name in RANGES})
 
 
 def specs(at: AppTest) -> str:
@@ -179,7 +178,7 @@ def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
     at = open_page("pages/3_Train.py", run=run_id)
     assert settings_of(at) == config
     assert "Sprites · CNN · batch 512 · 1 epoch" in texts(at.markdown)
-    assert "use_settings" not in {each.key for each in at.button}
+    assert "use_settings" not in {button.key for button in at.button}
     at.number_input(key="epochs").set_value(9).run()
     assert at.session_state.epochs == 9
     at.button(key="use_settings").click().run()
@@ -229,7 +228,7 @@ def test_the_address_presets_a_recipe_and_the_fast_setting():
     at = open_page("pages/3_Train.py", task="regression", fast="1")
     assert settings_of(at) == RunConfig.with_recipe(task="regression")
     assert "fast must be false for the model simple" in texts(at.warning)
-    assert "fast_setting" not in {each.key for each in at.button}
+    assert "fast_setting" not in {button.key for button in at.button}
 
 
 def has(monkeypatch, status: DatasetStatus) -> None:
@@ -248,8 +247,8 @@ def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source
     at = open_page("pages/3_Train.py")
     assert at.session_state.task == "sprites"
     assert at.button(key="fetch_data")
-    said = texts(at.error) if problem else texts(at.info)
-    assert (problem or "not on this machine") in said
+    words = texts(at.error) if problem else texts(at.info)
+    assert (problem or "not on this machine") in words
 
 
 @pytest.fixture
@@ -365,10 +364,10 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     run_id = at.session_state.run_id
     finish(at, engine, run_id)
     result = engine.job(run_id).value
-    shown = metrics(at)
-    assert shown["Test R²"] == f"{result.r2:.3f}"
-    assert shown["Test RMSE"] == f"{result.rmse:.3f}"
-    assert "Test accuracy" not in shown
+    figures = metrics(at)
+    assert figures["Test R²"] == f"{result.r2:.3f}"
+    assert figures["Test RMSE"] == f"{result.rmse:.3f}"
+    assert "Test accuracy" not in figures
     assert ("learned standard deviations" in texts(at.caption)) == (
         criterion == "gaussian"
     )
@@ -404,14 +403,14 @@ def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine
     gaussian = replace(CURVE, criterion="gaussian")
     sprites = replace(SHORT, batch_size=512)
     configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
-    ids = [engine.submit(runs.RUN, each, owner="me") for each in (*configs, CURVE)]
+    ids = [engine.submit(runs.RUN, config, owner="me") for config in (*configs, CURVE)]
     for job_id in ids:
         for event in (PickedUp("train-0"), StepProgress(1, LOSSES, 1.0, 0.1)):
             engine._jobs.receive(job_id, event)
         engine._when_ended(job_id, Outcome("cancelled"))
 
     def compared(job_id: str, most: int = 4) -> list[str]:
-        return [each.id for each in runs.earlier(runs.run(job_id), most)]
+        return [run.id for run in runs.earlier(runs.run(job_id), most)]
 
     assert compared(ids[-1]) == [ids[0], ids[3]]
     assert compared(ids[-1], most=1) == [ids[3]]

@@ -76,9 +76,12 @@ def write_code(at: AppTest, key: str, text: str) -> None:
 
 
 def code_in(at: AppTest, number: int = 0) -> dict[str, Any]:
-    """What a field for code on the page is given to show, counted from 0."""
-    given = [json.loads(each.proto.json) for each in at.get("bidi_component")]
-    return [each for each in given if "placeholder" in each][number]
+    """The data of a field for code on the page, counted from 0."""
+    return [data for data in component_data(at) if "placeholder" in data][number]
+
+
+def component_data(at: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(component.proto.json) for component in at.get("bidi_component")]
 
 
 def show_lab(
@@ -94,8 +97,8 @@ def show_lab(
         job = Job("id", name, arguments, "train", status="finished", value=value)
         lab.show(job, guess)
 
-    given = (name, value, guess, arguments)
-    return drawn(AppTest.from_function(draw, args=given, default_timeout=60).run())
+    args = (name, value, guess, arguments)
+    return drawn(AppTest.from_function(draw, args=args, default_timeout=60).run())
 
 
 def texts(elements) -> str:
@@ -104,7 +107,7 @@ def texts(elements) -> str:
 
 def status(at: AppTest) -> str:
     """What the page says of how far jobs are, and of how they ended."""
-    return "\n".join(each.proto.text for each in at.get("progress"))
+    return "\n".join(slot.proto.text for slot in at.get("progress"))
 
 
 def outside_code(at: AppTest) -> str:

@@ -162,7 +162,7 @@ def test_a_code_brings_a_visitor_back_in_another_browser(app, store, browsers):
     there.post(CODE, code=code_of(here, store).upper().replace("-", " "))
     assert (there.status, there.headers["location"]) == (303, "../Runs")
     assert me(there) == who
-    assert (there.given["httponly"], there.given["samesite"]) == (True, "lax")
+    assert (there.cookie["httponly"], there.cookie["samesite"]) == (True, "lax")
     assert pop_sentence(who) == BACK
     assert [run.id for run in store.runs.find(other)] == ["theirs"]
     assert me(Client(app).post(CODE, code=code_of(here, store))) == who
@@ -173,7 +173,7 @@ def test_after_a_wrong_code_the_browser_stays_who_it_was(browsers, code):
     browser, _ = browsers
     before = me(browser)
     browser.post(CODE, code=code)
-    assert (browser.status, browser.given) == (303, None)
+    assert (browser.status, browser.cookie) == (303, None)
     assert me(browser) == before
     assert pop_sentence(before) == WRONG
 
@@ -198,7 +198,7 @@ def test_only_a_form_of_this_site_does_anything(store, browsers, path):
     browser, other = browsers
     who = me(browser)
     browser.post(path, "http://evil", code=code_of(other, store))
-    assert (browser.status, browser.given) == (403, None)
+    assert (browser.status, browser.cookie) == (403, None)
     assert browser.get(path).status == 405
     assert store.visitors.get(who) is not None
 

@@ -18,7 +18,7 @@ def _anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "_problem", policy._problem.__wrapped__)
 
 
-def said(problem: str = "") -> Any:
+def answering(problem: str = "") -> Any:
     return lambda *_, **__: problem
 
 
@@ -33,7 +33,7 @@ def test_on_a_laptop_code_runs_by_itself(is_own, headers, monkeypatch) -> None:
     monkeypatch.setattr(policy, "is_for_this_machine", lambda: is_own)
     visit(monkeypatch, headers)
     is_here = is_own and headers is OWN
-    assert mode(said()) == (Mode("here") if is_here else Mode("off", NOT_OWN))
+    assert mode(answering()) == (Mode("here") if is_here else Mode("off", NOT_OWN))
 
 
 def test_where_the_app_listens_is_what_counts() -> None:
@@ -60,7 +60,7 @@ assert not is_own()
 def test_on_a_server_code_runs_only_between_walls(wish, problem, monkeypatch) -> None:
     monkeypatch.setenv("RUN_CODE", wish)
     visit(monkeypatch, {"Host": "demo.example.org"})
-    how = mode(said(problem))
+    how = mode(answering(problem))
     assert how.kind == ("off" if problem or wish != "confined" else "confined")
     assert bool(how.why) == (how.kind == "off")
 
@@ -71,7 +71,7 @@ def test_without_workers_it_is_off(monkeypatch) -> None:
 
     monkeypatch.setenv("RUN_CODE", "confined")
     assert mode(busy) == Mode("off", "no workers")
-    assert mode(said()) == Mode("confined")
+    assert mode(answering()) == Mode("confined")
 
 
 def test_a_browser_of_this_machine_is_direct() -> None:

@@ -71,7 +71,7 @@ def missing(parts: SimpleNamespace) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"),
+    ("lost", "problems"),
     [
         ({"is_there": lambda _: False}, {"database": NOT_KEPT}),
         ({"is_there": lambda _: False, "problem": "Full."}, {"database": "Full."}),
@@ -82,11 +82,11 @@ def missing(parts: SimpleNamespace) -> dict[str, str]:
         ({"lanes": lambda: Counter(lab=4)}, {"training worker": NO_WORKER}),
     ],
 )
-def test_what_is_lost_is_said_until_it_is_back(parts, lost, said):
+def test_what_is_lost_is_said_until_it_is_back(parts, lost, problems):
     before = dict(vars(parts))
     assert missing(parts) == {}
     vars(parts).update(lost)
-    assert missing(parts) == said
+    assert missing(parts) == problems
     assert parts.client.get("/livez").status == 200
     vars(parts).update(before)
     assert missing(parts) == {}
@@ -94,14 +94,14 @@ def test_what_is_lost_is_said_until_it_is_back(parts, lost, said):
 
 def test_an_app_that_hangs_is_told_apart_from_one_that_is_healthy(parts, monkeypatch):
     monkeypatch.setattr(monitoring, "MOST_SECONDS", 0.02)
-    asked, release = [], threading.Event()
-    parts.is_there = lambda _: asked.append(1) or release.wait(60)
+    calls, release = [], threading.Event()
+    parts.is_there = lambda _: calls.append(1) or release.wait(60)
     try:
         for _ in range(5):
             assert missing(parts) == {"app": HANGS}
         answer = parts.client.get("/metrics")
         assert (answer.status, answer.body) == (503, f"{HANGS}\n")
-        assert len(asked) <= 2  # else each probe would keep a thread
+        assert len(calls) <= 2  # else each probe would keep a thread
     finally:
         release.set()
     monkeypatch.setattr(monitoring, "MOST_SECONDS", 60)
@@ -119,54 +119,55 @@ def samples(parts: SimpleNamespace) -> dict[tuple[str, ...], float]:
     answer = parts.client.get("/metrics")
     assert answer.status == 200
     return {
-        (each.name.removeprefix("to_device_"), *each.labels.values()): each.value
+        (sample.name.removeprefix("to_device_"), *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(answer.body)
-        for each in family.samples
+        for sample in family.samples
     }
 
 
 def test_metrics_say_what_there_is_now(parts):
-    found = samples(parts)
-    assert found["up", "database"] == found["up", "training worker"] == 1
-    assert (found["jobs", "a:b", "q"], found["jobs", "a:b", "r"]) == (2, 1)
-    assert (found["workers", "train"], found["workers", "lab"]) == (1, 4)
-    assert found["device_memory_used_bytes", "cuda:0", ""] == 20
-    assert found["device_memory_used_bytes", "cuda:1", ""] == 21
-    assert found["device_memory_total_bytes", "cpu", ""] == 2
-    assert found["device_busy_ratio", "cuda:0", ""] == 0.5
-    assert ("device_busy_ratio", "cpu", "") not in found
-    assert ("sessions",) in found
-    assert ("process_resident_memory_bytes",) in found
+    metrics = samples(parts)
+    assert metrics["up", "database"] == metrics["up", "training worker"] == 1
+    assert (metrics["jobs", "a:b", "q"], metrics["jobs", "a:b", "r"]) == (2, 1)
+    assert (metrics["workers", "train"], metrics["workers", "lab"]) == (1, 4)
+    assert metrics["device_memory_used_bytes", "cuda:0", ""] == 20
+    assert metrics["device_memory_used_bytes", "cuda:1", ""] == 21
+    assert metrics["device_memory_total_bytes", "cpu", ""] == 2
+    assert metrics["device_busy_ratio", "cuda:0", ""] == 0.5
+    assert ("device_busy_ratio", "cpu", "") not in metrics
+    assert ("sessions",) in metrics
+    assert ("process_resident_memory_bytes",) in metrics
 
 
 def test_metrics_are_of_the_devices_of_all_machines(parts):
-    one = [DeviceLoad("cuda:0", 10, 30, 50), CPU]
-    two = [DeviceLoad("cuda:0", 5, 40, 25), CPU]
-    parts.hosts.answers = lambda *_: {"b-train-0": one, "b-train-1": two, "a-lab": one}
+    busy = [DeviceLoad("cuda:0", 10, 30, 50), CPU]
+    calm = [DeviceLoad("cuda:0", 5, 40, 25), CPU]
+    answers = {"b-train-0": busy, "b-train-1": calm, "a-lab": busy}
+    parts.hosts.answers = lambda *_: answers
     parts.lanes = lambda: Counter(train=2)  # nobody answers quick questions
-    found = samples(parts)
-    used = {k[1:]: v for k, v in found.items() if k[0] == "device_memory_used_bytes"}
+    metrics = samples(parts)
+    used = {k[1:]: v for k, v in metrics.items() if k[0] == "device_memory_used_bytes"}
     first = {("cuda:0", "a"): 20, ("cpu", "a"): 1}
     second = {("cuda:0", "b"): 20, ("cuda:1", "b"): 35, ("cpu", "b"): 1}
     assert used == first | second
-    assert found["device_busy_ratio", "cuda:1", "b"] == 0.25
+    assert metrics["device_busy_ratio", "cuda:1", "b"] == 0.25
 
 
 def test_metrics_are_there_when_the_workers_are_not(parts):
     parts.hosts.answers, parts.lanes = lambda *_: {}, lambda: None
-    found = samples(parts)
-    assert found["up", "scheduler"] == found["workers", "train"] == 0
-    assert not [each for each in found if each[0].startswith("device")]
+    metrics = samples(parts)
+    assert metrics["up", "scheduler"] == metrics["workers", "train"] == 0
+    assert not [labels for labels in metrics if labels[0].startswith("device")]
 
 
 @pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
 def test_what_watches_asks_for_what_is_there(parts, file):
     text = (ROOT / "deploy" / "monitoring" / file).read_text("utf-8")
-    asked = set(re.findall(r"\b(?:to_device|process)_\w+", text))
+    names = set(re.findall(r"\b(?:to_device|process)_\w+", text))
     body = parts.client.get("/metrics").body
     there = set(re.findall(r"# TYPE (\w+)", body))
-    assert {re.sub("_(bucket|count|sum)$", "", name) for name in asked} <= there
-    assert len(asked) > 4
+    assert {re.sub("_(bucket|count|sum)$", "", name) for name in names} <= there
+    assert len(names) > 4
 
 
 @pytest.fixture
@@ -180,17 +181,17 @@ def read(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"to_device_{name}", labels) or 0.0
 
 
-def tab(clock: list[float], *said: bytes | ForwardMsg) -> None:
+def tab(clock: list[float], *messages: bytes | ForwardMsg) -> None:
     """A connection with these messages, a second apart; bytes come from the browser."""
-    inbox = [message for message in said if isinstance(message, bytes)]
+    inbox = [message for message in messages if isinstance(message, bytes)]
 
     async def streamlit(_scope, receive, send) -> None:
-        for each in said:
+        for entry in messages:
             clock[0] += 1
-            if isinstance(each, bytes):
-                assert (await receive())["bytes"] == each
+            if isinstance(entry, bytes):
+                assert (await receive())["bytes"] == entry
             else:
-                data = each.SerializeToString()
+                data = entry.SerializeToString()
                 await send({"type": "websocket.send", "bytes": data})
             assert read("sessions") == 1
 
@@ -203,11 +204,11 @@ def tab(clock: list[float], *said: bytes | ForwardMsg) -> None:
         sent.append(message["bytes"])
 
     event_loop.run(ResponseTimes(streamlit)({"type": "websocket"}, receive, send))
-    assert sent == [e.SerializeToString() for e in said if not isinstance(e, bytes)]
+    assert sent == [e.SerializeToString() for e in messages if not isinstance(e, bytes)]
 
 
 @pytest.mark.parametrize(
-    ("said", "of", "count", "seconds"),
+    ("messages", "of", "count", "seconds"),
     [
         ((ASK, BEGIN, PAGE), "page", 1, 2),
         ((ASK, BEGIN, PART), "part", 1, 2),
@@ -219,10 +220,10 @@ def tab(clock: list[float], *said: bytes | ForwardMsg) -> None:
     ],
 )
 def test_a_look_lasts_from_the_question_to_the_end_of_its_answer(
-    clock, said, of, count, seconds
+    clock, messages, of, count, seconds
 ):
     before = read("look_seconds_count", of=of), read("look_seconds_sum", of=of)
-    tab(clock, *said)
+    tab(clock, *messages)
     assert read("look_seconds_count", of=of) - before[0] == count
     assert read("look_seconds_sum", of=of) - before[1] == seconds
     assert read("sessions") == 0

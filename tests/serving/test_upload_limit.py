@@ -39,13 +39,13 @@ def limit(
     return UploadLimit(streamlit)
 
 
-async def put(limit: UploadLimit, session: str, name: str, size: int, held=None):
+async def put(limit: UploadLimit, session: str, name: str, size: int, release=None):
     """Upload so many bytes, ten at a time; before the last ten wait for `held`."""
     pieces = [b"x" * 10] * (size // 10)
 
     async def receive() -> dict:
-        if held and len(pieces) == 1:
-            await held.wait()
+        if release and len(pieces) == 1:
+            await release.wait()
         body = pieces.pop()
         return {"type": "http.request", "body": body, "more_body": bool(pieces)}
 
@@ -54,8 +54,8 @@ async def put(limit: UploadLimit, session: str, name: str, size: int, held=None)
     await limit(scope, receive, None)
 
 
-def kept(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
-    return {key: list(each) for key, each in files.file_storage.items() if each}
+def stored(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
+    return {key: list(names) for key, names in files.file_storage.items() if names}
 
 
 def test_a_session_keeps_its_newest_files(limit, files) -> None:
@@ -66,7 +66,7 @@ def test_a_session_keeps_its_newest_files(limit, files) -> None:
             await put(limit, "greedy", str(number), 40)
 
     event_loop.run(upload())
-    assert kept(files) == {"calm": ["mine"], "greedy": ["13", "14"]}
+    assert stored(files) == {"calm": ["mine"], "greedy": ["13", "14"]}
 
 
 def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None:
@@ -79,31 +79,31 @@ def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None
         await put(limit, "late", "mine", 60)
 
     event_loop.run(upload())
-    assert kept(files)["calm"] == kept(files)["late"] == ["mine"]
+    assert stored(files)["calm"] == stored(files)["late"] == ["mine"]
     assert files._total_bytes <= 300
 
 
 def test_what_is_on_its_way_counts_too(limit, files) -> None:
 
     async def upload() -> None:
-        held = asyncio.Event()
-        slow = [asyncio.create_task(put(limit, "slow", "a", 100, held))]
+        release = asyncio.Event()
+        slow = [asyncio.create_task(put(limit, "slow", "a", 100, release))]
         await asyncio.sleep(0)
         with pytest.raises(HTTPException) as refused:
             await put(limit, "slow", "b", 20)
         assert refused.value.status_code == 413
         for name in ("slow 2", "slow 3", "slow 4"):
-            slow.append(asyncio.create_task(put(limit, name, "a", 80, held)))
+            slow.append(asyncio.create_task(put(limit, name, "a", 80, release)))
         await asyncio.sleep(0)
         with pytest.raises(HTTPException):
             await put(limit, "calm", "mine", 30)
-        for each in slow:
-            each.cancel()
+        for task in slow:
+            task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
         await put(limit, "calm", "mine", 30)
 
     event_loop.run(upload())
-    assert kept(files) == {"calm": ["mine"]}
+    assert stored(files) == {"calm": ["mine"]}
     assert not limit.arriving
 
 
@@ -112,11 +112,11 @@ UPLOAD = "/_stcore/upload_file/s/f"
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", ""), ("DELETE", UPLOAD)])
 def test_other_requests_pass(method: str, path: str) -> None:
-    seen = []
+    calls = []
 
-    async def streamlit(*given) -> None:
-        seen.append(given)
+    async def streamlit(*arguments) -> None:
+        calls.append(arguments)
 
-    given = ({"type": "http", "method": method, "path": path}, object(), object())
-    event_loop.run(UploadLimit(streamlit)(*given))
-    assert seen == [given]
+    arguments = ({"type": "http", "method": method, "path": path}, object(), object())
+    event_loop.run(UploadLimit(streamlit)(*arguments))
+    assert calls == [arguments]

@@ -39,34 +39,38 @@ def browser() -> Client:
 
 def test_a_first_page_sets_a_cookie_for_180_days(browser):
     browser.get("/Train")
-    given = browser.given
-    assert read(given.value)
-    assert given.key == COOKIE
-    assert int(given["max-age"]) == LASTS_SECONDS == 180 * 24 * 3600
-    assert (given["httponly"], given["samesite"], given["path"]) == (True, "lax", "/")
-    assert not given["secure"]
+    cookie = browser.cookie
+    assert read(cookie.value)
+    assert cookie.key == COOKIE
+    assert int(cookie["max-age"]) == LASTS_SECONDS == 180 * 24 * 3600
+    assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (
+        True,
+        "lax",
+        "/",
+    )
+    assert not cookie["secure"]
     assert browser.headers["cache-control"] == "private, no-cache"
     browser.scheme = "https"
     browser.cookies.clear()
-    assert browser.get().given["secure"]
+    assert browser.get().cookie["secure"]
     browser.cookies.clear()
     browser.get("/Train", **{"if-none-match": "x"})  # the browser has the page
     assert browser.status == 304
-    assert read(browser.given.value)
+    assert read(browser.cookie.value)
 
 
 def test_a_cookie_is_renewed_once_a_day_for_the_same_visitor(browser, monkeypatch):
-    me = read(browser.get().given.value)
-    assert browser.get("/Train").given is None
-    assert read(Client(browser.app).get().given.value) != me
+    me = read(browser.get().cookie.value)
+    assert browser.get("/Train").cookie is None
+    assert read(Client(browser.app).get().cookie.value) != me
     day = time.time() + DAY_SECONDS + 10
     monkeypatch.setattr("time.time", lambda: day)
-    assert read(browser.get().given.value) == me
+    assert read(browser.get().cookie.value) == me
 
 
 @pytest.mark.parametrize("path", ["/_stcore/health", "/static/js/index.js"])
 def test_other_answers_than_pages_set_none(browser, path):
-    assert browser.get(path).given is None
+    assert browser.get(path).cookie is None
 
 
 def forgeries() -> dict[str, str]:
@@ -88,7 +92,7 @@ def test_a_forged_cookie_is_replaced_by_a_new_visitors(browser):
     for kind, cookie in forgeries().items():
         browser.cookies[COOKIE] = cookie
         assert read(cookie) == "", kind
-        new = read(browser.get().given.value)
+        new = read(browser.get().cookie.value)
         assert len(new) == 32
         assert new not in ("a" * 32, "b" * 32)
 
@@ -106,10 +110,10 @@ def test_the_cookie_of_deleted_data_is_invalid(browser, monkeypatch):
     """Also in a tab that still has it. The newest such ids are in memory."""
     monkeypatch.setattr(visitor, "_deleted", {})
     monkeypatch.setattr(visitor, "MOST", 2)
-    cookie = browser.get().given.value
+    cookie = browser.get().cookie.value
     visitor.retire(read(cookie))
     assert read(cookie) == ""
-    assert browser.get().given.value != cookie
+    assert browser.get().cookie.value != cookie
     for other in "bcd":
         visitor.retire(other)
     assert [read(visitor.signer().sign(id).decode()) for id in "bcd"] == ["b", "", ""]
@@ -125,7 +129,7 @@ def test_servers_make_one_key_for_their_user_alone(tmp_path, is_damaged):
         (key,) = set(threads.map(visitor.key_in, [file] * 16))
     assert (len(key), key) == (64, file.read_text())
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    names = {each.name for each in file.parent.iterdir()}
+    names = {path.name for path in file.parent.iterdir()}
     assert names <= {"cookie.key", "cookie.key.lock"}
 
 
@@ -168,4 +172,4 @@ def test_inside_another_sites_page_a_second_cookie_is_given(browser):
 )
 def test_the_cookie_is_for_the_apps_own_path(browser, monkeypatch, header, path):
     monkeypatch.setattr(visitor.config, "get_option", {"server.baseUrlPath": "a/b"}.get)
-    assert browser.get(**header).given["path"] == path
+    assert browser.get(**header).cookie["path"] == path

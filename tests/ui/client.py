@@ -18,7 +18,7 @@ class Client:
     address: str = "10.0.0.1"
     scheme: str = "http"
     cookies: dict[str, str] = field(default_factory=dict)
-    given: Morsel | None = None  # the cookie of the newest answer, with its flags
+    cookie: Morsel | None = None  # the cookie of the newest answer, with its flags
     status: int = 0
     headers: Headers = field(default_factory=Headers)
     body: str = ""
@@ -50,7 +50,7 @@ class Client:
 
         self.body = ""
         event_loop.run(self.app(scope, receive, send))
-        found = SimpleCookie(self.headers.get("set-cookie", ""))
-        self.given = next(iter(found.values()), None)
-        self.cookies |= {name: each.value for name, each in found.items()}
+        new = SimpleCookie(self.headers.get("set-cookie", ""))
+        self.cookie = next(iter(new.values()), None)
+        self.cookies |= {name: morsel.value for name, morsel in new.items()}
         return self

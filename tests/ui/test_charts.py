@@ -25,9 +25,9 @@ SHOWN_BY = [
 
 @pytest.fixture(params=["LIGHT", "DARK"])
 def colors(request, monkeypatch) -> base.Palette:
-    found = getattr(base, request.param)
-    monkeypatch.setattr(base, "palette", lambda: found)
-    return found
+    palette = getattr(base, request.param)
+    monkeypatch.setattr(base, "palette", lambda: palette)
+    return palette
 
 
 def test_no_color_stands_outside_the_palettes():
@@ -39,12 +39,12 @@ def test_no_color_stands_outside_the_palettes():
             for node in nodes
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Palette"
         ]
-        known = {id(part) for palette in palettes for part in ast.walk(palette)}
+        defined = {id(part) for palette in palettes for part in ast.walk(palette)}
         stray += [
             (path.name, node.value)
             for node in nodes
             if isinstance(node, ast.Constant)
-            and id(node) not in known
+            and id(node) not in defined
             and re.search(r"#([0-9a-fA-F]{3}){1,2}\b", str(node.value))
         ]
     assert not stray
@@ -57,8 +57,8 @@ def test_the_palettes_are_those_of_the_theme():
         assert colors.text == page["textColor"]
         assert colors.page == page["backgroundColor"]
         assert colors.ground == page["secondaryBackgroundColor"]
-        shown = [colors.accelerator, colors.cpu, *colors.further]
-        assert shown == page["chartCategoricalColors"]
+        series = [colors.accelerator, colors.cpu, *colors.further]
+        assert series == page["chartCategoricalColors"]
 
 
 def frame(columns: str, *rows: tuple) -> pd.DataFrame:
@@ -85,33 +85,33 @@ STATIC = {
 @pytest.mark.parametrize("name", LIVE)
 def test_a_live_chart_is_built_once_and_draws_the_columns_of_its_data(name, colors):
     draw, data = LIVE[name]
-    found = draw()
-    assert draw() is found
-    assert not re.search("later|empty", str(found))  # all layers draw the given data
-    assert columns(found) <= set(data) | inline(found)
-    shown = set(re.findall(r"#\w{6}", str(found)))
-    assert {colors.of("CPU"), colors.runs[0]} & shown
+    chart = draw()
+    assert draw() is chart
+    assert not re.search("later|empty", str(chart))  # all layers draw the given data
+    assert columns(chart) <= set(data) | inline(chart)
+    codes = set(re.findall(r"#\w{6}", str(chart)))
+    assert {colors.of("CPU"), colors.runs[0]} & codes
 
 
 @pytest.mark.parametrize("name", STATIC)
 @pytest.mark.usefixtures("colors")
 def test_a_chart_draws_the_columns_of_its_data(name):
-    found = STATIC[name]().to_dict()
+    chart = STATIC[name]().to_dict()
     there = {
-        column for rows in found["datasets"].values() for row in rows for column in row
+        column for rows in chart["datasets"].values() for row in rows for column in row
     }
-    assert columns(found) <= there
+    assert columns(chart) <= there
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """Of two colors, as WCAG has it: 1 to 21."""
 
     def light(color: str) -> float:
         shares = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
-        linear = [((each + 0.055) / 1.055) ** 2.4 for each in shares]
+        linear = [((share + 0.055) / 1.055) ** 2.4 for share in shares]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
 
-    low, high = sorted((light(one), light(other)))
+    low, high = sorted((light(first), light(second)))
     return high / low
 
 
@@ -128,14 +128,14 @@ def test_texts_of_charts_are_legible_and_devices_and_runs_are_seen(colors):
 
 @pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
 def test_an_axis_of_whole_numbers_ends_where_they_do(last):
-    found = base.whole_numbers(last)
-    assert (found[0], found[-1]) == (1, last)
-    assert len(found) == len(set(found)) <= base.MOST_TICKS
-    assert found == sorted(found)
+    ticks = base.whole_numbers(last)
+    assert (ticks[0], ticks[-1]) == (1, last)
+    assert len(ticks) == len(set(ticks)) <= base.MOST_TICKS
+    assert ticks == sorted(ticks)
 
 
 @pytest.mark.parametrize("ends", [(0.02, 30), (1.5, 12), (3, 8), (1e-6, 1e6)])
 def test_a_logarithmic_axis_has_two_ticks_or_more(ends):
-    found = base.decades(*ends)
-    assert 2 <= len(found) <= base.MOST_TICKS
-    assert all(ends[0] <= each <= ends[1] for each in found)
+    ticks = base.decades(*ends)
+    assert 2 <= len(ticks) <= base.MOST_TICKS
+    assert all(ends[0] <= tick <= ends[1] for tick in ticks)

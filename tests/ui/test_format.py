@@ -38,30 +38,30 @@ def read(text: str, units: dict[str, float]) -> list[tuple[float, str]]:
 
 
 @given(st.lists(CONFIGS, min_size=2, max_size=6))
-def test_differences_are_told_and_nothing_else(shown: list[RunConfig]) -> None:
+def test_differences_are_told_and_nothing_else(runs: list[RunConfig]) -> None:
     differing = {
         field.name
         for field in fields(RunConfig)
-        if len({getattr(each, field.name) for each in shown}) > 1
+        if len({getattr(run, field.name) for run in runs}) > 1
     }
-    for told, each in zip(format.differences(shown), shown, strict=True):
-        said = told.split(", ")
+    for text, run in zip(format.differences(runs), runs, strict=True):
+        parts = text.split(", ")
         if differing:
-            assert set(said) == {format.setting(each, field) for field in differing}
+            assert set(parts) == {format.setting(run, field) for field in differing}
         else:
-            assert len(said) == 1
+            assert len(parts) == 1
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "texts"),
     [
         ({}, ["ANN", "ANN"]),
         ({"learning_rate": 0.01}, ["lr 0.001", "lr 0.01"]),
         ({"model": "cnn", "batch_size": 256}, ["ANN, batch 64", "CNN, batch 256"]),
     ],
 )
-def test_differences_read_well(change: dict, told: list[str]) -> None:
-    assert format.differences([RunConfig(), replace(RunConfig(), **change)]) == told
+def test_differences_read_well(change: dict, texts: list[str]) -> None:
+    assert format.differences([RunConfig(), replace(RunConfig(), **change)]) == texts
     rates = [RunConfig(epochs=3 + n // 2, learning_rate=0.1 + n) for n in range(3)]
     assert format.differences(rates)[0] == "lr 0.1, 3 epochs"
 
@@ -81,10 +81,10 @@ def test_every_model_and_criterion_has_a_class() -> None:
 @example(59.96)
 def test_durations_read_back(seconds: float) -> None:
     parts = read(format.duration(seconds), SECONDS)
-    told = sum(number * SECONDS[unit] for number, unit in parts)
+    total = sum(number * SECONDS[unit] for number, unit in parts)
     unit = "s" if seconds < 3600 else "min"  # whole minutes and hours stand alone
     slack = {"s": 0.051 if seconds < 59.95 else 0.51, "min": 60}[unit]
-    assert abs(told - seconds) <= slack
+    assert abs(total - seconds) <= slack
     assert all(number < 60 for number, unit in parts if unit != "h")
 
 
@@ -112,11 +112,11 @@ def test_the_middle_half_leaves_out_both_ends():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "sentence"),
     [
         *((-1, "just now"), (59, "just now"), (60, "1 minute ago")),
         *((3 * 3600 + 59, "3 hours ago"), (86400 * 40, "40 days ago")),
     ],
 )
-def test_how_long_it_has_been(seconds: float, said: str) -> None:
-    assert format.ago(seconds) == said
+def test_how_long_it_has_been(seconds: float, sentence: str) -> None:
+    assert format.ago(seconds) == sentence

@@ -6,7 +6,7 @@ from tests.pages.walk import open_page, open_tab
 
 
 def links(at) -> list[str]:
-    return [each.proto.label for each in at.get("page_link")]
+    return [link.proto.label for link in at.get("page_link")]
 
 
 def test_what_goes_on_is_told_on_another_page(engine):
@@ -14,11 +14,11 @@ def test_what_goes_on_is_told_on_another_page(engine):
     run_id = engine.submit(runs.RUN, LONG, owner=at.session_state["visitor"])
     wait(lambda: engine.job(run_id).status == "running")
     at.run()
-    (link,) = (each for each in links(at) if each.startswith("Train: "))
+    (link,) = (label for label in links(at) if label.startswith("Train: "))
     assert link.endswith("%")
     engine.cancel(run_id)
     wait(lambda: engine.job(run_id).ended)
-    assert not any(each.startswith("Train: ") for each in links(at.run()))
+    assert not any(label.startswith("Train: ") for label in links(at.run()))
 
 
 def page() -> None:
@@ -42,10 +42,10 @@ def page() -> None:
 
 def test_only_the_open_tab_is_drawn():
     at = AppTest.from_function(page, default_timeout=60).run()
-    assert [each.value for each in at.markdown] == ["three"]
+    assert [text.value for text in at.markdown] == ["three"]
     at.query_params["tab"] = "Two"
     at.run()
-    assert [each.value for each in at.markdown] == ["two", "three"]
+    assert [text.value for text in at.markdown] == ["two", "three"]
     assert not at.number_input
 
 

@@ -17,10 +17,10 @@ SILENT = Host("silent", "c", 1, False, samples.machine("CPU"))
 
 @pytest.fixture
 def there(monkeypatch) -> list[Host]:
-    found: list[Host] = []
-    known = SimpleNamespace(hosts=lambda: found, machine=lambda: ONE.machine)
-    monkeypatch.setattr(hosts, "engine", lambda: known)
-    return found
+    all_hosts: list[Host] = []
+    engine = SimpleNamespace(hosts=lambda: all_hosts, machine=lambda: ONE.machine)
+    monkeypatch.setattr(hosts, "engine", lambda: engine)
+    return all_hosts
 
 
 def table() -> AppTest:
@@ -48,13 +48,13 @@ def test_there_is_a_choice_where_there_are_several(there):
 
 def test_any_machine_has_what_all_of_them_have(there):
     there.extend((ONE, NEW))
-    kinds = [each.device for each in ONE.machine.devices]
+    kinds = [device.device for device in ONE.machine.devices]
     assert kinds == ["cuda", "cpu"]
     assert hosts.machine("one") is ONE.machine
     assert (hosts.machine("new_1"), hosts.machine("gone")) == (None, None)
-    assert [each.device for each in hosts.machine("").devices] == kinds
+    assert [device.device for device in hosts.machine("").devices] == kinds
     there.append(SILENT)
-    assert [each.device for each in hosts.machine("").devices] == ["cpu"]
+    assert [device.device for device in hosts.machine("").devices] == ["cpu"]
 
 
 def test_several_machines_are_all_told(there):

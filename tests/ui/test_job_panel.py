@@ -85,7 +85,7 @@ def drawn(about_one: bool = False) -> AppTest:
 
 
 def slots(at: AppTest) -> list[str]:
-    return [each.proto.text for each in at.get("progress")]
+    return [slot.proto.text for slot in at.get("progress")]
 
 
 def job(job_id: str, status: str, *arguments: object, **more: object) -> Job:
@@ -100,7 +100,7 @@ def test_a_double_click_starts_one_job(use):
     assert len(engine.known) == 1
     engine.known[0] = job("0", "finished", 1)
     panel.submit(2)
-    assert [each.arguments for each in engine.known] == [(1,), (2,)]
+    assert [job.arguments for job in engine.known] == [(1,), (2,)]
 
 
 def test_who_has_measured_nothing_sees_what_others_have(use):
@@ -112,40 +112,40 @@ def test_who_has_measured_nothing_sees_what_others_have(use):
     assert not at.button(key="start").disabled
     assert at.button(key="start").proto.type == "secondary"
     use(job("a", "cancelled", 1), before=somebodys)
-    assert [each.value for each in drawn().markdown] == ["drawn cancelled"]
+    assert [text.value for text in drawn().markdown] == ["drawn cancelled"]
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "said"),
+    ("status", "message", "sentence"),
     [
         ("queued", "", "Number 2 in the queue: 1 ahead of you. The race"),
         ("starting", "Another app is busy.", "The race: Another app is busy."),
         ("running", "", ""),
     ],
 )
-def test_what_goes_on_can_be_cancelled_and_not_started(use, status, message, said):
+def test_what_goes_on_can_be_cancelled_and_not_started(use, status, message, sentence):
     use(job("a", status, 1, place=2, message=message))
     at = drawn()
-    assert [each.proto.label for each in at.button] == ["Cancel"]
-    assert said in "".join(slots(at))
+    assert [button.proto.label for button in at.button] == ["Cancel"]
+    assert sentence in "".join(slots(at))
     assert bool(at.markdown) == (status != "queued")
 
 
 @pytest.mark.parametrize(
-    ("status", "why", "said"),
+    ("status", "why", "sentence"),
     [("failed", "why", "why"), ("cancelled", "", "still"), ("cancelled", "why", "why")],
 )
-def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
+def test_a_bad_end_is_told_above_what_there_is(use, status, why, sentence):
     use(job("a", status, 1, message=why))
     at = drawn()
     assert len(slots(at)) == 1  # as much as while it went on
-    assert said in (at.error[0].value if at.error else slots(at)[0])
+    assert sentence in (at.error[0].value if at.error else slots(at)[0])
     assert at.markdown[0].value == f"drawn {status}"
     assert not at.button(key="start").disabled
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "sentence"),
     [
         (None, "Number 1 in the queue: you're next"),
         (0.3, "you're next, in a moment"),
@@ -153,10 +153,10 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, why, said):
         (125.0, "you're next, about 2 min"),
     ],
 )
-def test_the_wait_is_told_where_it_is_known(use, seconds, said):
+def test_the_wait_is_told_where_it_is_known(use, seconds, sentence):
     engine, waiting = use(), job("a", "queued", 1, place=1)
     engine.seconds = seconds
-    assert job_panel.place_in_queue(waiting).endswith(said)
+    assert job_panel.place_in_queue(waiting).endswith(sentence)
     engine.paused = True
     assert "Your teacher paused the queue" in job_panel.place_in_queue(waiting)
 
@@ -165,7 +165,7 @@ def test_a_refused_job_is_told_where_it_was_pressed(use):
     engine = use()
     engine.refuses = "You have 4 jobs waiting or running."
     at = drawn().button(key="start").click().run()
-    assert [each.value for each in at.warning] == [engine.refuses]
+    assert [warning.value for warning in at.warning] == [engine.refuses]
     assert not at.button(key="start").disabled
     assert not at.run().warning
 
@@ -182,4 +182,4 @@ def test_what_goes_on_with_other_settings_is_found_again(use):
     at = drawn(about_one=True)
     assert "still running with other settings" in at.info[0].value
     assert slots(at) == ["Done just now."]
-    assert [each.key for each in at.button] == ["cancel_start"]
+    assert [button.key for button in at.button] == ["cancel_start"]

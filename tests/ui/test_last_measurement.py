@@ -30,8 +30,8 @@ def here(engine, monkeypatch):
     """Names the machine that the pages are about."""
 
     def be(identity: str) -> None:
-        known = replace(samples.machine("CPU"), identity=identity)
-        monkeypatch.setattr(type(engine), "machine", lambda _: known)
+        known_machine = replace(samples.machine("CPU"), identity=identity)
+        monkeypatch.setattr(type(engine), "machine", lambda _: known_machine)
 
     return be
 
@@ -41,15 +41,19 @@ def test_what_a_visitor_measures_is_there_for_the_next_one(engine, monkeypatch):
     done = finish(engine, engine.submit(COPIES, "cpu", owner="ada"))
 
     def is_kept() -> bool:
-        found = measured.newest(COPIES)
-        return found is not None and found.stopped == done.stopped
+        newest_job = measured.newest(COPIES)
+        return newest_job is not None and newest_job.stopped == done.stopped
 
     wait(is_kept)
-    found = measured.newest(COPIES)
-    assert (found.value, found.arguments, found.owner) == (done.value, ("cpu",), "ada")
-    for visitor, said in (("ada", "by you."), ("bob", "by somebody in this course.")):
+    newest_job = measured.newest(COPIES)
+    assert (newest_job.value, newest_job.arguments, newest_job.owner) == (
+        done.value,
+        ("cpu",),
+        "ada",
+    )
+    for visitor, ending in (("ada", "by you."), ("bob", "by somebody in this course.")):
         monkeypatch.setattr(measured, "visitor", lambda name=visitor: name)
-        assert measured.sentence(found).endswith(said)
+        assert measured.sentence(newest_job).endswith(ending)
 
 
 def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
@@ -73,8 +77,8 @@ def test_a_student_replaces_nobodys_measurement(here, monkeypatch, teachers, new
     monkeypatch.setattr(server.room(), "_teachers", teachers)
     for steps, owner in ((1, ""), (2, "ada")):
         value, ago = replace(samples.RACE, steps=steps), 10 - steps
-        made = job(value, ago, machine="class", owner=owner)
-        keep(server.store().measurements, made)
+        measured_job = job(value, ago, machine="class", owner=owner)
+        keep(server.store().measurements, measured_job)
     server.store().writer.flush()
     assert measured.newest(RACE).value.steps == newest
 
@@ -83,9 +87,9 @@ def test_a_page_opens_empty_where_another_version_kept_it_or_nothing_is_read(
     here, monkeypatch
 ):
     here("older")
-    kept = {"machine": "older", "provenance": samples.CARD}
+    stored = {"machine": "older", "provenance": samples.CARD}
     measurements = server.store().measurements
-    measurements.keep(RACE, samples.RACE, **kept)
+    measurements.keep(RACE, samples.RACE, **stored)
     server.store().writer.flush()
     assert measured.newest(RACE) is None
     away = Mock(side_effect=StoreError("gone"))
@@ -111,7 +115,7 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
 
 def test_threads_that_differ_are_what_was_compared(monkeypatch):
     monkeypatch.setattr(measured, "visitor", lambda: "me")
-    one = replace(samples.PROCESSOR, threads=1)
-    race = replace(samples.RACE, environments=(one, samples.PROCESSOR))
-    said = measured.sentence(job(race, owner="me"))
-    assert said == "Measured just now on A processor, torch 2.15.0, by you."
+    single = replace(samples.PROCESSOR, threads=1)
+    race = replace(samples.RACE, environments=(single, samples.PROCESSOR))
+    text = measured.sentence(job(race, owner="me"))
+    assert text == "Measured just now on A processor, torch 2.15.0, by you."

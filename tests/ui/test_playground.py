@@ -17,18 +17,18 @@ STEP = "core.lessons.model.model_to:step"
 FAILS = {STEP: "Change line 10"}  # a move is forgotten on purpose
 ALONE = [f"core.lessons.model.model_to:{name}" for name in ("module_in_place",)]
 pytestmark = pytest.mark.usefixtures("unhurried")
-HALVES = [each.address(half) for each in MISTAKES for half in ("broken", "fixed")]
+HALVES = [mistake.address(half) for mistake in MISTAKES for half in ("broken", "fixed")]
 
 
 @pytest.mark.parametrize("address", [*sorted(CALLS.keys() - {"device"}), *ALONE])
 def test_what_is_written_around_a_function_makes_it_run(address):
-    asked = Request(NAME, program(address), seconds=9, names=True)
-    report, _ = code.run(asked, confine=False)
-    said = code.failed(report["failure"], NAME) if report["failure"] else ""
-    assert (report["status"], bool(said)) == (
+    request = Request(NAME, program(address), seconds=9, names=True)
+    report, _ = code.run(request, confine=False)
+    sentence = code.failed(report["failure"], NAME) if report["failure"] else ""
+    assert (report["status"], bool(sentence)) == (
         (DEVICE_ERROR, True) if address in FAILS else (OK, False)
     )
-    assert FAILS.get(address, "") in said
+    assert FAILS.get(address, "") in sentence
     assert report["values"]
     assert ":walk" not in address or "uint8" in str(report["values"])  # as on its page
 
@@ -57,19 +57,19 @@ REPORT = Report(
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch):
+def requests(monkeypatch):
     """What the lab is asked, which answers with the report."""
-    asked = []
+    requests = []
 
     def run_code(_, address, request, confine):
-        asked.append(request)
+        requests.append(request)
         assert (address, confine) == ("core.jobs.code:run", False)
         return REPORT, "what it printed"
 
     monkeypatch.setattr(playground, "run_code", run_code)
     monkeypatch.setattr(playground, "engine", Mock)
     monkeypatch.setattr(playground, "mode", lambda _: Mode("here"))
-    return asked
+    return requests
 
 
 def page(address: str, is_open: bool) -> None:
@@ -87,17 +87,17 @@ def opened(is_open: bool = False) -> AppTest:
 
 
 def press(at: AppTest, label: str) -> AppTest:
-    (button,) = (each for each in at.button if each.label == label)
+    (button,) = (button for button in at.button if button.label == label)
     return button.click().run()
 
 
-def test_code_of_a_page_is_changed_and_run(asked):
+def test_code_of_a_page_is_changed_and_run(requests):
     assert code_in(press(opened(), "Try it"))["value"] == program(STEP)
     at = opened(is_open=True)
     write_code(at, f"tried_{STEP}", "x = 1")
     press(at, "Run it")
     assert not at.exception
-    assert (asked[0].text, asked[0].names) == ("x = 1", True)
+    assert (requests[0].text, requests[0].names) == ("x = 1", True)
     assert "on two devices" in texts(at.error)
     assert "what it printed" in texts(at.code)
     assert code_in(at)["marked"] == [3, 3]

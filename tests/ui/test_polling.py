@@ -40,17 +40,17 @@ def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
     monkeypatch.setattr(ScriptRunContext, "enqueue", gather)
     at = AppTest.from_function(page).run()
     assert not at.exception
-    said = dict(each.value.split(": ") for each in at.text)
-    assert said["outside"] == "''"
-    assert said["outer"] != said["inner"]
-    told = [
-        (each.auto_rerun.fragment_id, each.auto_rerun.interval)
-        for each in sent
-        if each.HasField("auto_rerun")
+    ids_by_name = dict(text.value.split(": ") for text in at.text)
+    assert ids_by_name["outside"] == "''"
+    assert ids_by_name["outer"] != ids_by_name["inner"]
+    intervals = [
+        (message.auto_rerun.fragment_id, message.auto_rerun.interval)
+        for message in sent
+        if message.HasField("auto_rerun")
     ]
-    assert told == [(said["outer"], 0.5), (said["outer"], 3.0)]
+    assert intervals == [(ids_by_name["outer"], 0.5), (ids_by_name["outer"], 3.0)]
     stopped = [list(m.stop_auto_rerun.fragment_ids) for m in sent]
-    assert [each for each in stopped if each] == [[said["inner"]]]
+    assert [ids for ids in stopped if ids] == [[ids_by_name["inner"]]]
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def page(part: str, title: str) -> None:
     from core.ui import course, practice
 
     if part == "exercise":
-        known = practice.EXERCISES.get(title)
-        practice.exercise(known.lesson if known and known.lesson else title)
+        repair = practice.EXERCISES.get(title)
+        practice.exercise(repair.lesson if repair and repair.lesson else title)
     else:
         practice.questions(course.page(title))
 
@@ -49,7 +49,7 @@ def opened(part: str = "questions", title: str = "Device") -> AppTest:
     return AppTest.from_function(page, default_timeout=60, args=(part, title)).run()
 
 
-def said(at: AppTest) -> str:
+def page_text(at: AppTest) -> str:
     return texts([*at.markdown, *at.info, *at.success])
 
 
@@ -86,8 +86,8 @@ def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
     at = opened("exercise", "Model")
     assert "The reason why." in texts(at.caption)
     assert not at.button
-    shown = [code.value for code in at.code]
-    assert shown == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
+    codes = [code.value for code in at.code]
+    assert codes == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
 
 
 def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
@@ -103,17 +103,17 @@ def test_the_first_try_counts_and_every_try_explains_itself(store):
     (radio,) = at.radio
     assert (radio.label, radio.value) == (FIRST.text, None)
     assert radio.options == FIRST.shuffled("me")
-    assert not [reply for reply in FIRST.answers.values() if reply in said(at)]
-    assert "first try" not in said(at)
+    assert not [reply for reply in FIRST.answers.values() if reply in page_text(at)]
+    assert "first try" not in page_text(at)
     wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
     for chosen in (wrong, FIRST.right):
         at.radio[0].set_value(chosen).run()
-        assert FIRST.answers[chosen] in said(at)
-    assert "**0 of 1** right on the first try, 3 to go" in said(at)
+        assert FIRST.answers[chosen] in page_text(at)
+    assert "**0 of 1** right on the first try, 3 to go" in page_text(at)
     assert store.answers.of("me") == {FIRST.key: [wrong, FIRST.right]}
     at = opened()
     assert at.radio[0].label == LATER[0].text  # the first is done
-    assert "**0 of 1** right on the first try" in said(at)
+    assert "**0 of 1** right on the first try" in page_text(at)
 
 
 def test_the_way_leads_from_question_to_question():
@@ -125,7 +125,7 @@ def test_the_way_leads_from_question_to_question():
             if button.label == "Next question":
                 button.click().run()
     assert "Next question" not in [button.label for button in at.button]
-    assert "**4 of 4** right on the first try. This lesson is done" in said(at)
+    assert "**4 of 4** right on the first try. This lesson is done" in page_text(at)
     at.segmented_control[0].set_value(0).run()
     assert at.radio[0].label == FIRST.text
     assert at.radio[0].value == FIRST.right

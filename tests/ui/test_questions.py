@@ -49,7 +49,7 @@ def test_a_lesson_asks_a_few_questions_and_each_wrong_answer_has_its_own_reason(
     assert all(len(reason.split()) >= 8 for reason in reasons)
 
 
-ASKED_HERE = [each for lesson in course.LESSONS for each in lesson.questions]
+ASKED_HERE = [question for lesson in course.LESSONS for question in lesson.questions]
 RUN = [question for question in ASKED_HERE if question.code and not question.check]
 
 
@@ -109,7 +109,7 @@ def test_the_right_answer_is_what_running_the_code_comes_to(question):
 
 @pytest.mark.parametrize(
     "question",
-    [each for each in ASKED_HERE if each.check],
+    [question for question in ASKED_HERE if question.check],
     ids=lambda question: question.key,
 )
 def test_what_a_question_claims_is_proved(question):
@@ -166,15 +166,17 @@ def test_the_first_try_counts_and_any_try_solves():
     tries: list[str] = []
     for chosen in ("b", "a", "c", "a", "b"):
         tries = ASKED.after(tries, chosen)
-    given = {ASKED.key: tries}
+    answers_by_key = {ASKED.key: tries}
     assert tries == ["b", "c", "a", "b"]
-    assert ASKED.is_solved(given)
-    assert not ASKED.at_first(given)
+    assert ASKED.is_solved(answers_by_key)
+    assert not ASKED.at_first(answers_by_key)
     assert ASKED.at_first({ASKED.key: ["a", "b"]})
     # An answer that is gone counts as not yet tried.
     assert ASKED.at_first({ASKED.key: ["An answer of last year", "a"]})
 
 
-@pytest.mark.parametrize(("kept", "solved"), [("a", True), ("b", False), ("x", False)])
-def test_a_single_text_kept_by_an_earlier_version_is_a_try(kept, solved):
-    assert ASKED.is_solved({ASKED.key: kept}) == solved
+@pytest.mark.parametrize(
+    ("stored", "solved"), [("a", True), ("b", False), ("x", False)]
+)
+def test_a_single_text_kept_by_an_earlier_version_is_a_try(stored, solved):
+    assert ASKED.is_solved({ASKED.key: stored}) == solved

@@ -16,13 +16,13 @@ CONFIG = RunConfig(task="sprites", epochs=2)
 
 
 def events(steps: int = STEPS) -> tuple:
-    found: list = [Started(CPU, 1000, STEPS, 20, 10)]
+    reports: list = [Started(CPU, 1000, STEPS, 20, 10)]
     for step in range(1, steps + 1):
         losses = (LossPoint(step, step * 0.5, 2 / step),)
-        found.append(StepProgress(step, losses, 1e3, step * 0.5))
+        reports.append(StepProgress(step, losses, 1e3, step * 0.5))
         if step % 20 == 0:
-            found.append(Epoch(step // 20, step, 1.0, 0.9, 0.8, 10.0, 1e3, 0.5, 0.6))
-    return tuple(found)
+            reports.append(Epoch(step // 20, step, 1.0, 0.9, 0.8, 10.0, 1e3, 0.5, 0.6))
+    return tuple(reports)
 
 
 @pytest.fixture
@@ -53,15 +53,15 @@ def test_the_curve_is_smoothed_over_what_came_before(job):
 def test_tables_of_several_runs_name_each(job):
     other = replace(job, id="b", arguments=(replace(CONFIG, batch_size=128),))
     waiting = replace(job, id="c", status="queued", progress=Progress())
-    shown = [runs.view(each) for each in (job, other, waiting)]
-    losses = runs.loss_table(shown).to_pandas()
+    viewed = [runs.view(one_job) for one_job in (job, other, waiting)]
+    losses = runs.loss_table(viewed).to_pandas()
     assert list(losses.groupby("run").size()) == [STEPS, STEPS]
-    epochs = runs.epoch_table(shown).to_pandas()
+    epochs = runs.epoch_table(viewed).to_pandas()
     assert len(epochs) == 8
     assert set(epochs.loc[epochs["split"] == "test", "accuracy"]) == {0.6}
     for table in (runs.loss_table, runs.epoch_table):
         assert table([]).num_rows == 0
-        assert table([]).schema == table(shown).schema
+        assert table([]).schema == table(viewed).schema
 
 
 def test_the_time_left_is_told_once_enough_is_done():
@@ -72,12 +72,12 @@ def test_the_time_left_is_told_once_enough_is_done():
 def test_a_run_has_its_number_for_life(job, monkeypatch):
     runs._numbers.cache_clear()
     ids = ["a", "b", "c"]
-    kept = [SimpleNamespace(id=each) for each in reversed(ids)]
-    monkeypatch.setattr(runs, "stored_runs", lambda *_, **__: kept)
+    rows = [SimpleNamespace(id=run_id) for run_id in reversed(ids)]
+    monkeypatch.setattr(runs, "stored_runs", lambda *_, **__: rows)
     monkeypatch.setattr(runs, "engine", lambda: SimpleNamespace(jobs=lambda *_: [job]))
-    assert [runs.number(each, "me") for each in reversed(ids)] == [3, 2, 1]
-    kept[:] = [SimpleNamespace(id=each) for each in ("d", "c")]
-    assert [runs.number(each, "me") for each in ("d", "c")] == [4, 3]
+    assert [runs.number(run_id, "me") for run_id in reversed(ids)] == [3, 2, 1]
+    rows[:] = [SimpleNamespace(id=run_id) for run_id in ("d", "c")]
+    assert [runs.number(run_id, "me") for run_id in ("d", "c")] == [4, 3]
     assert runs.view(job).name == "Run 1"
 
 

@@ -33,15 +33,16 @@ def test_a_person_with_two_tabs_is_one_until_both_are_closed():
 
 
 @pytest.mark.parametrize(
-    ("ahead", "said"), [(0, "Running it"), (7, "Running it, after 7 other programs")]
+    ("ahead", "sentence"),
+    [(0, "Running it"), (7, "Running it, after 7 other programs")],
 )
-def test_who_waits_for_others_programs_is_told_how_many(ahead, said, monkeypatch):
+def test_who_waits_for_others_programs_is_told_how_many(ahead, sentence, monkeypatch):
     engine, spinner = Mock(), Mock(side_effect=server.st.spinner)
     engine.ahead.return_value = ahead
     monkeypatch.setattr(server, "engine", lambda: engine)
     monkeypatch.setattr(server.st, "spinner", spinner)
     assert server.run_code("Running it", "a:b", 1) is engine.ask.return_value
-    spinner.assert_called_once_with(said, show_time=True)
+    spinner.assert_called_once_with(sentence, show_time=True)
     engine.ahead.assert_called_once_with("", "code")
     engine.ask.assert_called_once_with(
         "a:b", 1, seconds=server.CODE_SECONDS, owner="", lane="code"
@@ -52,29 +53,29 @@ def test_who_waits_for_others_programs_is_told_how_many(ahead, said, monkeypatch
 
 
 def test_a_stale_answer_is_shown_while_it_is_asked_anew():
-    asked, may_answer = [], threading.Event()
+    questions, may_answer = [], threading.Event()
 
     def question() -> int:
-        asked.append(len(asked))
-        assert len(asked) == 1 or may_answer.wait(60)
-        return len(asked)
+        questions.append(len(questions))
+        assert len(questions) == 1 or may_answer.wait(60)
+        return len(questions)
 
-    kept = KeptAnswer(question, seconds=0)
-    assert kept.newest is None
-    assert kept() == 1
-    assert [kept(), kept(), kept()] == [1, 1, 1]
-    wait(lambda: len(asked) > 1)
-    assert asked == [0, 1]  # one question at a time
+    kept_answer = KeptAnswer(question, seconds=0)
+    assert kept_answer.newest is None
+    assert kept_answer() == 1
+    assert [kept_answer(), kept_answer(), kept_answer()] == [1, 1, 1]
+    wait(lambda: len(questions) > 1)
+    assert questions == [0, 1]  # one question at a time
     may_answer.set()
-    wait(lambda: kept.newest == 2)
+    wait(lambda: kept_answer.newest == 2)
 
 
 def test_a_fresh_answer_is_not_asked_anew():
     answers = iter("ab")
-    kept = KeptAnswer(lambda: next(answers), seconds=60)
-    assert [kept(), kept()] == ["a", "a"]
-    kept.clear()
-    assert kept() == "b"
+    kept_answer = KeptAnswer(lambda: next(answers), seconds=60)
+    assert [kept_answer(), kept_answer()] == ["a", "a"]
+    kept_answer.clear()
+    assert kept_answer() == "b"
 
 
 def test_all_who_wait_hear_the_same_failure_and_the_next_asks_again():
@@ -90,21 +91,21 @@ def test_all_who_wait_hear_the_same_failure_and_the_next_asks_again():
 
     def look() -> None:
         try:
-            heard.append(kept())
+            heard.append(kept_answer())
         except ExplainedError as error:
             heard.append(str(error))
 
-    kept = KeptAnswer(question, seconds=60)
+    kept_answer = KeptAnswer(question, seconds=60)
     people = [threading.Thread(target=look) for _ in range(5)]
-    for each in people:
-        each.start()
+    for person in people:
+        person.start()
     time.sleep(0.1)
     may_answer.set()
-    for each in people:
-        each.join()
+    for person in people:
+        person.join()
     assert set(heard) <= {"no answer", "here"}
     assert "no answer" in heard
-    assert kept() == "here"
+    assert kept_answer() == "here"
 
 
 def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
@@ -115,9 +116,9 @@ def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
             return answer
         raise ExplainedError("no answer")
 
-    kept = KeptAnswer(question, seconds=0)
-    assert kept() == "old"
-    kept()  # asks anew, which fails
-    wait(lambda: kept.newest is None)
+    kept_answer = KeptAnswer(question, seconds=0)
+    assert kept_answer() == "old"
+    kept_answer()  # asks anew, which fails
+    wait(lambda: kept_answer.newest is None)
     with pytest.raises(ExplainedError):
-        kept()
+        kept_answer()

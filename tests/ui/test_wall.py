@@ -40,7 +40,7 @@ def test_the_browser_gets_the_images_as_ink_on_nothing(monkeypatch):
 
 def run_of(*walls: tuple[int, ...], ended: bool = False) -> SimpleNamespace:
     """A run whose epochs ended with these predicted classes."""
-    history = [SimpleNamespace(wall=each) for each in walls]
+    history = [SimpleNamespace(wall=wall) for wall in walls]
     config = SimpleNamespace(epochs=5)
     job = SimpleNamespace(ended=ended)
     return SimpleNamespace(history=history, config=config, job=job, result=None)
@@ -57,16 +57,16 @@ def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
 
 
 def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
-    asked = []
+    calls = []
     monkeypatch.setattr(wall.st, "session_state", {})
-    monkeypatch.setattr(wall, "ask", lambda *given, **_: asked.append(given))
+    monkeypatch.setattr(wall, "ask", lambda *arguments, **_: calls.append(arguments))
     run = SimpleNamespace(id="a run")
     for n, ink in enumerate((b"", bytes(wall.INK**2 + 1), bytes(10**6))):
         drawn = {"n": n, "ink": base64.b64encode(ink).decode()}
         assert wall._answer(run, drawn)["problem"] == wall.words("wall.size")
     dot = {"n": 9, "ink": base64.b64encode(b"\xff" + bytes(wall.INK**2 - 1)).decode()}
     assert wall._answer(run, dot)["problem"] == wall.words("wall.little")
-    assert not asked
+    assert not calls
 
 
 def test_a_row_of_many_is_no_wider_than_streamlit_leaves_as_it_is():

@@ -16,8 +16,8 @@ def columns(node: Any) -> set[str]:
     if not isinstance(node, dict):
         return set()
     named = {node["field"]} if isinstance(node.get("field"), str) else set()
-    asked = (v for k, v in node.items() if k not in ("data", "datasets", "labelExpr"))
-    return named.union(*map(columns, asked))
+    parts = (v for k, v in node.items() if k not in ("data", "datasets", "labelExpr"))
+    return named.union(*map(columns, parts))
 
 
 def inline(node: Any) -> set[str]:
@@ -33,8 +33,11 @@ def inline(node: Any) -> set[str]:
 
 def missing(chart: Any) -> set[str]:
     """The columns that a chart on a page lacks; none where its data come later."""
-    tables = [chart.proto.data.data, *(each.data.data for each in chart.proto.datasets)]
+    tables = [
+        chart.proto.data.data,
+        *(dataset.data.data for dataset in chart.proto.datasets),
+    ]
     frames = map(convert_arrow_bytes_to_pandas_df, filter(None, tables))
-    given = {column for frame in frames for column in frame.columns}
+    data_columns = {column for frame in frames for column in frame.columns}
     spec = json.loads(chart.proto.spec)
-    return columns(spec) - given - inline(spec) if given else set()
+    return columns(spec) - data_columns - inline(spec) if data_columns else set()
