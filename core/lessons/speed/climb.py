@@ -61,14 +61,14 @@ def climb(
     base: PreparedRung | None = None
     try:
         for rung in climb_result.RUNGS[len(results) :]:
-            last, ready = climb_result.base(results), None
+            base_name, ready = climb_result.base(results), None
             obstacle = rung.obstacle(devices.backend(device), settings.model)
-            result = Result(rung.name, last, message=obstacle)
+            result = Result(rung.name, base_name, message=obstacle)
             if not obstacle:
                 watch.report(Progress(rung.name))
                 try:
-                    if last and base is None:  # a resumed climb has no base yet
-                        base = prepare(last, settings, device, results)
+                    if base_name and not base:  # a resumed climb has no base yet
+                        base = prepare(base_name, settings, device, results)
                     ready = prepare(rung.name, settings, device, results)
                     result = measure(ready, base, settings, results, watch)
                 except CancelledError:
@@ -127,7 +127,7 @@ def why(error: Exception) -> str:
 class PreparedRung:
     """A rung that has been set up and has run its first steps."""
 
-    rung: str
+    name: str
     model: nn.Module
     epoch: rungs.Epoch
     device: torch.device
@@ -136,7 +136,7 @@ class PreparedRung:
 
 
 def prepare(
-    rung: str, settings: Climb, device: torch.device, results: Sequence[Result]
+    name: str, settings: Climb, device: torch.device, results: Sequence[Result]
 ) -> PreparedRung:
     """Set up a rung and run its first steps, so that no timed epoch includes them."""
     torch.manual_seed(SEED)
@@ -148,7 +148,7 @@ def prepare(
     start = time.perf_counter()
     # The compiler's caches are off, so that compiling takes its full time.
     with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore
-        set_up = getattr(rungs, rung)
+        set_up = getattr(rungs, name)
         split = datasets.load(settings.task).train.first(settings.images)
         epoch = set_up(split, model, device, climb_result.kept_changes(results))
         steps = epoch()
@@ -156,16 +156,16 @@ def prepare(
     devices.synchronize(device)
     start_seconds = time.perf_counter() - start
 
-    there = (devices.allocated(device) or 0) - before
-    few = islice(steps, FIRST_STEPS - 1)
-    peak = peak_memory.peak_bytes(lambda: list(few), device)
+    setup_bytes = (devices.allocated(device) or 0) - before
+    further_steps = islice(steps, FIRST_STEPS - 1)
+    peak = peak_memory.peak_bytes(lambda: list(further_steps), device)
     steps.close()
-    peak = None if peak is None else there + peak
-    return PreparedRung(rung, model, epoch, device, start_seconds, peak)
+    peak = None if peak is None else setup_bytes + peak
+    return PreparedRung(name, model, epoch, device, start_seconds, peak)
 
 
 def measure(
-    ready: PreparedRung,
+    rung: PreparedRung,
     base: PreparedRung | None,
     settings: Climb,
     results: Sequence[Result],
@@ -177,26 +177,26 @@ def measure(
     """
     seconds, base_seconds = [], []
     for number in range(1, settings.epochs + 1):
-        progress = Progress(ready.rung, number)
-        epoch_seconds, steps = time_epoch(ready, progress, watch)
+        progress = Progress(rung.name, number)
+        epoch_seconds, steps = time_epoch(rung, progress, watch)
         seconds.append(epoch_seconds)
         if base is not None:
             base_seconds.append(time_epoch(base, progress, watch)[0])
 
     dataset = datasets.load(settings.task)
-    test = batches.in_order(dataset.test, ready.device)
-    outputs, targets = loops.predict(ready.model, test, ready.device)
-    ready.model.train()
-    changes = climb_result.kept_changes(results).with_change(ready.rung)
+    test = batches.in_order(dataset.test, rung.device)
+    outputs, targets = loops.predict(rung.model, test, rung.device)
+    rung.model.train()
+    changes = climb_result.kept_changes(results).with_change(rung.name)
     result = Result(
-        ready.rung,
+        rung.name,
         climb_result.base(results),
         tuple(seconds),
         tuple(base_seconds),
         min(steps * changes.batch_size, settings.images, len(dataset.train)),
         steps,
-        ready.start_seconds,
-        ready.peak_bytes,
+        rung.start_seconds,
+        rung.peak_bytes,
         int((outputs.argmax(dim=1) == targets).sum()),
         len(targets),
     )
@@ -204,7 +204,7 @@ def measure(
 
 
 def compare_directly(
-    ready: PreparedRung | None,
+    last: PreparedRung | None,
     settings: Climb,
     device: torch.device,
     results: Sequence[Result],
@@ -212,19 +212,19 @@ def compare_directly(
 ) -> Direct | None:
     """Compare the best rung with the textbook loop; None if no rung was measured.
 
-    `ready` is the last rung that was kept. If another rung is best, set that one up.
+    `last` is the last rung that was kept. If another rung is best, set up that rung.
     """
     best = climb_result.best(results)
     if best is None:
         return None
     watch.report(Progress("", 1))
     try:
-        if ready is None or ready.rung != best.rung:
-            ready = prepare(best.rung, settings, device, results[: results.index(best)])
-        textbook = None
+        textbook, rung = None, last
+        if rung is None or rung.name != best.rung:
+            rung = prepare(best.rung, settings, device, results[: results.index(best)])
         if best.rung != TEXTBOOK in climb_result.measured(results):
             textbook = prepare(TEXTBOOK, settings, device, ())
-        return take_turns(textbook, ready, settings, watch)
+        return take_turns(textbook, rung, settings, watch)
     except CancelledError:
         raise
     except Exception as error:
@@ -247,22 +247,22 @@ def take_turns(
         limit = roofline.measure(settings.task, settings.model, best.device, 1)
         limits.append(limit)
     epochs = tuple(seconds), tuple(textbook_seconds)
-    return Direct(best.rung, *epochs, tuple(limits))
+    return Direct(best.name, *epochs, tuple(limits))
 
 
 def time_epoch(
-    ready: PreparedRung, progress: Progress, watch: Watch
+    rung: PreparedRung, progress: Progress, watch: Watch
 ) -> tuple[float, int]:
     """Run an epoch; return its seconds and steps. The device is idle at both ends."""
-    devices.synchronize(ready.device)
+    devices.synchronize(rung.device)
     start = reported = time.perf_counter()
     step, loss = 0, torch.tensor(math.nan)
-    for step, loss in enumerate(ready.epoch(), 1):  # type: ignore # noqa: B007
+    for step, loss in enumerate(rung.epoch(), 1):  # type: ignore # noqa: B007
         watch.check()
         if time.perf_counter() - reported > REPORT_SECONDS:
             watch.report(replace(progress, step=step))
             reported = time.perf_counter()
-    devices.synchronize(ready.device)
+    devices.synchronize(rung.device)
     seconds = time.perf_counter() - start
     if not math.isfinite(loss):
         raise ExplainedError(
