@@ -50,6 +50,11 @@ class Speedup:
         return self.steady and self.winner is not None
 
     @property
+    def confidence(self) -> float:  # a race's words.toml names this property
+        """How often the interval contains the true ratio, by the sign test."""
+        return confidence(self.n, _left_out(self.n))
+
+    @property
     def winner(self) -> int | None:
         """0 if the first is faster, 1 if the second is; None if nobody can tell."""
         low, high = self.interval
