@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 FILE = Path(__file__).parents[1] / "errors.toml"
@@ -28,8 +29,8 @@ LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
 LEAST_LIKELY, LEAST_SURE = 0.38, 0.5
 # A sentence counts as at least this heavy (see Knowledge.weight). Otherwise, a very
 # short one, such as "my gpu", would seem similar to a cause.
-LEAST_SAID = 12
-MOST_SAID = 80  # a text with more weight counts as several sentences
+LEAST_WEIGHT = 12
+MOST_WEIGHT = 80  # a text with more weight counts as several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # an answer is sure only if the next cause is this much less similar
 LEAST_OF_A_PIECE = 16  # a piece of a wording counts only with this many letters
@@ -114,8 +115,8 @@ class Answer:
     where: str = ""  # the file and the number of this line
     others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
 
-    def as_found(self) -> dict[str, Any] | None:
-        """The answer as JSON data for other programs; None without a cause."""
+    def to_json(self) -> dict[str, Any] | None:
+        """The answer, ready for json.dumps; None without a cause."""
         if self.cause is None:
             return None
         return {
@@ -135,26 +136,29 @@ class Knowledge:
     causes: dict[str, Cause]  # by slug
     none: dict[str, str]  # what to say if there is no cause, by case ("empty", ...)
     unrelated: list[list[str]]  # wordings that are not about devices, folded
-    words: dict[str, str]  # a word, and the word that it is a synonym of
+    synonyms: dict[str, str]  # a word, and the word that it stands for
     # For the slug of each cause, the words of each sentence with which people describe
-    # it. A sentence that isn't about devices is its own key.
-    said: dict[str, list[set[str]]]
+    # the cause. A sentence that isn't about devices is its own key.
+    sentences: dict[str, list[set[str]]]
 
     @cached_property
     def counts(self) -> Counter[str]:
-        return Counter(w for said in self.said.values() for w in set().union(*said))
+        """For how many causes people use each word."""
+        vocabularies = (set().union(*words) for words in self.sentences.values())
+        return Counter(chain.from_iterable(vocabularies))
 
     def weight(self, words: set[str]) -> float:
         """How much the words tell: the fewer causes have a word, the more it tells."""
-        return sum(math.log(1 + len(self.said) / (self.counts[w] + 0.5)) for w in words)
+        count = len(self.sentences)
+        return sum(math.log(1 + count / (self.counts[word] + 0.5)) for word in words)
 
     @cached_property
     def evidence(self) -> dict[str, dict[str, float]]:
         """How much each word of a cause's entry speaks for this cause (Okapi BM25)."""
         evidence = {}
         for slug, cause in self.causes.items():
-            entry = _words(f"{cause.title} {cause.why} {cause.check}", self.words)
-            uses = Counter(w for said in [*self.said[slug], entry] for w in said)
+            entry = _words(f"{cause.title} {cause.why} {cause.check}", self.synonyms)
+            uses = Counter(chain(entry, *self.sentences[slug]))
             # A word that a long entry uses once says less.
             least = 0.3 + uses.total() / 177
             evidence[slug] = {
@@ -164,19 +168,19 @@ class Knowledge:
 
 
 @cache
-def known() -> Knowledge:
+def knowledge() -> Knowledge:
     entries = tomllib.loads(FILE.read_text("utf-8"))
-    none, words = entries.pop("none"), entries.pop("words")
-    words = {each: word for word, others in words.items() for each in others.split()}
-    said = {slug: entry["said"].splitlines() for slug, entry in entries.items()}
-    said |= {sentence: [sentence] for sentence in none.pop("said").splitlines()}
-    return Knowledge(
-        {slug: Cause(slug, **entry) for slug, entry in entries.items()},
-        none,
-        _folded(none.pop("wordings")),
-        words,
-        {key: [_words(each, words) for each in said[key]] for key in said},
-    )
+    none, lists = entries.pop("none"), entries.pop("words")
+    synonyms = {word: name for name, words in lists.items() for word in words.split()}
+    causes = {slug: Cause(slug, **entry) for slug, entry in entries.items()}
+    sentences = {slug: cause.said.splitlines() for slug, cause in causes.items()}
+    sentences |= {sentence: [sentence] for sentence in none.pop("said").splitlines()}
+    words = {
+        key: [_words(sentence, synonyms) for sentence in sentences[key]]
+        for key in sentences
+    }
+    unrelated = _folded(none.pop("wordings"))
+    return Knowledge(causes, none, unrelated, synonyms, words)
 
 
 def fold(text: str) -> str:
@@ -193,45 +197,45 @@ def explain(text: str) -> Answer:
     """Find the one answer to a message, a traceback, or a sentence."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
-        return Answer("unknown", known().none["empty"])
-    lines, line, innermost, where = _without_frames(text)
-    begins = [NAMED.match(each) or PASSED_ON.search(each) for each in lines]
+        return Answer("unknown", knowledge().none["empty"])
+    lines, own_line, innermost, where = _without_frames(text)
+    begins = [NAMED.match(line) or PASSED_ON.search(line) for line in lines]
     starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
     # A kernel's assertion is printed before the exception, and says more.
-    asserted = [each for each in lines if "Assertion `" in each][-1:]
+    asserted = [line for line in lines if "Assertion `" in line][-1:]
     messages = ["\n".join([*lines[a:b], *asserted]) for a, b in parts]
-    own = [each for each in messages if not PASSED_ON.search(each)]
+    own = [message for message in messages if not PASSED_ON.search(message)]
     if messages:
         messages = own or ["\n".join(messages)]
     rest = "\n".join(lines)
+    code = f"{own_line}\n{innermost}" if own_line else text
     for at, message in enumerate([*reversed(messages), rest]):
-        code = f"{line}\n{innermost}" if line else text
-        found, strange = _worded(message, code)
-        if strange:
-            return Answer("unrelated", known().none["unrelated"])
-        if found:
+        causes, fits_another = _worded(message, code)
+        if fits_another:
+            return Answer("unrelated", knowledge().none["unrelated"])
+        if causes:
             # A match in an earlier message or in the log is only a good guess.
             kind = "likely" if at and messages else "sure"
-            return _answer(kind, found, message, line, where)
+            return _answer(kind, causes, message, own_line, where)
     # In a log, only the last line may be the learner's own sentence.
     is_log = len(rest) > MOST_OF_A_SENTENCE
     sentence = lines[-1][-MOST_OF_A_SENTENCE:] if is_log else rest
     if not messages:
-        (first, best), (_, second), *_ = scored = _by_similarity(sentence)
+        (first, best), (_, second), *_ = scores = _by_similarity(sentence)
         if first and best >= LEAST_LIKELY:
             is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
             least = best - MARGIN
-            causes = [cause for cause, x in scored if cause and x >= least]
+            causes = [cause for cause, score in scores if cause and score >= least]
             kind = "sure" if is_sure else "likely"
-            return _answer(kind, causes, rest, line, where)
+            return _answer(kind, causes, rest, own_line, where)
     last = messages[-1] if messages else rest
-    if found := _alike(last):
-        return _answer("likely", found, last, line, where)
+    if causes := _alike(last):
+        return _answer("likely", causes, last, own_line, where)
     is_about = ABOUT.search(PATH.sub("", last).lower())
     kind = "unknown" if is_about else "unrelated"
     say = kind if is_about or messages else "strange"
-    return Answer(kind, known().none[say])
+    return Answer(kind, knowledge().none[say])
 
 
 def _without_frames(text: str) -> tuple[list[str], str, str, str]:
@@ -240,7 +244,7 @@ def _without_frames(text: str) -> tuple[list[str], str, str, str]:
     The facts are the learner's line of code, the innermost line of code, and the file
     and number of the learner's line.
     """
-    kept, own, code, where, skip, file = [], "", "", "", False, ""
+    outside, own, code, where, skip, file = [], "", "", "", False, ""
     for line in text.splitlines():
         line = PREFIX.sub("", line).strip("│| ")
         if not NAMED.match(line) and (frame := FRAME.match(line)):
@@ -257,9 +261,9 @@ def _without_frames(text: str) -> tuple[list[str], str, str, str]:
                 where = f"{Path(file).name}, line {number}" if number else ""
             skip = False
         elif set(line) - set("^~ -") and not re.match(r"\s*\d+ ", line):
-            kept.append(line)
+            outside.append(line)
             skip = False
-    return kept, own, code, where
+    return outside, own, code, where
 
 
 def _length(parts: Sequence[str], text: str) -> int:
@@ -283,38 +287,41 @@ def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
     or else the whole text.
     """
     text = fold(message)
-    found = {
-        cause: longest
-        for cause in known().causes.values()
-        if re.search(cause.at, code)
-        and (longest := max((_length(each, text) for each in cause.folded), default=0))
+
+    def longest(wordings: list[list[str]]) -> int:
+        return max((_length(parts, text) for parts in wordings), default=0)
+
+    lengths = {
+        cause: length
+        for cause in knowledge().causes.values()
+        if re.search(cause.at, code) and (length := longest(cause.folded))
     }
-    if _fits(message):
-        found.pop(known().causes["fragmentation"], None)
-    best = max(found.values(), default=0)
-    strange = max(_length(each, text) for each in known().unrelated) > best
-    return sorted(found, key=lambda cause: (not cause.at, -found[cause])), strange
+    if not _may_be_fragmentation(message):
+        lengths.pop(knowledge().causes["fragmentation"], None)
+    fits_another = longest(knowledge().unrelated) > max(lengths.values(), default=0)
+    causes = sorted(lengths, key=lambda cause: (not cause.at, -lengths[cause]))
+    return causes, fits_another
 
 
-def _fits(message: str) -> bool:
-    """Whether torch's reserved but unused memory is smaller than the request.
+def _may_be_fragmentation(message: str) -> bool:
+    """Whether torch's reserved but unused memory is as large as the request.
 
-    If so, fragmentation isn't the cause, though torch hints at it in every message.
+    If not, fragmentation isn't the cause, though torch hints at it in every message.
     """
     sizes = {
-        key: float(found[1]) * 1024 ** "KMG".index(found[2])
-        for key, pattern in SIZES.items()
-        if (found := re.search(pattern, message))
+        name: float(size[1]) * 1024 ** "KMG".index(size[2])
+        for name, pattern in SIZES.items()
+        if (size := re.search(pattern, message))
     }
     unused = sizes.get("unused", sizes.get("reserved", math.inf) - sizes.get("used", 0))
-    return unused < sizes.get("tried", 0)
+    return unused >= sizes.get("tried", 0)
 
 
-def _words(text: str, words: dict[str, str]) -> set[str]:
+def _words(text: str, synonyms: dict[str, str]) -> set[str]:
     """The words of a text and their synonyms, without their endings."""
-    found = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
-    found += [words[each] for each in found if each in words]
-    return {ENDING.sub("", each) for each in found}
+    words = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
+    words += [synonyms[word] for word in words if word in synonyms]
+    return {ENDING.sub("", word) for word in words}
 
 
 def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
@@ -323,44 +330,48 @@ def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     A sentence is compared with the two most similar sentences of a cause's entry, and a
     long text with the whole entry. None stands for anything that isn't about devices.
     """
-    weight, scores = known().weight, []
-    asked = _words(sentence, known().words)
-    whole = max(weight(asked), LEAST_SAID)
-    if whole > MOST_SAID and ABOUT.search(sentence.lower()):
-        for key, evidence in known().evidence.items():
-            score = LONG_TO_SHORT * sum(evidence.get(w, 0) for w in asked) / whole
-            scores.append((known().causes.get(key), score))
-        return sorted(scores, key=lambda scored: -scored[1])
-    for key, said in known().said.items():
-        alike = sorted(weight(asked & x) / math.sqrt(whole * weight(x)) for x in said)
-        covered = weight(asked & set().union(*said)) / whole
-        score = 0.4 * (alike[-1] + alike[-2:][0]) + 0.2 * covered
-        scores.append((known().causes.get(key), score))
-    return sorted(scores, key=lambda scored: -scored[1])
-
-
-def _trigrams(text: str) -> set[str]:
-    return {text[i : i + 3] for i in range(len(text) - 2)}
+    weight, scores = knowledge().weight, {}
+    words = _words(sentence, knowledge().synonyms)
+    whole = max(weight(words), LEAST_WEIGHT)
+    if whole > MOST_WEIGHT and ABOUT.search(sentence.lower()):
+        for key, evidence in knowledge().evidence.items():
+            total = sum(evidence.get(word, 0) for word in words)
+            scores[key] = LONG_TO_SHORT * total / whole
+    else:
+        for key, others in knowledge().sentences.items():
+            similarities = sorted(
+                weight(words & other) / math.sqrt(whole * weight(other))
+                for other in others
+            )
+            covered = weight(words & set().union(*others)) / whole
+            best_two = similarities[-1] + similarities[-2:][0]
+            scores[key] = 0.4 * best_two + 0.2 * covered
+    keys = sorted(scores, key=scores.__getitem__, reverse=True)
+    return [(knowledge().causes.get(key), scores[key]) for key in keys]
 
 
 def _alike(message: str) -> list[Cause]:
     """The causes with a wording that the message has, except for a few letters."""
-    asked = _trigrams(fold(message[:2000]))
+
+    def trigrams(text: str) -> set[str]:
+        return {text[i : i + 3] for i in range(len(text) - 2)}
+
+    own = trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
-    for cause in known().causes.values():
+    for cause in knowledge().causes.values():
         for parts in cause.folded:
-            trigrams = set().union(*map(_trigrams, parts))
-            share = len(trigrams & asked) / max(1, len(trigrams))
-            if len(trigrams) > 12 and share >= LEAST_ALIKE:
-                scores[cause] = max(scores.get(cause, (0, 0)), (share, len(trigrams)))
+            wording = set().union(*map(trigrams, parts))
+            share = len(wording & own) / max(1, len(wording))
+            if len(wording) > 12 and share >= LEAST_ALIKE:
+                scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
 def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) -> Answer:
     cause, others = causes[0], tuple(causes[1 : MOST_OTHERS + 1])
-    found = re.search(cause.name, f"{line}\n{text}")
-    name = next(filter(None, found.groups() if found else ()), cause.names)
-    devices = dict.fromkeys(each.lower() for each in DEVICE.findall(text))
+    match = re.search(cause.name, f"{line}\n{text}")
+    name = next(filter(None, match.groups() if match else ()), cause.names)
+    devices = dict.fromkeys(device.lower() for device in DEVICE.findall(text))
     shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", text)
     fill = {
         "{name}": name,
@@ -388,10 +399,10 @@ def paragraphs(answer: Answer) -> Iterator[str]:
     if answer.line:
         yield f"Your line: {answer.line}" + (f"  ({answer.where})" * bool(answer.where))
     yield f"How to check: {answer.check}"
-    yield "What to write:\n" + "\n".join(f"    {x}" for x in answer.change.splitlines())
-    kind, _, place = cause.see.partition(":")
-    seen = f"/Mistakes?mistake={place}" if kind == "mistake" else f"the {place} page"
-    yield f"In this app, see {seen}. Read more at {cause.read}"
+    yield "What to write:\n" + indent(answer.change, "    ")
+    kind, _, name = cause.see.partition(":")
+    place = f"/Mistakes?mistake={name}" if kind == "mistake" else f"the {name} page"
+    yield f"In this app, see {place}. Read more at {cause.read}"
     if answer.others:
         titles = [other.title for other in answer.others]
         yield "\n    ".join(["Other possible causes:", *titles])
@@ -416,7 +427,7 @@ def main() -> int:
             parser.error(f"can't read {options.file}: {error.strerror}")
     answer = explain(text)
     if options.json:
-        print(json.dumps(answer.as_found(), indent=2))
+        print(json.dumps(answer.to_json(), indent=2))
     else:
         print("\n\n".join(paragraphs(answer)))
     return int(answer.cause is None)

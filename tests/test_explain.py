@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.explain import MOST_CHARACTERS, Answer, explain, known, paragraphs
+from core.explain import MOST_CHARACTERS, Answer, explain, knowledge, paragraphs
 
 
 def entries(file: str) -> list[tuple[str, str]]:
@@ -139,7 +139,7 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
     mistakes = tomllib.loads(Path("mistakes.toml").read_text("utf-8"))
     slugs = {each for entries in mistakes.values() for each in entries}
     pages = {each.stem.partition("_")[2] for each in Path("pages").glob("*_*.py")}
-    for name, cause in known().causes.items():
+    for name, cause in knowledge().causes.items():
         answer = explain(cause.example)
         assert (answer.kind, slug(answer)) == ("sure", name)
         kind, _, place = cause.see.partition(":")

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from core.explain import explain, known
+from core.explain import explain, knowledge
 from core.lessons.mistakes import runner
 from core.lessons.mistakes.catalogue import BY_SLUG, Failure, MistakeRun
 from core.sim.simulation import in_cuda_words
@@ -58,7 +58,7 @@ def find(results: Results) -> dict[str, Any]:
     for slug, end in ends.items():
         answer = explain(in_cuda_words(end.traceback))
         found[slug] = answer.cause.slug if answer.cause else answer.kind
-    missed = [slug for slug in found if found[slug] not in known().causes]
+    missed = [slug for slug in found if found[slug] not in knowledge().causes]
     if missed:
         said = f"Not explained by the whole traceback: {', '.join(missed)}."
         raise WrongError(said, found)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.explain import MOST_CHARACTERS, Answer, explain, known, of_cause
+from core.explain import MOST_CHARACTERS, Answer, explain, knowledge, of_cause
 from core.serving.monitoring import UNANSWERED
 from core.sim.simulation import in_cuda_words
 from core.ui.course import link, page
@@ -53,7 +53,7 @@ def ask(here: bool = True) -> Answer | None:
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
-    cause = known().causes.get(st.query_params.get("error", ""))
+    cause = knowledge().causes.get(st.query_params.get("error", ""))
     if cause is not None and (answer is None or answer.cause is not cause):
         answer = of_cause(cause)
     if answer:
