@@ -316,7 +316,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     fit, fit_due = None, 0.0
     for number in range(1, config.epochs + 1):
         meter.begin_epoch()
-        for loss in training.train_epoch(watch.each(training.feed)):
+        for loss in training.train_epoch(watch.until_cancelled(training.feed)):
             if config.item_each_step:
                 loss.item()  # waits for the device, which core.loops avoids
             meter.add(loss)
@@ -326,8 +326,8 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
                 meter.rate = steering.rate
         mean_loss, seconds = meter.end_epoch()
 
-        train_score, _ = training.evaluate(watch.each(train_sample))
-        test_score, wall = training.evaluate(watch.each(test))
+        train_score, _ = training.evaluate(watch.until_cancelled(train_sample))
+        test_score, wall = training.evaluate(watch.until_cancelled(test))
         meter.check(train_score.loss, meter.step)  # the last step may have overflowed
         meter.check(test_score.loss, meter.step)
         epoch = Epoch(

@@ -34,7 +34,7 @@ class Watch:
         if self.cancelled():
             raise CancelledError
 
-    def each(self, items: Iterable[T]) -> Iterator[T]:
+    def until_cancelled(self, items: Iterable[T]) -> Iterator[T]:
         """Yield the items. After a cancel, raise CancelledError instead of the next."""
         for item in items:
             self.check()

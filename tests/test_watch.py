@@ -7,7 +7,7 @@ from core.watch import Watch
 @pytest.mark.parametrize("taken", [0, 1, 2])
 def test_items_end_where_somebody_cancels(taken: int) -> None:
     answers = iter([False] * taken + [True])
-    items = Watch(cancelled=answers.__next__).each("abc")
+    items = Watch(cancelled=answers.__next__).until_cancelled("abc")
     assert [next(items) for _ in range(taken)] == list("abc")[:taken]
     with pytest.raises(CancelledError):
         next(items)

@@ -148,7 +148,7 @@ def download(watch: Watch = UNWATCHED) -> None:
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
                 most = _bytes(name) * 101 // 100 + 1000  # room for what packing adds
-                for piece in watch.each(_pieces(url, most, deadline)):
+                for piece in watch.until_cancelled(_pieces(url, most, deadline)):
                     packed += piece
                     done += len(piece)
                     watch.report(Download(done, DOWNLOAD_BYTES))

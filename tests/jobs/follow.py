@@ -61,7 +61,7 @@ class Counted:
 
 def count(steps: int, watch: Watch) -> int:
     """A job that does nothing but tell how far it is, forty times a second."""
-    for step in watch.each(range(steps)):
+    for step in watch.until_cancelled(range(steps)):
         watch.report(Counted(step))
         time.sleep(0.025)
     return steps

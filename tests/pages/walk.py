@@ -117,7 +117,7 @@ def outside_code(at: AppTest) -> str:
 
 def until_cancelled(watch: Watch) -> None:
     """A job that goes on until somebody cancels it, or for five minutes."""
-    for _ in watch.each(range(6000)):
+    for _ in watch.until_cancelled(range(6000)):
         time.sleep(0.05)
 
 

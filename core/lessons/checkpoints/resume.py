@@ -85,7 +85,7 @@ def train(
         losses.extend(values)
 
     while training.epoch < last:
-        for loss in watch.each(training.train_epoch()):
+        for loss in watch.until_cancelled(training.train_epoch()):
             pending.append(loss)
             if time.perf_counter() - fetched > REPORT_SECONDS:
                 fetch()

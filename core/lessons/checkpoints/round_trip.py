@@ -124,7 +124,7 @@ def measure(
     test = datasets.load(config.task).test
 
     def logits(model: nn.Module, device: torch.device) -> Tensor:
-        feed = watch.each(batches.in_order(test, device))
+        feed = watch.until_cancelled(batches.in_order(test, device))
         return loops.predict(model, feed, device)[0].cpu()
 
     model = state_dict.load(checkpoint, config.model, there)

@@ -112,7 +112,7 @@ def trial(
     _, train_seconds = meter.end_epoch()
 
     start = time.perf_counter()  # end_epoch has synchronized the device
-    loops.predict(training.model, watch.each(test), device)
+    loops.predict(training.model, watch.until_cancelled(test), device)
     devices.synchronize(device)
     evaluate_seconds = time.perf_counter() - start
 
@@ -134,7 +134,7 @@ def first(
     """Yield `steps` batches; after `limit_seconds`, stop if there were FEWEST_STEPS."""
     deadline = time.perf_counter() + limit_seconds
     endless = chain.from_iterable(repeat(feed))
-    for step, batch in enumerate(watch.each(endless), 1):
+    for step, batch in enumerate(watch.until_cancelled(endless), 1):
         yield batch
         late = time.perf_counter() > deadline
         if step == steps or (late and step >= FEWEST_STEPS):

@@ -47,7 +47,7 @@ def measure(
 ) -> tuple[StepProfile, ...]:
     """Profile `config` for each pair (feed, device); reports each StepProfile."""
     profiles = []
-    for feed, device_name in watch.each(pairs):
+    for feed, device_name in watch.until_cancelled(pairs):
         profiles.append(take_apart(config, feed, device_name))
         watch.report(profiles[-1])
     return tuple(profiles)

@@ -39,7 +39,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     readings = []
     path = "core.lessons.compare.timing_pitfalls:in_a_new_process"
     setting = device_name, size, torch.get_num_threads()
-    for way in watch.each(WAYS):
+    for way in watch.until_cancelled(WAYS):
         seconds = sandbox.call(path, way, *setting, seconds=CHILD_SECONDS)
         readings.append(Reading(way, tuple(seconds)))
         watch.report(readings[-1])

@@ -77,7 +77,7 @@ def tested(
         model, size = recipe.build(plan, images).to(device), plan.batch_size
         steps = recipe.train(plan, model, (images, labels))
     in_epoch = -(-len(labels) // size)
-    for step, _ in enumerate(watch.each(steps), 1):
+    for step, _ in enumerate(watch.until_cancelled(steps), 1):
         if step % in_epoch:
             continue
         devices.synchronize(device)
