@@ -65,14 +65,13 @@ VERDICTS: dict[str, Callable[[Any], str]] = {
 }
 
 Piece = Callable[[], dict[str, Any]]  # measures a part of a record
-Job = tuple[tuple[Any, ...], Any]  # a call's arguments, and its result
 
 
 def epoch_of(
-    rung: str, split: datasets.Split, device: torch.device, kept: Kept
+    rung: str, split: datasets.Split, device: torch.device, changes: Kept
 ) -> Callable[[], object]:
     """A function that trains the ANN for an epoch, with a loop from Speed's rungs."""
-    epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, kept)
+    epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, changes)
     return lambda: run_through(epoch())
 
 
@@ -109,9 +108,9 @@ def compare_epochs(
         "whole step compiled, batch 256": epoch_of("whole_step", split, device, large),
     }
     if device.type == "cuda":
-        for kept in (Kept(), large):
-            epoch = epoch_of("graphed", split, device, kept)
-            works[f"CUDA graph, batch {kept.batch_size}"] = epoch
+        for changes in (Kept(), large):
+            epoch = epoch_of("graphed", split, device, changes)
+            works[f"CUDA graph, batch {changes.batch_size}"] = epoch
     return side_by_side(works, device, repeats)
 
 
@@ -123,16 +122,16 @@ def side_by_side(
     A function that fails is left out. "speedup" compares with the textbook loop, and
     "times_floor" with the arithmetic alone; `works` must contain both.
     """
-    works = dict(works)
-    for name, work in list(works.items()):
+    working = {}
+    for name, work in works.items():
         try:
             work()  # the warm-up, which also compiles some of the loops
+            working[name] = work
         except Exception as error:
             print(f"{name} was left out: {why(error)}", file=sys.stderr)
-            del works[name]
-    timings = timing.measure_side_by_side(list(works.values()), device, repeats, 0)
-    taken = dict(zip(works, timings, strict=True))
-    textbook, floor = taken["textbook, batch 64"], taken["arithmetic floor"]
+    timings = timing.measure_side_by_side(list(working.values()), device, repeats, 0)
+    durations = dict(zip(working, timings, strict=True))
+    textbook, floor = durations["textbook, batch 64"], durations["arithmetic floor"]
     return {
         name: {
             "seconds": median(seconds),
@@ -142,7 +141,7 @@ def side_by_side(
             "speedup": ratios(textbook, seconds),
             "times_floor": ratios(seconds, floor),
         }
-        for name, seconds in taken.items()
+        for name, seconds in durations.items()
     }
 
 
@@ -153,8 +152,9 @@ def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     but for "default" and "fast", the app's settings, a test after each epoch.
     """
     if way in ("default", "fast"):
-        given = {"model": model, "device": device.type, "seed": seed}
-        config = RunConfig.with_recipe(fast=way == "fast", **given)
+        config = RunConfig.with_recipe(
+            fast=way == "fast", model=model, device=device.type, seed=seed
+        )
         began = time.perf_counter()
         accuracy = training.run(config).test_accuracy
         assert accuracy is not None
@@ -184,14 +184,17 @@ def time_to_accuracy(
         test = trained(way, model, device, seed)
         figures = pick(test, "seconds epochs=epoch test_accuracy=accuracy")
         runs[way].append({"seed": seed, **figures})
-    speedups: dict[str, dict[str, float] | None] = {}
-    for base, way in product(WAYS[:2], WAYS[1:]):
-        if way != base:
-            pair = [runs[name] for name in (base, way)]
-            taken = ([run["seconds"] for run in made] for made in pair)
-            means = (mean(run["test_accuracy"] for run in made) for made in pair)
-            there = min(means) >= target
-            speedups[f"{way} over {base}"] = ratios(*taken) if there else None
+    seconds = {way: [run["seconds"] for run in runs[way]] for way in WAYS}
+    misses = {
+        way for way in WAYS if mean(run["test_accuracy"] for run in runs[way]) < target
+    }
+    speedups = {
+        f"{way} over {base}": None
+        if misses & {way, base}
+        else ratios(seconds[base], seconds[way])
+        for base, way in product(WAYS[:2], WAYS[1:])
+        if way != base
+    }
     return {"target": target, "n": len(seeds), **runs, "speedups": speedups}
 
 
@@ -200,9 +203,11 @@ def pieces(
 ) -> dict[str, Piece]:
     """Functions that each measure one part of the record, by the names of the parts."""
     machine, name = devices.describe(), str(device)
-    contenders = candidates(machine)
-    if device.type == "cpu":
-        contenders = [each for each in contenders if each.device == "cpu"]
+    contenders = [
+        candidate
+        for candidate in candidates(machine)
+        if device.type != "cpu" or candidate.device == "cpu"
+    ]
     pair = tell_apart(*default_pair(contenders))
     configs = [
         RunConfig.with_recipe(task=task, model=model, epochs=1)
@@ -211,9 +216,8 @@ def pieces(
     trials = max(repeats, FEWEST_REPEATS)
     feeds = tuple((feed, name) for feed in ("dataloader", "memory", "device"))
     length = (1, QUICK_IMAGES) if quick else DEFAULTS["ann"]
-    map_seconds, lab_seconds = MAP_SECONDS, LAB_SECONDS
-    if quick:
-        map_seconds, lab_seconds = QUICK_MAP_SECONDS, QUICK_LAB_SECONDS
+    map_seconds = QUICK_MAP_SECONDS if quick else MAP_SECONDS
+    lab_seconds = QUICK_LAB_SECONDS if quick else LAB_SECONDS
     calls: dict[str, tuple[str, list[tuple]]] = {
         "races": (
             "compare.race:race",
@@ -221,10 +225,7 @@ def pieces(
         ),
         "labs": ("compare.timing_pitfalls:measure", [(name,)]),
         "breakdowns": ("compare.step_profile:measure", [(c, feeds) for c in configs]),
-        "crossovers": (
-            "compare.crossover:measure",
-            [(pair, map_seconds)],
-        ),
+        "crossovers": ("compare.crossover:measure", [(pair, map_seconds)]),
         "climbs": ("speed.climb:climb", [(Climb(task, "ann", name, *length), ())]),
         "transfers": ("model.transfers:measure", [(name,)]),
         "loader": (
@@ -238,26 +239,24 @@ def pieces(
 
     def epoch() -> dict[str, Any]:
         split = datasets.load(task).train
-        ways = compare_epochs(
-            split.first(QUICK_IMAGES) if quick else split, device, repeats
-        )
-        measured = {**asdict(devices.environment(device)), "date": now()}
-        return {"epoch": {name: figures | measured for name, figures in ways.items()}}
+        split = split.first(QUICK_IMAGES) if quick else split
+        ways = compare_epochs(split, device, repeats)
+        facts = {**asdict(devices.environment(device)), "date": now()}
+        return {"epoch": {name: figures | facts for name, figures in ways.items()}}
 
-    def reached() -> dict[str, Any]:
+    def times_to_accuracy() -> dict[str, Any]:
         if quick or task != "fashion-mnist":
             return {"time_to_accuracy": None}
         seeds = range(min(SEEDS, repeats))
-        found = {model: time_to_accuracy(model, device, seeds) for model in TARGETS}
-        return {"time_to_accuracy": found}
+        times = {model: time_to_accuracy(model, device, seeds) for model in TARGETS}
+        return {"time_to_accuracy": times}
 
+    options = QUICK if quick else {}
     lessons = {
-        piece: partial(
-            section, piece, *arguments, QUICK.get(piece, {}) if quick else {}
-        )
-        for piece, arguments in calls.items()
+        name: partial(section, name, *call, options.get(name, {}))
+        for name, call in calls.items()
     }
-    return {"epoch": epoch, "time_to_accuracy": reached, **lessons}
+    return {"epoch": epoch, "time_to_accuracy": times_to_accuracy, **lessons}
 
 
 def section(
@@ -267,37 +266,32 @@ def section(
 
     Returns a part of the record: the results, rows of figures, and jobs as stored.
     """
+    address = f"core.lessons.{address}"
     results: list[Any] = []
-    jobs: list[Job] = []
+    jobs: list[str] = []
     for call in calls:
-        result = resolve_name(f"core.lessons.{address}")(*call, **options)
+        result = resolve_name(address)(*call, **options)
         if isinstance(result, tuple):  # breakdowns; their traces are too large to keep
-            result = tuple(replace(each, trace=None) for each in result)
+            result = tuple(replace(profile, trace=None) for profile in result)
         results += result if isinstance(result, tuple) else (result,)
-        jobs.append((call, result))
+        jobs.append(dumps((address, call, result)))
     plain = list(map(asdict, results))
-    whole = recorded(address, *jobs)
     if name == "transfers":
-        return {name: plain[0]["measured"], **whole}
+        return {name: plain[0]["measured"], "jobs": jobs}
     figures = [row for result in results for row in result.rows()]
     if name in SPEED_LABS:
-        return {"speed_labs": {name: plain[0], "figures": figures}, **whole}
+        return {"speed_labs": {name: plain[0], "figures": figures}, "jobs": jobs}
     for trial in chain.from_iterable(race.get("trials", ()) for race in plain):
         trial["losses"] = ()  # left out: they are many, and say nothing about speed
+    part = {name: plain, "figures": figures, "jobs": jobs}
     if verdict := VERDICTS.get(name):
-        whole["verdicts"] = list(map(verdict, results))
-    return {name: plain, "figures": figures, **whole}
+        part["verdicts"] = list(map(verdict, results))
+    return part
 
 
 def head(task: str, device: torch.device) -> dict[str, Any]:
     environment = asdict(devices.environment(device))
     return {"date": now(), "environment": environment, "task": task}
-
-
-def recorded(address: str, *jobs: Job) -> dict[str, Any]:
-    """A part of the record: calls of a lesson's function, as lines for `record`."""
-    address = f"core.lessons.{address}"
-    return {"jobs": [dumps((address, *job)) for job in jobs]}
 
 
 def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
@@ -351,8 +345,8 @@ def main() -> None:
         datasets.load(task)
     except ExplainedError as error:
         parser.error(str(error))
-    measured = pieces(task, device, repeats, quick)
-    result = {**head(task, device), **merged(piece() for piece in measured.values())}
+    parts = pieces(task, device, repeats, quick).values()
+    result = {**head(task, device), **merged(piece() for piece in parts)}
     if arguments.record:
         print(f"recorded in {record(result)}", file=sys.stderr)
     del result["jobs"]
@@ -369,12 +363,12 @@ def say(result: dict[str, Any]) -> None:
             f"{spread(way['speedup'])} times as fast as the textbook loop, "
             f"{spread(way['times_floor'])} times the arithmetic alone, n = {way['n']}"
         )
-    for model, reached in (result["time_to_accuracy"] or {}).items():
-        for pair, ratio in reached["speedups"].items():
+    for model, times in (result["time_to_accuracy"] or {}).items():
+        for pair, ratio in times["speedups"].items():
             if ratio:
                 print(
-                    f"the {model.upper()} to {reached['target']:.1%}, {pair}: "
-                    f"{spread(ratio)} times as fast, n = {reached['n']}"
+                    f"the {model.upper()} to {times['target']:.1%}, {pair}: "
+                    f"{spread(ratio)} times as fast, n = {times['n']}"
                 )
     for text in result["verdicts"]:
         print(text.replace("**", ""))

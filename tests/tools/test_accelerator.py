@@ -10,6 +10,7 @@ import torch
 
 from core import devices
 from core.jobs import measurements
+from core.store.codec import dumps
 from tests import samples
 from tools.accelerator import __main__ as script
 from tools.accelerator import ladder, record
@@ -77,7 +78,8 @@ def skipped(*_: Any) -> None:
 def test_a_record_is_made_of_the_pieces_there_are(
     setting: Setting, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    piece = record.bench.recorded("speed.copies:measure", (("cpu",), samples.COPIES))
+    job = ("core.lessons.speed.copies:measure", ("cpu",), samples.COPIES)
+    piece = {"jobs": [dumps(job)]}
     pieces = dict.fromkeys(record.SECONDS, lambda: piece)
     monkeypatch.setattr(record.bench, "pieces", lambda *_: {**pieces, "memory": fail})
     record.run(setting, results)
