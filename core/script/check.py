@@ -32,12 +32,12 @@ def check(text: str) -> Checked:
     """What the rules find in a script, by line, or why it is unreadable."""
     try:
         script = Script(text)
-        found = {finding for rule in rules.RULES for finding in rule(script)}
+        findings = {finding for rule in rules.RULES for finding in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
         return Checked(unreadable="Code in the script is nested too deeply.")
-    return Checked(findings=tuple(sorted(found, key=_order)))
+    return Checked(findings=tuple(sorted(findings, key=_order)))
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
@@ -56,7 +56,6 @@ def check_apart(text: str, how: How = "off") -> Checked:
     if how != "off" and text.strip():
         request = Request(NAME, without_magic(text), seconds=code.SECONDS - 1)
         report, _ = code.run(request, how == "confined")
-    ran = report.get("status") in (OK, DEVICE_ERROR)
     checked: Checked = sandbox.call(
         "core.script.check:check",
         text,
@@ -66,16 +65,18 @@ def check_apart(text: str, how: How = "off") -> Checked:
     )
     if not report or checked.unreadable:
         return checked
-    is_seen = report["status"] != SCRIPT_ERROR
-    found = {*checked.findings, *(found_by_running(report) if is_seen else ())}
-    why_not = "" if ran else " ".join(report["notes"])
-    if failure := None if ran else report["failure"]:
-        said = code.raised(failure)
+    findings = set(checked.findings)
+    if report["status"] != SCRIPT_ERROR:
+        findings.update(found_by_running(report))
+    ordered = tuple(sorted(findings, key=_order))
+    if report["status"] in (OK, DEVICE_ERROR):
+        return replace(checked, findings=ordered, ran=True)
+    why_not = " ".join(report["notes"])
+    if failure := report["failure"]:
+        error = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
-        why_not = words("ran.failed", line=line, said=said) if line else f"{said}."
-    return replace(
-        checked, findings=tuple(sorted(found, key=_order)), ran=ran, why_not=why_not
-    )
+        why_not = words("ran.failed", line=line, error=error) if line else f"{error}."
+    return replace(checked, findings=ordered, why_not=why_not)
 
 
 def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
@@ -84,10 +85,9 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(line["line"], sure, say, slug)
 
     if failure := report["failure"]:
-        said = code.raised(failure)
         culprit = failure["culprit"] or failure["line"]
         line = failure["line"]["line"] if failure["line"] else ""
-        say = words("ran.error", line=line, said=said)
+        say = words("ran.error", line=line, error=code.raised(failure))
         if failure["why"]:
             why = capitalized(failure["why"])
             say += words("ran.cause", line=culprit["line"], why=why)

@@ -61,18 +61,13 @@ class Verdict:
 def load(file: Path = FILE) -> Mapping[str, Exercise]:
     """The exercises, keyed by title. Raises ValueError, which says what is wrong."""
     try:
-        lessons = tomllib.loads(file.read_text("utf-8"))
-        return {title: _exercise(fields) for title, fields in lessons.items()}
+        exercises = {}
+        for title, fields in tomllib.loads(file.read_text("utf-8")).items():
+            texts = {k: v.strip("\n") for k, v in fields.items() if isinstance(v, str)}
+            exercises[title] = Exercise(**{**fields, **texts})
+        return exercises
     except (OSError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{file.name} can't be read: {error}") from None
-
-
-def _exercise(written: Mapping[str, Any]) -> Exercise:
-    fields: dict[str, Any] = {
-        key: value.strip("\n") if isinstance(value, str) else value
-        for key, value in written.items()
-    }
-    return Exercise(**fields)
 
 
 def judge(title: str, text: str, confine: bool) -> Verdict:
@@ -83,17 +78,17 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
     printed = ""
     for machine in exercise.machines:
         report, printed = code.run(request(exercise, text, machine), confine)
-        right = solved(title, machine)
+        expected = solution_facts(title, machine)
         try:
-            missing = next(_missing(exercise, report, right), "")
+            flaw = next(_flaws(exercise, report, expected), "")
         except Exception:  # the learner's code forged a report, and a broken one
-            missing = words("judge.forged")
-        if missing:
+            flaw = words("judge.forged")
+        if flaw:
             where = ""
             if len(exercise.machines) > 1:
-                with_one = SIMULATED[machine]
-                where = words("judge.with") if with_one else words("judge.without")
-            return Verdict(False, f"{where}{missing}"[:LONGEST_TEXT], printed)
+                has_gpu = SIMULATED[machine]
+                where = words("judge.with") if has_gpu else words("judge.without")
+            return Verdict(False, f"{where}{flaw}"[:LONGEST_TEXT], printed)
     return Verdict(True, exercise.right, printed)
 
 
@@ -110,7 +105,7 @@ def request(exercise: Exercise, text: str, machine: str) -> Request:
 
 
 @cache
-def solved(title: str, machine: str) -> dict[str, Any]:
+def solution_facts(title: str, machine: str) -> dict[str, Any]:
     exercise = load()[title]
     report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
     if report["status"] != OK:
@@ -122,7 +117,7 @@ def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
     """Facts named in `exercise.say`: the dry run counts some, `after` sets the rest."""
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
-    counted = {
+    values = {
         # All waits except for copies to the device, which every step needs.
         "waits": [
             f"Line {wait['line']['line']}: {wait['cause']}"
@@ -130,25 +125,24 @@ def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
             if "copy" not in wait["cause"]
         ],
         "graph": f"Line {growth['line']['line']}" if keeps else "",
+        **report["facts"],
     }
-    given = {**counted, **report["facts"]}
-    return {name: given.get(name) for name in exercise.say}
+    return {name: values.get(name) for name in exercise.say}
 
 
-def _missing(
+def _flaws(
     exercise: Exercise, report: Mapping[str, Any], right: Mapping[str, Any]
 ) -> Iterator[str]:
-    failure = report["failure"]
-    if failure:
-        said = words("judge.gone", said=code.raised(failure))
-        yield code.failed(failure, NAME) or said
+    if failure := report["failure"]:
+        error = code.raised(failure)
+        yield code.failed(failure, NAME) or words("judge.gone", error=error)
     elif report["status"] != OK:
         yield " ".join(report["notes"])
     mine = facts(exercise, report)
     for name, sentence in exercise.say.items():
         if not same(mine[name], right[name]):
-            told = in_words(mine[name]), in_words(right[name])
-            yield sentence.format(mine=told[0], right=told[1])
+            fact, right_fact = in_words(mine[name]), in_words(right[name])
+            yield sentence.format(mine=fact, right=right_fact)
 
 
 def same(mine: Any, right: Any) -> bool:

@@ -13,7 +13,7 @@ from core.script.syntax import (
     Loop,
     Script,
     Sureness,
-    called,
+    callee,
     dotted,
     keyword,
     owner,
@@ -34,13 +34,13 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
     written: list[ast.expr] = [
         call
         for call in script.calls
-        if (called(call) == "cuda" and isinstance(call.func, ast.Attribute))
-        or (called(call) in ("device", "to") and any(map(_is_cuda, call.args)))
+        if (callee(call) == "cuda" and isinstance(call.func, ast.Attribute))
+        or (callee(call) in ("device", "to") and any(map(_is_cuda, call.args)))
         or _is_cuda(keyword(call, "device"))
     ]
     written += [
         value
-        for name, value, _ in script.assigned
+        for name, value, _ in script.assignments
         if _is_cuda(value) and "device" in name.lower()
     ]
 
@@ -52,8 +52,8 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
 
     # Some scripts write "cuda" first, and change it later:
     # `if not torch.cuda.is_available(): device = "cpu"`.
-    changed = {name for name, _, at in script.assigned if name and is_asked_for(at)}
-    first = {value for name, value, _ in script.assigned if name in changed}
+    changed = {name for name, _, at in script.assignments if name and is_asked_for(at)}
+    first = {value for name, value, _ in script.assignments if name in changed}
     written = [node for node in written if not (node in first or is_asked_for(node))]
     if lines := sorted(node.lineno for node in written):
         times = f" {len(lines)} times" if len(lines) > 1 else ""
@@ -72,7 +72,7 @@ def load_without_place(script: Script) -> Iterator[Finding]:
         for call in script.all("load")
         if dotted(call.func) == "torch.load"
         and len(call.args) == 1
-        and not any(given.arg in ("map_location", None) for given in call.keywords)
+        and not any(item.arg in ("map_location", None) for item in call.keywords)
     ]
     if lines:
         times = f" {len(lines)} times" if len(lines) > 1 else ""
@@ -94,7 +94,7 @@ def gradients_never_cleared(script: Script) -> Iterator[Finding]:
     """`backward` and `step` are called, but `zero_grad` isn't."""
     optimizers = {
         name
-        for name, value, _ in script.assigned
+        for name, value, _ in script.assignments
         if "opt" in f"{name}{script.words_of(value)}".lower()
     }
     for loop in script.training_loops:
@@ -106,7 +106,7 @@ def gradients_never_cleared(script: Script) -> Iterator[Finding]:
         ]
         if not steps:
             continue
-        reached = script.reached(loop)
+        reached = script.reachable(loop)
         functions = [f for f in script.functions.values() if f.body[0] in reached]
         places = (script.place(loop), *functions)
         if not any(CLEARS.search(script.words_of(place)) for place in places):
@@ -120,7 +120,7 @@ def clock_without_waiting(script: Script) -> Iterator[Finding]:
     """The clock is read when the work is queued, not when it is done."""
     if not ACCELERATOR.search(script.words):
         return
-    for name, value, start in script.assigned:
+    for name, value, start in script.assignments:
         if not isinstance(value, ast.Call) or dotted(value.func) not in CLOCKS:
             continue
         stops = (
@@ -134,13 +134,13 @@ def clock_without_waiting(script: Script) -> Iterator[Finding]:
         )
         stop = next(stops, 0)
         between = [n for n in script.nodes if start.lineno < n.lineno <= stop]
-        inside = [node for around in between for node in script.reached(around)]
+        inside = [node for around in between for node in script.reachable(around)]
         asks = any(
             isinstance(node, ast.Call)
-            and (dotted(node.func) in script.models or called(node) == "backward")
+            and (dotted(node.func) in script.models or callee(node) == "backward")
             for node in inside
         )
-        if asks and not any(called(node) in WAITS for node in inside):
+        if asks and not any(callee(node) in WAITS for node in inside):
             say = words("rules.clock_without_waiting")
             yield Finding(stop, "likely", say, "timing_unsynchronized")
 
@@ -160,7 +160,7 @@ def workers_without_guard(script: Script) -> Iterator[Finding]:
         for node in script.tree.body
         if not hasattr(node, "body") or isinstance(node, Loop | ast.With | ast.If)
     ]
-    inside = (called(part) for node in runs for part in script.reached(node))
+    inside = (callee(part) for node in runs for part in script.reachable(node))
     if loaders and "backward" in inside:
         say = words("rules.workers_without_guard")
         yield Finding(loaders[0].lineno, "likely", say)

@@ -55,9 +55,10 @@ def parse(text: str) -> tuple[ast.Module, bool]:
         code = without_magic(text)
         return ast.parse(code), code != text
     except SyntaxError as error:
-        what = error.msg.partition(". Did you mean")[0]
-        where = f"Line {error.lineno}" if error.lineno else "The script"
-        raise UnreadableError(f"{where} can't be read as Python 3: {what}.") from None
+        problem = error.msg.partition(". Did you mean")[0]
+        place = f"Line {error.lineno}" if error.lineno else "The script"
+        message = f"{place} can't be read as Python 3: {problem}."
+        raise UnreadableError(message) from None
     except (RecursionError, MemoryError, ValueError):
         raise UnreadableError(
             "The script can't be read: it isn't text, or its code is nested too deeply."
@@ -69,7 +70,7 @@ def dotted(node: ast.AST | None) -> str:
     return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
 
 
-def called(node: ast.AST | None) -> str:
+def callee(node: ast.AST | None) -> str:
     """The name of the called function or method: "to" for `model.to(device)`.
 
     The name is "" if the node is not a call.
@@ -84,7 +85,7 @@ def owner(call: ast.Call) -> str:
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    return next((given.value for given in call.keywords if given.arg == name), None)
+    return next((item.value for item in call.keywords if item.arg == name), None)
 
 
 class Script:
@@ -115,10 +116,10 @@ class Script:
         return next(around for around in self.up(node) if isinstance(around, Place))
 
     def all(self, *names: str) -> Iterator[ast.Call]:
-        return (call for call in self.calls if called(call) in names)
+        return (call for call in self.calls if callee(call) in names)
 
     @cached_property
-    def assigned(self) -> list[tuple[str, ast.expr, ast.stmt]]:
+    def assignments(self) -> list[tuple[str, ast.expr, ast.stmt]]:
         """Each name that is assigned a value, the value, and the statement."""
         return [
             (dotted(target), node.value, node)
@@ -131,20 +132,18 @@ class Script:
     def functions(self) -> dict[str, Function]:
         return {node.name: node for node in self.nodes if isinstance(node, Function)}
 
-    def reached(self, node: ast.AST) -> list[ast.AST]:
+    def reachable(self, node: ast.AST) -> list[ast.AST]:
         """All nodes inside a node and inside the script's functions that it calls."""
-        found: list[ast.AST] = []
-        waiting, seen = [node], {node}
-        while waiting:
-            inside = list(ast.walk(waiting.pop()))
-            found += inside
-            for part in inside:
-                known = isinstance(part, ast.Call) and owner(part) in ("", "self")
-                function = self.functions.get(called(part)) if known else None
-                if function is not None and function not in seen:
-                    seen.add(function)
-                    waiting.append(function)
-        return found
+        nodes: list[ast.AST] = []
+        places = [node]  # the loop adds the functions that these places call
+        for place in places:
+            for part in ast.walk(place):
+                nodes.append(part)
+                if isinstance(part, ast.Call) and owner(part) in ("", "self"):
+                    function = self.functions.get(callee(part))
+                    if function is not None and function not in places:
+                        places.append(function)
+        return nodes
 
     @cached_property
     def models(self) -> set[str]:
@@ -163,5 +162,5 @@ class Script:
     @cached_property
     def training_loops(self) -> list[Loop]:
         """The innermost loops that call `backward`."""
-        found = [self.around(call) for call in self.all("backward")]
-        return list(dict.fromkeys(loop for loop in found if loop is not None))
+        loops = map(self.around, self.all("backward"))
+        return list(dict.fromkeys(loop for loop in loops if loop is not None))
