@@ -39,14 +39,15 @@ class Dataset:
 @cache  # once in each process; failures are not cached
 def load(task: str) -> Dataset:
     """The dataset of a task. Raises ExplainedError if files are missing or damaged."""
-    return {
-        "fashion-mnist": _fashion_mnist,
-        "sprites": _sprites,
-        "regression": _regression,
-    }[task]()
-
-
-def _fashion_mnist() -> Dataset:
+    if task == "sprites":
+        train = Split(*sprites.draw(SPRITES_TRAIN, seed=0))
+        test = Split(*sprites.draw(SPRITES_TEST, seed=1))
+        return Dataset("core/data/sprites.py", fashion_mnist.CLASSES, train, test)
+    if task == "regression":
+        train = _points(curve.TRAIN, seed=0)
+        test = _points(curve.TEST, seed=1)
+        return Dataset("core/data/curve.py", (), train, test)
+    assert task == "fashion-mnist"
     folder, files = fashion_mnist.read()
 
     def tensor(name: str) -> Tensor:
@@ -59,28 +60,18 @@ def _fashion_mnist() -> Dataset:
     return Dataset(str(folder), fashion_mnist.CLASSES, split("train"), split("t10k"))
 
 
-def _sprites() -> Dataset:
-    train = Split(*sprites.draw(SPRITES_TRAIN, seed=0))
-    test = Split(*sprites.draw(SPRITES_TEST, seed=1))
-    return Dataset("core/data/sprites.py", fashion_mnist.CLASSES, train, test)
-
-
-def _regression() -> Dataset:
-    def points(count: int, seed: int) -> Split:
-        x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
-        return Split(x.contiguous(), y.contiguous())
-
-    train, test = points(curve.TRAIN, seed=0), points(curve.TEST, seed=1)
-    return Dataset("core/data/curve.py", (), train, test)
+def _points(count: int, seed: int) -> Split:
+    x, y = torch.tensor(curve.draw(count, seed)).split(1, dim=1)
+    return Split(x.contiguous(), y.contiguous())
 
 
 def status() -> DatasetStatus:
     """Where Fashion-MNIST's files are, and what is wrong with them, if anything."""
+    named = "FASHION_MNIST_DIR" in os.environ
     folder = fashion_mnist.find()
-    source, problem = None if folder is None else str(folder), None
-    if folder is not None:
-        try:
-            source = load("fashion-mnist").source
-        except ExplainedError as error:
-            problem = str(error)
-    return DatasetStatus(source, problem, "FASHION_MNIST_DIR" in os.environ)
+    if folder is None:
+        return DatasetStatus(named=named)
+    try:
+        return DatasetStatus(load("fashion-mnist").source, named=named)
+    except ExplainedError as error:
+        return DatasetStatus(str(folder), str(error), named)

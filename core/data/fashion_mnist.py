@@ -237,10 +237,10 @@ def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
 
 def _verified(data: bytes, name: str, origin: object) -> bytes:
     expected = _bytes(name)
-    if len(data) != expected:
+    if len(data) < expected:
         problem = f"is truncated: it has only {len(data):,} of {expected:,} bytes"
-        if len(data) > expected:
-            problem = f"is too long: it has more than {expected:,} bytes"
+    elif len(data) > expected:
+        problem = f"is too long: it has more than {expected:,} bytes"
     elif hashlib.sha256(data).hexdigest() != SHA256[name]:
         problem = "was altered: its SHA-256 differs from the published file's"
     else:
@@ -248,9 +248,9 @@ def _verified(data: bytes, name: str, origin: object) -> bytes:
     raise ExplainedError(f"{name} (from {origin}) {problem}. {_mend(origin)}")
 
 
-def _mend(origin: object, what: str = "Delete the file and fetch") -> str:
+def _mend(origin: object, advice: str = "Delete the file and fetch") -> str:
     if isinstance(origin, Path) and DATA_FOLDER in origin.parents:
-        return f"{what} Fashion-MNIST again from the Train page."
+        return f"{advice} Fashion-MNIST again from the Train page."
     return f"Replace the files. {OTHER_WAYS}"
 
 
