@@ -120,8 +120,8 @@ class RunConfig:
     item_each_step: bool = False  # fetch each step's loss; the host waits for it
 
     def __post_init__(self) -> None:
-        if told := " ".join(problems(vars(self))):
-            raise ValueError(told)
+        if message := " ".join(problems(vars(self))):
+            raise ValueError(message)
 
     @property
     def has_images(self) -> bool:
@@ -129,26 +129,26 @@ class RunConfig:
         return self.task in IMAGE_TASKS
 
     @classmethod
-    def with_recipe(cls, *, fast: bool = False, **given: Any) -> Self:
-        """The given settings; the others come from the model's recipe and the task.
+    def with_recipe(cls, *, fast: bool = False, **settings: Any) -> Self:
+        """These settings; the others come from the model's recipe and the task.
 
         With `fast`, the recipe comes from FAST. Raises ValueError if FAST has none for
         the model.
         """
-        task = str(given.get("task", cls.task))
+        task = str(settings.get("task", cls.task))
         criterion = CRITERIA_FOR.get(task, CRITERIA)[0]
         fit = {"model": MODELS_FOR.get(task, MODELS)[0], "criterion": criterion}
-        model = str(given.get("model", fit["model"]))
+        model = str(settings.get("model", fit["model"]))
         if fast and model not in FAST and model in MODELS:
             raise ValueError(
                 f"fast must be false for the model {model}: only "
                 f"{' and '.join(FAST)} have a fast setting."
             )
         recipe = (FAST if fast else RECIPES).get(model, {})
-        return cls(**{**fit, **recipe, **given})
+        return cls(**{**fit, **recipe, **settings})
 
     @classmethod
-    def from_strings(cls, given: Mapping[str, str]) -> tuple[Self, list[str]]:
+    def from_strings(cls, texts: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence on each ignored name.
 
         After MOST_NOTICES sentences, the last one counts the rest.
@@ -158,11 +158,11 @@ class RunConfig:
         leading: dict[str, Any] = {}  # these decide the defaults of the others
         for name in ("task", "model", "fast"):
             with suppress(KeyError, ValueError):  # the loop below reports the error
-                more = {name: parse(name, given[name])}
-                cls.with_recipe(**leading | more)
-                leading |= more
+                settings = leading | {name: parse(name, texts[name])}
+                cls.with_recipe(**settings)
+                leading = settings
         config = cls.with_recipe(**leading)
-        for name, text in given.items():
+        for name, text in texts.items():
             try:
                 if name == "fast":  # applied above, if right; this finds it wrong
                     fast = parse(name, text)
@@ -182,13 +182,24 @@ class RunConfig:
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
     """A sentence for each impossible value, beginning with the setting's name."""
     wrong: dict[str, str] = {}
-    for name, wanted in _mistakes(settings):
-        wrong.setdefault(name, wanted)
-    for name, wanted in wrong.items():
-        yield str(_must_be(wanted, name, settings[name]))
-    if not wrong.keys() & {"task", "epochs", "batch_size"}:
-        yield from _too_long(
-            settings["task"], settings["epochs"], settings["batch_size"]
+    for name, requirement in _mistakes(settings):
+        wrong.setdefault(name, requirement)
+    for name, requirement in wrong.items():
+        yield str(_must_be(requirement, name, settings[name]))
+    if wrong.keys() & {"task", "epochs", "batch_size"}:
+        return
+    task, epochs, size = settings["task"], settings["epochs"], settings["batch_size"]
+    samples = TRAIN_SAMPLES[task]
+    steps = -(-samples // size)
+    most, noun, limit = min(
+        (MOST_SAMPLES // samples, "samples", MOST_SAMPLES),
+        (MOST_STEPS // steps, "steps", MOST_STEPS),
+    )
+    if epochs > most:
+        advice = " Larger batches allow more epochs." if noun == "steps" else ""
+        yield (
+            f"{epochs} epochs is too many for {task} with batch size {size}. "
+            f"Choose at most {most}: a run may have at most {limit:,} {noun}.{advice}"
         )
 
 
@@ -221,24 +232,9 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "augment", f"false for the task {task}"
 
 
-def _too_long(task: str, epochs: int, batch_size: int) -> Iterator[str]:
-    samples = TRAIN_SAMPLES[task]
-    steps = -(-samples // batch_size)
-    most, noun, limit = min(
-        (MOST_SAMPLES // samples, "samples", MOST_SAMPLES),
-        (MOST_STEPS // steps, "steps", MOST_STEPS),
-    )
-    if epochs > most:
-        advice = " Larger batches allow more epochs." if noun == "steps" else ""
-        yield (
-            f"{epochs} epochs is too many for {task} with batch size {batch_size}. "
-            f"Choose at most {most}: a run may have at most {limit:,} {noun}.{advice}"
-        )
-
-
-def _must_be(wanted: str, name: str, value: Any) -> ValueError:
+def _must_be(requirement: str, name: str, value: Any) -> ValueError:
     label = LABELS.get(name, name)
-    return ValueError(f"{label} must be {wanted}, not {quoted(repr(value))}.")
+    return ValueError(f"{label} must be {requirement}, not {quoted(repr(value))}.")
 
 
 def is_name(value: Any) -> bool:

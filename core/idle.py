@@ -37,7 +37,11 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
     for lab in all_labs():
-        if lab.idle and not _is_measured(lab.address, here):
+        if not lab.idle:
+            continue
+        newest = last_measurement.newest(lab.address)
+        versions = {e.torch for e in environments(newest.value)} if newest else set()
+        if versions != {here.devices[0].torch}:
             yield lab.address, lab.defaults(here)
 
 
@@ -63,10 +67,3 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
             was_disturbed = status == "cancelled"
             if job and status == "failed":
                 logger.warning("%s failed during idle time: %s", address, job.message)
-
-
-def _is_measured(address: str, here: Machine) -> bool:
-    """Whether the newest measurement was made with the torch of this machine."""
-    newest = last_measurement.newest(address)
-    versions = {e.torch for e in environments(newest.value)} if newest else set()
-    return versions == {here.devices[0].torch}
