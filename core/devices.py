@@ -224,12 +224,10 @@ def environment(device: torch.device) -> Environment:
 
 
 def describe() -> Machine:
-    devices = map(torch.device, available())
-    summaries = (
-        DeviceSummary(**asdict(environment(device)), free_bytes=free, total_bytes=total)
-        for device in devices
-        for free, total in [memory(device)]
-    )
+    summaries = []
+    for device in map(torch.device, available()):
+        facts, (free, total) = asdict(environment(device)), memory(device)
+        summaries.append(DeviceSummary(**facts, free_bytes=free, total_bytes=total))
     return Machine(
         tuple(summaries),
         os.cpu_count(),
@@ -248,7 +246,7 @@ def identity() -> str:
     covers the host and whatever a figure depends on: devices, cores, threads. As a
     hash, it reveals nothing about the host.
     """
-    names = [name(torch.device(each)) for each in available()]
+    names = map(name, map(torch.device, available()))
     parts = (platform.node(), _host_id(), *names, usable_cores(), training_threads())
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

@@ -31,12 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     try:
-        found = of_file(options.file) if options.file else of_this_machine()
+        diagnosis = of_file(options.file) if options.file else of_this_machine()
     except ExplainedError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(asdict(found), indent=2) if options.json else plain(found))
-    return 0 if found.state == "accelerator" else 1
+    text = json.dumps(asdict(diagnosis), indent=2) if options.json else plain(diagnosis)
+    print(text)
+    return 0 if diagnosis.state == "accelerator" else 1
 
 
 def of_this_machine() -> Diagnosis:
@@ -58,9 +59,9 @@ def of_file(name: str) -> Diagnosis:
         raise ExplainedError(f"{name} can't be read: {error.strerror}") from None
 
 
-def plain(found: Diagnosis) -> str:
+def plain(diagnosis: Diagnosis) -> str:
     """The diagnosis without Markdown, and with the command on its own lines."""
-    parts = [found.verdict, found.why, found.way_out, found.command]
+    parts = [diagnosis.verdict, diagnosis.why, diagnosis.way_out, diagnosis.command]
     text = "\n\n".join(part for part in parts if part)
     return re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"\1 (\2)", text).replace("`", "")
 

@@ -48,16 +48,15 @@ def quoted(text: object, most: int = MOST_QUOTED) -> str:
 
     Backslashes are not enough: Streamlit removes them before it looks for links.
     """
-    whole = str(text)
-    shown = "".join(
+    line = "".join(
         c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1]
-        for c in whole[: most + 1]
+        for c in str(text)[: most + 1]
     )
-    if len(shown) > most:
-        shown = f"{shown[: most - 1]}…"
-    longest = max(map(len, re.findall("`+", shown)), default=0)
+    if len(line) > most:
+        line = f"{line[: most - 1]}…"
+    longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
-    inside = f" {shown} " if longest else shown or "''"
+    inside = f" {line} " if longest else line or "''"
     return f"{fence}{inside}{fence}"
 
 

@@ -52,6 +52,6 @@ def set_up(visitor: Callable[[], str] = str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in list(logging.root.manager.loggerDict):
         logger = logging.getLogger(name)
-        if any(not isinstance(each, logging.NullHandler) for each in logger.handlers):
+        if not all(isinstance(h, logging.NullHandler) for h in logger.handlers):
             logger.handlers.clear()
             logger.propagate = True

@@ -77,9 +77,9 @@ class Traffic:
     steps: int
     crossings: tuple[Crossing, ...]  # in the order of files and lines
 
-    def per_step(self, what: str) -> float:
-        """The sum of a field of Crossing over all lines, for one step."""
-        return sum(getattr(each, what) for each in self.crossings) / self.steps
+    def per_step(self, name: str) -> float:
+        """The sum of Crossing's field `name` over all lines, for one step."""
+        return sum(getattr(line, name) for line in self.crossings) / self.steps
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ NO_PROGRESS = Progress()
 
 def training_speed(history: Sequence[Epoch]) -> float | None:
     """Samples per second over these epochs; None without epochs."""
-    seconds = [each.seconds for each in history]
-    rates = [each.samples_per_second for each in history]
+    seconds = [epoch.seconds for epoch in history]
+    rates = [epoch.samples_per_second for epoch in history]
     return fmean(rates, seconds) if sum(seconds) else None
 
 
@@ -228,7 +228,7 @@ def without_times(data: Any) -> Any:
     """A run's plain data without times, for the simulated accelerator."""
     if isinstance(data, dict):
         return {k: None if k in TIMES else without_times(v) for k, v in data.items()}
-    return [without_times(each) for each in data] if isinstance(data, list) else data
+    return list(map(without_times, data)) if isinstance(data, list) else data
 
 
 def _without_none(figures: dict[str, Any]) -> dict[str, Any]:

@@ -55,10 +55,10 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
         f"{' and '.join(FAST)}; your own options take precedence",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    given = vars(parser.parse_args(arguments))
-    as_json = given.pop("json")
+    settings = vars(parser.parse_args(arguments))
+    as_json = settings.pop("json")
     try:
-        return RunConfig.with_recipe(**given), as_json
+        return RunConfig.with_recipe(**settings), as_json
     except ValueError as error:
         parser.error(str(error))
 
@@ -68,11 +68,11 @@ def main(arguments: list[str] | None = None) -> int:
 
     def show(event: Started | StepProgress | Epoch | Fit) -> None:
         if isinstance(event, Started):
-            where = event.environment
+            here = event.environment
             print(
                 f"{config.task}, {config.model} ({event.parameters:,} parameters) on "
-                f"{where.device_name} ({where.device}), torch {where.torch}, "
-                f"{where.threads} threads",
+                f"{here.device_name} ({here.device}), torch {here.torch}, "
+                f"{here.threads} threads",
                 file=sys.stderr,
             )
         if isinstance(event, Epoch):
@@ -81,13 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
                 if config.has_images
                 else f"test r2 {event.test_r2:.4f}  rmse {event.test_rmse:.4f}"
             )
-            speed = f"{event.samples_per_second:,.0f} samples/s"
-            took = f"  {event.seconds:.2f} s  {speed}"
-            print(
-                f"epoch {event.epoch:2}  loss {event.loss:.4f}  {quality}"
-                f"{'' if config.device == SIMULATED else took}",
-                file=sys.stderr,
-            )
+            line = f"epoch {event.epoch:2}  loss {event.loss:.4f}  {quality}"
+            if config.device != SIMULATED:
+                speed = f"{event.samples_per_second:,.0f} samples/s"
+                line += f"  {event.seconds:.2f} s  {speed}"
+            print(line, file=sys.stderr)
 
     devices.leave_a_core()  # like the app's workers, so the numbers agree
     try:

@@ -60,8 +60,8 @@ def ask(here: Machine) -> None:
         partial(ask_once, model_to.FINDINGS, device),
         partial(ask_once, model_to.ATTEMPT, device, model_to.MOVES),
         partial(ask_once, batch_steps.BATCH, task, "ann", device, 0, 1),
-        *(partial(ask_once, evaluation.IMAGES, each, (0,)) for each in IMAGE_TASKS),
-        *(partial(wall.images, each) for each in IMAGE_TASKS),
+        *(partial(ask_once, evaluation.IMAGES, name, (0,)) for name in IMAGE_TASKS),
+        *(partial(wall.images, name) for name in IMAGE_TASKS),
     )
     for question in questions:
         with suppress(ExplainedError):

@@ -262,11 +262,8 @@ class LossMeter:
 def traffic(counts: ledger.Counts, steps: int) -> Traffic:
     """Count the copies and waits that each line of our code caused in `steps` steps."""
 
-    def at(
-        place: tuple[str, int], counter: Counter[ledger.Event], what: str = ""
-    ) -> int:
-        found = (n for e, n in counter.items() if e[1:] == place and what in e.what)
-        return sum(found)
+    def at(place: tuple[str, int], counter: Counter[ledger.Event], kind: str) -> int:
+        return sum(n for e, n in counter.items() if e[1:] == place and kind in e.what)
 
     crossing = (event for event in counts.copies if event.what != ledger.WITHIN)
     places = sorted({event[1:] for event in (*crossing, *counts.waits)})
@@ -279,7 +276,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 linecache.getline(*place).strip(),
                 to_device=at(place, counts.copied, ledger.TO_DEVICE),
                 to_host=at(place, counts.copied, ledger.TO_HOST),
-                waits=at(place, counts.waits),
+                waits=at(place, counts.waits, ""),
             )
             for place in places
             if Path(place[0]).is_relative_to(ROOT)  # not PyTorch's own threads
