@@ -7,11 +7,11 @@
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from core.data.datasets import Split
 from core.errors import ExplainedError
@@ -85,25 +85,28 @@ class LoaderBatches:
         batch_size: int,
         order: EpochOrder,
         device: torch.device,
-        non_blocking: bool = True,
-        **options: Any,
+        num_workers: int,
+        pin_memory: bool,
+        non_blocking: bool,
     ) -> None:
         self.order = order
         self.device = device
         self.non_blocking = non_blocking
         self.batch_size = batch_size
         self.indices: list[int] = []  # this epoch's order; the loader iterates over it
-        pixels = split.images.dtype == torch.uint8
+        dataset: Dataset = TensorDataset(split.images, split.labels)
+        if split.images.dtype == torch.uint8:
+            dataset = textbook_dataset(split)
         self.loader = DataLoader(
-            textbook_dataset(split)
-            if pixels
-            else TensorDataset(split.images, split.labels),
+            dataset,
             batch_size,
             sampler=self.indices,
             # Without a generator, the loader would draw from torch's global generator,
             # from which dropout draws too.
             generator=torch.Generator(),
-            **options,
+            num_workers=num_workers,
+            pin_memory=pin_memory,
+            persistent_workers=num_workers > 0,
         )
 
     def __len__(self) -> int:
@@ -163,14 +166,7 @@ def make(
     order = EpochOrder(len(split), seed, augment)
     if feed == "dataloader":
         return LoaderBatches(
-            split,
-            batch_size,
-            order,
-            device,
-            non_blocking,
-            num_workers=num_workers,
-            pin_memory=pin_memory,
-            persistent_workers=num_workers > 0,
+            split, batch_size, order, device, num_workers, pin_memory, non_blocking
         )
     if feed == "device":
         split = Split(split.images.to(device), split.labels.to(device))

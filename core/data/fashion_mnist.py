@@ -128,7 +128,7 @@ def files() -> tuple[Path, dict[str, bytes]]:
             "Fashion-MNIST is not on this machine. Fetch it from the Train page, or "
             f"train on the sprites. {OTHER_WAYS}"
         )
-    return folder, {name: _checked(_file(folder, name), name) for name in SHA256}
+    return folder, {name: _checked(_file(folder, name)) for name in SHA256}
 
 
 def download(watch: Watch = UNWATCHED) -> None:
@@ -143,7 +143,7 @@ def download(watch: Watch = UNWATCHED) -> None:
         with FileLock(DATA_FOLDER / ".lock", timeout=60):
             for name in SHA256:
                 with suppress(ExplainedError):
-                    _checked(DATA_FOLDER / name, name)
+                    _checked(DATA_FOLDER / name)
                     continue  # fetched earlier, or by the process that had the lock
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
@@ -206,14 +206,14 @@ def _file(folder: Path, name: str) -> Path:
     return plain if os.path.exists(plain) else folder / f"{name}.gz"
 
 
-def _checked(path: Path, name: str) -> bytes:
+def _checked(path: Path) -> bytes:
     """Read and unpack a file, and compare it with the published one."""
+    name = path.stem
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise ExplainedError(
-            f"{path.with_suffix('')} is missing. {_mend(path, 'Fetch')}"
-        ) from None
+        missing = path.with_suffix("")
+        raise ExplainedError(f"{missing} is missing. {_mend(path, 'Fetch')}") from None
     except OSError as error:
         raise ExplainedError(f"{path} can't be read: {error}. {_mend(path)}") from None
     if path.suffix == ".gz":
