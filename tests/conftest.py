@@ -119,12 +119,10 @@ def postgres() -> Iterator["Postgres"]:
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Small tensors on a busy machine: threads would only wait for each other."""
-    import torch
+    from core.devices import cpu_threads
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+    with cpu_threads(1):
+        yield
 
 
 @pytest.fixture

@@ -33,12 +33,12 @@ def python(
 
 def descendants() -> set[psutil.Process]:
     """Of this process, but those of an engine or a browser, which start any time."""
-    found = set()
+    processes = set()
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
             if not {"core.jobs.cluster", "run-driver"} & {*child.cmdline()}:
-                found |= {child, *child.children(recursive=True)}
-    return found
+                processes |= {child, *child.children(recursive=True)}
+    return processes
 
 
 def that_go_on(processes: Iterable[psutil.Process]) -> Iterator[str]:
@@ -46,8 +46,8 @@ def that_go_on(processes: Iterable[psutil.Process]) -> Iterator[str]:
 
     One that has, but that its parent has not yet asked about, counts as ended.
     """
-    _, left = psutil.wait_procs(list(processes), timeout=60)
-    for each in left:
+    _, running = psutil.wait_procs(list(processes), timeout=60)
+    for process in running:
         with suppress(psutil.NoSuchProcess):
-            if each.status() != psutil.STATUS_ZOMBIE:
-                yield " ".join(each.cmdline())
+            if process.status() != psutil.STATUS_ZOMBIE:
+                yield " ".join(process.cmdline())

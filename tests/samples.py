@@ -265,7 +265,7 @@ CELLS = tuple(
 LOADER = LoaderLab(
     plan=LoaderPlan((64, 256), (0, 2, 4), (False, True)),
     cells=CELLS,
-    direct=tuple(each for each in CELLS if each.batch_size == 64 and not each.pinned),
+    direct=tuple(cell for cell in CELLS if cell.batch_size == 64 and not cell.pinned),
     failures=("4 workers at batch size 64 failed: no room.",),
     task="sprites",
     cores=2,

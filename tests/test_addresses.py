@@ -35,9 +35,9 @@ STARS = {  # what stands for the star where pages show code in a loop
         "steps",
         "ScaledLoss",
     ],
-    "core.models:*": [format.CLASSES[each] for each in MODELS],
+    "core.models:*": [format.CLASSES[model] for model in MODELS],
     "core.lessons.model.model_to:*": ["copy_of_a_tensor", "module_in_place"],
-    "core.lessons.speed.rungs:*": [each.name for each in RUNGS],
+    "core.lessons.speed.rungs:*": [rung.name for rung in RUNGS],
 }
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -66,43 +66,43 @@ def nodes() -> Iterator[ast.AST]:
 
 def addresses() -> Counter[str]:
     """Every string that has the form of an address, and how often it stands there."""
-    found = Counter(each for each in map(text, nodes()) if FORM.fullmatch(each))
-    found.update(each.address("*") for each in MISTAKES)  # both halves
-    return found
+    texts = Counter(filter(FORM.fullmatch, map(text, nodes())))
+    texts.update(mistake.address("*") for mistake in MISTAKES)  # both halves
+    return texts
 
 
 @cache
 def defined(module: str) -> set[str]:
     """What a module defines: "function", "Class", "Class.method", "CONSTANT"."""
     file = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.parse(read(module)).body if file.exists() else []:
         if isinstance(node, Definition):
-            found.add(node.name)
+            names.add(node.name)
         if isinstance(node, ast.ClassDef):
-            methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
-            found |= {f"{node.name}.{each.name}" for each in methods}
+            methods = (part for part in node.body if isinstance(part, ast.FunctionDef))
+            names |= {f"{node.name}.{method.name}" for method in methods}
         if isinstance(node, ast.Assign):
-            found |= {ast.unparse(target) for target in node.targets}
-    return found
+            names |= {ast.unparse(target) for target in node.targets}
+    return names
 
 
 def meant(address: str) -> list[str]:
     """The names that an address may mean: several where it has a star."""
     module, _, name = address.partition(":")
     form = re.compile(re.escape(name).replace(r"\*", r"[^\W_]\w*"))
-    return [f"{module}:{each}" for each in defined(module) if form.fullmatch(each)]
+    return [f"{module}:{name}" for name in filter(form.fullmatch, defined(module))]
 
 
-def shown(function: str) -> list[tuple[str, ...]]:
+def calls(function: str) -> list[tuple[str, ...]]:
     """The arguments of all calls of `function` that are written out, once each."""
-    found = set()
+    arguments = set()
     for node in nodes():
         if function == "lab" and isinstance(node, ast.Assign):
             tabs = isinstance(node.value, ast.Tuple)  # a lab's class has several
             if tabs and ast.unparse(node.targets[0]) == "code":
                 texts = map(text, walk(node))
-                found |= {(each,) for each in texts if FORM.fullmatch(each)}
+                arguments |= {(address,) for address in filter(FORM.fullmatch, texts)}
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == function:
             first, *others = node.args
             if function in ("show", "code_tabs"):  # any of their arguments
@@ -110,20 +110,20 @@ def shown(function: str) -> list[tuple[str, ...]]:
             for address in filter(FORM.fullmatch, map(text, walk(first))):
                 stem, star, _ = address.partition("*")
                 filled = [stem + name for name in STARS[address]] if star else [address]
-                found |= {(each, *map(text, others)) for each in filled}
-    return sorted(each for each in found if all(each))
+                arguments |= {(name, *map(text, others)) for name in filled}
+    return sorted(filter(all, arguments))
 
 
 SHOWING = ("source", "show", "code_tabs", "lab")
-WHOLE = sorted(set(chain(*map(shown, SHOWING))))
+WHOLE = sorted(set(chain(*map(calls, SHOWING))))
 
 
 def test_every_address_is_there() -> None:
-    found = addresses()
-    assert found.total() >= 100
-    assert found["core.training:run"]
-    assert found["core.lessons.mistakes.examples.moving:*_data_not_moved"]
-    assert [each for each in found if not meant(each)] == []
+    counts = addresses()
+    assert counts.total() >= 100
+    assert counts["core.training:run"]
+    assert counts["core.lessons.mistakes.examples.moving:*_data_not_moved"]
+    assert [address for address in counts if not meant(address)] == []
 
 
 def test_pages_show_code() -> None:
@@ -131,8 +131,8 @@ def test_pages_show_code() -> None:
     assert ("core.models:CNN",) in WHOLE
     assert ("core.state_dict:save",) in WHOLE
     assert ("core.lessons.speed.memory:checkpointed",) in WHOLE
-    assert ("core.lessons.speed.rungs:textbook",) in shown("body")
-    assert ("core.loops:train_epoch", ".to(device)") in shown("lines_with")
+    assert ("core.lessons.speed.rungs:textbook",) in calls("body")
+    assert ("core.loops:train_epoch", ".to(device)") in calls("lines_with")
 
 
 @pytest.mark.parametrize("address", [address for (address,) in WHOLE])
@@ -143,13 +143,13 @@ def test_shown_code_is_whole(address: str) -> None:
 
 
 def test_shown_code_fits() -> None:
-    texts = [source(*each) for each in WHOLE]
-    texts += [body(*each) for each in shown("body")]
+    texts = [source(*arguments) for arguments in WHOLE]
+    texts += [body(*arguments) for arguments in calls("body")]
     lines = [line for text in texts for line in text.splitlines()]
     assert [line for line in lines if len(line) > WIDTH] == []
 
 
-@pytest.mark.parametrize(("address", "part"), shown("lines_with"))
+@pytest.mark.parametrize(("address", "part"), calls("lines_with"))
 def test_shown_lines_are_there(address: str, part: str) -> None:
     lines = lines_with(address, part).splitlines()
     assert lines

@@ -78,9 +78,9 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
     ]
     nothing = {"epoch": {}, "time_to_accuracy": None}
     bench.say({**nothing, "verdicts": measured["verdicts"]})
-    said = capsys.readouterr().out
-    assert "The ladder. Best rung: Decode once." in said
-    assert "over 3 pairs of epochs" in said
+    output = capsys.readouterr().out
+    assert "The ladder. Best rung: Decode once." in output
+    assert "over 3 pairs of epochs" in output
 
 
 def test_what_is_said_has_its_spread(capsys):
@@ -94,10 +94,10 @@ def test_what_is_said_has_its_spread(capsys):
         }
     }
     bench.say({"epoch": {"a": epoch}, "time_to_accuracy": reached, "verdicts": []})
-    said = capsys.readouterr().out
-    assert said.count("6.8 (6.5 to 7.0) times") == 3
-    assert "n = 5" in said
-    assert "n = 3" in said
+    output = capsys.readouterr().out
+    assert output.count("6.8 (6.5 to 7.0) times") == 3
+    assert "n = 5" in output
+    assert "n = 3" in output
 
 
 @pytest.fixture
@@ -114,20 +114,20 @@ def few_images(monkeypatch):
 @pytest.mark.parametrize("model", bench.TARGETS)
 def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target):
     monkeypatch.setitem(bench.TARGETS, model, target)
-    found = bench.time_to_accuracy(model, torch.device("cpu"), range(2))
-    runs = {name: found[name] for name in ("textbook", "default", "fast", "recipe")}
-    epochs = {name: {run["epochs"] for run in made} for name, made in runs.items()}
+    times = bench.time_to_accuracy(model, torch.device("cpu"), range(2))
+    runs = {name: times[name] for name in ("textbook", "default", "fast", "recipe")}
+    epochs = {name: {run["epochs"] for run in tries} for name, tries in runs.items()}
     assert epochs == {
         "textbook": {1 if target < 1 else 2},
         "default": {RECIPES[model]["epochs"]},
         "fast": {FAST[model]["epochs"]},
         "recipe": {bench.SHORTEST[model].epochs},
     }
-    for made in runs.values():
-        assert [run["seed"] for run in made] == [0, 1] == list(range(found["n"]))
-        assert all(0 <= run["test_accuracy"] <= 1 < 1 + run["seconds"] for run in made)
-    assert len(found["speedups"]) == 5
-    for pair, ratio in found["speedups"].items():
+    for tries in runs.values():
+        assert [run["seed"] for run in tries] == [0, 1] == list(range(times["n"]))
+        assert all(0 <= run["test_accuracy"] <= 1 < 1 + run["seconds"] for run in tries)
+    assert len(times["speedups"]) == 5
+    for pair, ratio in times["speedups"].items():
         if target > 1:
             assert ratio is None
         else:
@@ -135,7 +135,7 @@ def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target)
             pairs = zip(runs[base], runs[name], strict=True)
             ratios = sorted(slow["seconds"] / quick["seconds"] for slow, quick in pairs)
             assert [ratio["least"], ratio["most"]] == ratios
-    assert json.dumps(found)
+    assert json.dumps(times)
 
 
 def test_there_are_repeats_enough_for_a_verdict(measured):
@@ -155,13 +155,13 @@ def test_the_labs_of_the_speed_page_are_in_it(monkeypatch):
     with devices.cpu_threads(1):
         pieces = bench.pieces("sprites", torch.device("cpu"), repeats=1, quick=True)
         labs = bench.merged(pieces[name]() for name in bench.SPEED_LABS)
-    found = labs["speed_labs"]
-    assert json.loads(json.dumps(found))
-    assert {row["what"] for row in found["figures"]} >= {
+    record = labs["speed_labs"]
+    assert json.loads(json.dumps(record))
+    assert {row["what"] for row in record["figures"]} >= {
         *("training", "inference", "distances", "copies", "steps, fetched"),
     }
-    assert found["loader"]["budget_seconds"] == 0.5
-    assert all(row["n"] >= 2 and row["torch"] for row in found["figures"])
+    assert record["loader"]["budget_seconds"] == 0.5
+    assert all(row["n"] >= 2 and row["torch"] for row in record["figures"])
 
 
 def test_the_simulated_accelerator_is_refused(capsys, monkeypatch):

@@ -41,7 +41,7 @@ SETTINGS: dict[str, st.SearchStrategy] = {
 
 def fitting(task: str) -> dict[str, st.SearchStrategy]:
     """Strategies for all settings but the task, each with the values that fit it."""
-    settings = {name: each for name, each in SETTINGS.items() if name != "task"}
+    settings = {name: values for name, values in SETTINGS.items() if name != "task"}
     return {
         **settings,
         "model": st.sampled_from(MODELS_FOR[task]),
@@ -93,12 +93,12 @@ def test_all_that_is_wrong_is_told() -> None:
     wrong = {"model": "rnn", "epochs": 0, "batch_size": 5000, "learning_rate": 0.0}
     with pytest.raises(ValueError, match="must be") as caught:
         RunConfig(**wrong)  # type: ignore[arg-type]
-    told = re.findall(r"(?:^|\. )([\w ]+) must be", str(caught.value))
-    assert told == [LABELS[name] for name in wrong]
+    labels = re.findall(r"(?:^|\. )([\w ]+) must be", str(caught.value))
+    assert labels == [LABELS[name] for name in wrong]
 
 
 @pytest.mark.parametrize(
-    ("task", "epochs", "batch_size", "said"),
+    ("task", "epochs", "batch_size", "advice"),
     [
         ("sprites", 100, 10, ""),  # a textbook's
         ("regression", 200, 4, ""),
@@ -109,28 +109,28 @@ def test_all_that_is_wrong_is_told() -> None:
     ],
 )
 def test_how_long_a_run_may_be_depends_on_its_task(
-    task: str, epochs: int, batch_size: int, said: str
+    task: str, epochs: int, batch_size: int, advice: str
 ) -> None:
     """Many epochs and small batches are taken as long as others needn't wait for hours.
 
     What is too long is refused with its size, and with how many epochs it may have.
     """
-    given = {"task": task, "epochs": epochs, "batch_size": batch_size}
-    if not said:
-        assert RunConfig.with_recipe(**given).epochs == epochs
+    choice = {"task": task, "epochs": epochs, "batch_size": batch_size}
+    if not advice:
+        assert RunConfig.with_recipe(**choice).epochs == epochs
         return
-    with pytest.raises(ValueError, match=f"Choose {said}"):
-        RunConfig.with_recipe(**given)
+    with pytest.raises(ValueError, match=f"Choose {advice}"):
+        RunConfig.with_recipe(**choice)
 
 
 @settings(deadline=None)
 @given(GIVEN)
-def test_recipe_gives_way(given: dict[str, Any]) -> None:
-    task = given.get("task", RunConfig.task)
+def test_recipe_gives_way(choice: dict[str, Any]) -> None:
+    task = choice.get("task", RunConfig.task)
     fit = {"model": MODELS_FOR[task][0], "criterion": CRITERIA_FOR[task][0]}
-    recipe = RECIPES[given.get("model", fit["model"])]
-    expected = {**asdict(RunConfig()), **fit, **recipe, **given}
-    assert asdict(RunConfig.with_recipe(**given)) == expected
+    recipe = RECIPES[choice.get("model", fit["model"])]
+    expected = {**asdict(RunConfig()), **fit, **recipe, **choice}
+    assert asdict(RunConfig.with_recipe(**choice)) == expected
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -141,10 +141,10 @@ def test_what_does_not_fit_is_a_sentence(task: str, name: str) -> None:
         if value in fit:
             assert getattr(RunConfig.with_recipe(task=task, **{name: value}), name)
         else:
-            said = f"^{LABELS[name]} must be .*{task}"
-            with pytest.raises(ValueError, match=said) as told:
+            sentence = f"^{LABELS[name]} must be .*{task}"
+            with pytest.raises(ValueError, match=sentence) as caught:
                 RunConfig.with_recipe(task=task, **{name: value})
-            assert all(each in str(told.value) for each in fit)
+            assert all(fitting in str(caught.value) for fitting in fit)
 
 
 @pytest.mark.parametrize("model", FAST)
@@ -152,19 +152,19 @@ def test_the_fast_setting_gives_way_too(model: str) -> None:
     assert FAST[model].keys() >= RECIPES[model].keys()  # else half of it would stay
     fast = RunConfig.with_recipe(fast=True, model=model)
     assert fast == RunConfig(**{"model": model, **FAST[model]})
-    given = {"fast": True, "model": model, "epochs": 9, "task": "sprites"}
+    choice = {"fast": True, "model": model, "epochs": 9, "task": "sprites"}
     expected = replace(fast, epochs=9, task="sprites")
-    assert RunConfig.with_recipe(**given) == expected
-    texts = {name: str(value) for name, value in reversed(given.items())}
+    assert RunConfig.with_recipe(**choice) == expected
+    texts = {name: str(value) for name, value in reversed(choice.items())}
     assert RunConfig.from_strings(texts) == (expected, [])
 
 
 @settings(deadline=None)
 @given(GIVEN, st.randoms(use_true_random=False))
-def test_texts_become_values(given: dict[str, Any], dice: Random) -> None:
-    names = dice.sample(sorted(given), len(given))
-    texts = {name: str(given[name]) for name in names}
-    assert RunConfig.from_strings(texts) == (RunConfig.with_recipe(**given), [])
+def test_texts_become_values(choice: dict[str, Any], dice: Random) -> None:
+    names = dice.sample(sorted(choice), len(choice))
+    texts = {name: str(choice[name]) for name in names}
+    assert RunConfig.from_strings(texts) == (RunConfig.with_recipe(**choice), [])
 
 
 BAD_TEXTS = {
@@ -197,12 +197,12 @@ def test_bad_texts_are_ignored(name: str) -> None:
 )
 def test_any_texts_give_a_configuration(texts: dict[str, str]) -> None:
     config, notices = RunConfig.from_strings(texts)
-    taken = sum(
+    used = sum(
         name in SETTINGS and getattr(config, name) == _parsed(name, text)
         for name, text in texts.items()
     )
     assert len(notices) <= min(len(texts), MOST_NOTICES + 1)
-    assert taken + len(notices) >= len(texts) or len(notices) > MOST_NOTICES
+    assert used + len(notices) >= len(texts) or len(notices) > MOST_NOTICES
 
 
 def _parsed(name: str, text: str) -> object:

@@ -23,18 +23,18 @@ def test_devices_that_are_not_here_are_explained(name: str) -> None:
     with pytest.raises(ExplainedError, match=f"no {name} device") as caught:
         devices.resolve(name)
     assert "\n" not in str(caught.value)
-    for known in devices.available():
-        assert known in str(caught.value)
+    for name_here in devices.available():
+        assert name_here in str(caught.value)
 
 
 def test_description_is_plain_data() -> None:
     described = devices.describe()
     assert json.loads(json.dumps(asdict(described)))
-    kinds = [each.device.partition(":")[0] for each in described.devices]
+    kinds = [device.device.partition(":")[0] for device in described.devices]
     assert kinds == devices.available()
-    for each in described.devices:
-        assert each.device_name
-        assert 0 < each.free_bytes <= each.total_bytes
+    for device in described.devices:
+        assert device.device_name
+        assert 0 < device.free_bytes <= device.total_bytes
 
 
 def threads_left(**environment: str) -> list[dict[str, Any]]:
@@ -46,28 +46,28 @@ def threads_left(**environment: str) -> list[dict[str, Any]]:
 import json, os, torch
 from core import devices
 cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-found = []
+counts = []
 for start in (torch.get_num_threads(), 1, 2, 64):
     torch.set_num_threads(start)
     devices.leave_a_core()
-    found.append({"start": start, "left": torch.get_num_threads()})
-print(json.dumps([cores or os.cpu_count(), found]))
+    counts.append({"start": start, "left": torch.get_num_threads()})
+print(json.dumps([cores or os.cpu_count(), counts]))
 """
     inherited = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS"}
     done = python("-c", script, env=inherited | environment)
-    cores, found = json.loads(done.stdout)
-    return [each | {"cores": cores} for each in found]
+    cores, counts = json.loads(done.stdout)
+    return [count | {"cores": cores} for count in counts]
 
 
 def test_a_core_is_left() -> None:
-    for each in threads_left():
-        assert 1 <= each["left"] <= max(1, each["cores"] - 1)
-        assert each["left"] <= each["start"]
+    for count in threads_left():
+        assert 1 <= count["left"] <= max(1, count["cores"] - 1)
+        assert count["left"] <= count["start"]
 
 
 def test_omp_num_threads_is_honored() -> None:
-    found = threads_left(OMP_NUM_THREADS=str(os.cpu_count()))
-    assert all(each["left"] == each["start"] for each in found)
+    counts = threads_left(OMP_NUM_THREADS=str(os.cpu_count()))
+    assert all(count["left"] == count["start"] for count in counts)
 
 
 @pytest.mark.gpu

@@ -25,9 +25,9 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
         torch.empty(10**15)
     for error in (caught.value, MemoryError()):
         assert errors.is_out_of_memory(error)
-        said = errors.explain(error, arguments)
-        assert "not enough memory" in said
-        assert ("256" in said) == advised
+        message = errors.explain(error, arguments)
+        assert "not enough memory" in message
+        assert ("256" in message) == advised
 
 
 @pytest.mark.gpu
@@ -43,8 +43,8 @@ def test_device_memory_is_explained() -> None:
 def test_other_errors_are_a_line(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = errors.explain(error)
-    assert said == f"`{type(error).__name__}: {str(error).splitlines()[0]}`"
+    message = errors.explain(error)
+    assert message == f"`{type(error).__name__}: {str(error).splitlines()[0]}`"
     assert caplog.records[0].exc_info is not None
 
 
@@ -61,8 +61,8 @@ def test_other_errors_are_a_line(
     ],
 )
 def test_only_code_spans_are_markup_in_a_strangers_sentence(text, is_plain) -> None:
-    said = errors.plain(text, 300)
-    assert said == (text if is_plain else errors.quoted(text, 300))
+    message = errors.plain(text, 300)
+    assert message == (text if is_plain else errors.quoted(text, 300))
 
 
 @given(st.text(st.characters(categories=None) | st.sampled_from("`\n$:[]<>\u202e")))
@@ -86,14 +86,14 @@ def out_of_memory(batch_size: int) -> str:
 
 @given(st.integers(17, 4096))
 def test_smaller_batches_are_advised(batch_size: int) -> None:
-    said = out_of_memory(batch_size).replace(",", "")
-    given_size, advised = map(int, re.findall(r"\d+", said))
+    message = out_of_memory(batch_size).replace(",", "")
+    given_size, advised = map(int, re.findall(r"\d+", message))
     assert given_size == batch_size
     assert advised < batch_size
     assert RunConfig(batch_size=advised).batch_size == advised
 
 
 def test_no_batch_is_advised_where_none_is_smaller() -> None:
-    said = out_of_memory(16)
-    assert not re.search(r"\d", said)
-    assert "Close other programs" in said
+    message = out_of_memory(16)
+    assert not re.search(r"\d", message)
+    assert "Close other programs" in message

@@ -137,8 +137,8 @@ def test_the_end_of_a_long_log_is_read():
 
 def test_every_entry_knows_its_example_and_leads_somewhere():
     mistakes = tomllib.loads(Path("mistakes.toml").read_text("utf-8"))
-    slugs = {each for entries in mistakes.values() for each in entries}
-    pages = {each.stem.partition("_")[2] for each in Path("pages").glob("*_*.py")}
+    slugs = {name for entries in mistakes.values() for name in entries}
+    pages = {path.stem.partition("_")[2] for path in Path("pages").glob("*_*.py")}
     for name, cause in knowledge().causes.items():
         answer = explain(cause.example)
         assert (answer.kind, slug(answer)) == ("sure", name)
@@ -157,22 +157,22 @@ def run(*options: str, text: str, status: int = 0) -> str:
 
 def test_the_program_reads_a_pipe_or_a_file(tmp_path):
     text = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
-    said = run(text=text)
-    assert said.startswith("The GPU's memory is full.")
+    output = run(text=text)
+    assert output.startswith("The GPU's memory is full.")
     file = tmp_path / "log.txt"
     file.write_text(text)
     answer = json.loads(run(str(file), "--json", text=""))
     assert (answer["sure"], answer["slug"]) == (True, "out_of_memory")
-    assert answer["title"] in said
-    assert answer["text"] in said
+    assert answer["title"] in output
+    assert answer["text"] in output
     assert json.loads(run("--json", text="KeyError: 'x'", status=1)) is None
 
 
 @pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
 def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path, file):
-    said = run(str(tmp_path / file), text="", status=2)
-    assert f"can't read {tmp_path / file}" in said
-    assert "Traceback" not in said
+    output = run(str(tmp_path / file), text="", status=2)
+    assert f"can't read {tmp_path / file}" in output
+    assert "Traceback" not in output
 
 
 def test_it_needs_nothing_but_python():

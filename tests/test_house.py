@@ -71,16 +71,16 @@ def imports(file: Path, walk: Callable = ast.walk) -> Iterator[str]:
     """The modules that a file imports, at its top or later."""
     for node in walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names = (f"{node.module}.{each.name}" for each in node.names)
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
             yield from (name if name in NAMES else str(node.module) for name in names)
 
 
 def package(name: str) -> str:
     """The entry in LAYERS that a module belongs to, the most exact one."""
-    fitting = [each for each in LAYER_OF if fnmatch(f"{name}.", f"{each}.*")]
-    fitting += [each for each in LAYER_OF if "*" in each and fnmatch(name, each)]
+    fitting = [entry for entry in LAYER_OF if fnmatch(f"{name}.", f"{entry}.*")]
+    fitting += [entry for entry in LAYER_OF if "*" in entry and fnmatch(name, entry)]
     assert fitting, f"{name} has no place in LAYERS"
     return max(fitting, key=len)
 
@@ -163,8 +163,8 @@ def test_tests_stand_where_their_modules_stand() -> None:
         house = ROOT if path.parts[0] == "tools" else ROOT / "core"
         parts, folder = file.stem.split("_")[1:], house / path.parent
         names = ("_".join(parts[:n]) for n in range(1, len(parts) + 1))
-        found = (folder / name for name in names)  # a module, or a package of them
-        if not any(each.is_dir() or each.with_suffix(".py").exists() for each in found):
+        paths = (folder / name for name in names)  # a module, or a package of them
+        if not any(path.is_dir() or path.with_suffix(".py").exists() for path in paths):
             wrong.append(path.as_posix())
     assert sorted(wrong) == ["test_addresses.py", "test_house.py", "test_teaching.py"]
 
@@ -183,5 +183,5 @@ def test_packages_say_nothing_by_themselves() -> None:
 def test_the_app_is_for_this_machine_alone() -> None:
     env = {key: value for key, value in os.environ.items() if "STREAMLIT" not in key}
     command = [sys.executable, "-m", "streamlit", "config", "show"]
-    said = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert '\naddress = "127.0.0.1"\n' in said.stdout
+    config = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert '\naddress = "127.0.0.1"\n' in config.stdout

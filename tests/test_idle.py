@@ -19,8 +19,8 @@ def left_to_measure(engine, monkeypatch):
     wait(lambda: engine.machine() is not None)
     monkeypatch.delenv("MEASURE_WHEN_IDLE")
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
-    found: list[tuple] = []
-    monkeypatch.setattr(idle, "work_off", found.extend)
+    jobs: list[tuple] = []
+    monkeypatch.setattr(idle, "work_off", jobs.extend)
 
     def addresses(results: dict[str, object]) -> set[str]:
         def newest(address: str) -> Job | None:
@@ -29,9 +29,9 @@ def left_to_measure(engine, monkeypatch):
 
         monkeypatch.setattr(measured, "newest", newest)
         monkeypatch.setattr(idle.runs, "idle_run", lambda *_: results.get(RUN))
-        found.clear()
+        jobs.clear()
         idle.measure(engine.machine())
-        return {address for address, _ in found}
+        return {address for address, _ in jobs}
 
     return addresses
 
@@ -47,8 +47,8 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     here = replace(samples.CARD, torch=engine.machine().devices[0].torch)
     race = replace(samples.RACE, environments=(here, here))
     old = replace(samples.COPIES, environment=replace(samples.CARD, torch="2.6.0"))
-    known = {RACE: race, RUN: samples.RACE, "core.lessons.speed.copies:measure": old}
-    assert left_to_measure(known) == quick - {RACE, RUN}
+    results = {RACE: race, RUN: samples.RACE, "core.lessons.speed.copies:measure": old}
+    assert left_to_measure(results) == quick - {RACE, RUN}
 
 
 def test_what_a_visitor_measures_meanwhile_is_left_out(
@@ -57,18 +57,18 @@ def test_what_a_visitor_measures_meanwhile_is_left_out(
     machine = engine.machine()
     here = replace(samples.CARD, torch=machine.devices[0].torch)
     results: dict[str, object] = {}
-    asked = []
+    addresses = []
 
     def work_off(jobs):
         for address, _ in jobs:
-            asked.append(address)
+            addresses.append(address)
             results[RACE] = replace(samples.RACE, environments=(here, here))
 
     left_to_measure(results)
     monkeypatch.setattr(idle, "work_off", work_off)
     idle.measure(machine)
-    assert RUN in asked
-    assert RACE not in asked
+    assert RUN in addresses
+    assert RACE not in addresses
 
 
 @pytest.mark.parametrize(
@@ -92,15 +92,15 @@ def work_off(monkeypatch):
         return work
 
     yield begin
-    for each in threads:
-        each.join(60)
-        assert not each.is_alive()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def new(engine: Engine) -> Callable[[], list[Job]]:
     """A function that tells which jobs of COUNT have come since now, in order."""
-    known = {job.id for job in engine.jobs(COUNT)}
-    return lambda: [job for job in engine.jobs(COUNT) if job.id not in known]
+    earlier = {job.id for job in engine.jobs(COUNT)}
+    return lambda: [job for job in engine.jobs(COUNT) if job.id not in earlier]
 
 
 @pytest.mark.slow

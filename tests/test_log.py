@@ -18,7 +18,7 @@ SILENT = logging.getLogger("silent")  # as torch has some
 def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """Logs are JSON, and this reads what was written; loggers are as before then."""
     loggers = [logging.root, *map(logging.getLogger, logging.root.manager.loggerDict)]
-    before = [(each, each.handlers[:], each.level, each.propagate) for each in loggers]
+    before = [(x, x.handlers[:], x.level, x.propagate) for x in loggers]
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     monkeypatch.setenv("LOG_FORMAT", "json")
@@ -27,8 +27,8 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     OTHER.propagate = SILENT.propagate = False
     log.set_up(lambda: "who is served")
     yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
-    for each, handlers, level, propagate in before:
-        each.handlers[:], each.level, each.propagate = handlers, level, propagate
+    for logger, handlers, level, propagate in before:
+        logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
     logging.Logger.manager._clear_cache()
 
 
@@ -38,10 +38,10 @@ def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
     jobs.start("a1")
     jobs.end("a1", Outcome("failed", message="There was not enough memory."))
     lines = json_lines()
-    statuses = [each["message"].partition(":")[0] for each in lines]
+    statuses = [line["message"].partition(":")[0] for line in lines]
     assert statuses == ["queued", "starting", "failed"]
-    assert {(each["run"], each["visitor"]) for each in lines} == {("a1", "an id")}
-    assert {each["level"] for each in lines} == {"info"}
+    assert {(line["run"], line["visitor"]) for line in lines} == {("a1", "an id")}
+    assert {line["level"] for line in lines} == {"info"}
 
 
 def test_one_line_holds_a_traceback_and_who_was_served(json_lines):
@@ -60,4 +60,4 @@ def test_without_a_host_logs_stay_as_they_are(monkeypatch):
     before = list(logging.root.handlers)
     log.set_up()
     assert logging.root.handlers == before
-    assert sys.stderr not in [getattr(each, "stream", None) for each in before]
+    assert sys.stderr not in [getattr(handler, "stream", None) for handler in before]

@@ -83,17 +83,17 @@ def test_loss_is_that_before_the_step(device: torch.device, batch: Batch) -> Non
 def test_each_step_is_watched(batch: Batch) -> None:
     model = models.build("ann")
     adam = torch.optim.Adam(model.parameters())
-    taken: list[int] = []
+    numbers: list[int] = []
 
     def batches() -> Iterator[Batch]:
         for number in range(3):
-            taken.append(number)
+            numbers.append(number)
             yield batch
 
     steps = loops.train_epoch(model, batches(), nn.CrossEntropyLoss(), adam, CPU)
     for number, _ in enumerate(steps):
-        assert taken == list(range(number + 1))
-    assert len(taken) == 3
+        assert numbers == list(range(number + 1))
+    assert len(numbers) == 3
 
 
 def test_schedule_goes_on_with_each_step(batch: Batch) -> None:

@@ -65,7 +65,7 @@ def test_the_scale_is_learned() -> None:
 def test_the_move_must_not_be_forgotten(
     device: torch.device, numbers: tuple[Tensor, Tensor]
 ) -> None:
-    outputs, targets = (each.to(device) for each in numbers)
+    outputs, targets = (tensor.to(device) for tensor in numbers)
     with pytest.raises(RuntimeError, match="device"):
         GaussianLoss()(outputs, targets)
     moved = GaussianLoss().to(device)

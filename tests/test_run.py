@@ -25,14 +25,14 @@ def test_json_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([*SPRITES, "--json", "--seed", "3"]) == 0
     out, err = capsys.readouterr()
     (line,) = out.splitlines()
-    found = json.loads(line)
-    assert found["config"]["seed"] == 3
-    assert set(found["config"]) == {field.name for field in fields(RunConfig)}
-    (epoch,) = found["history"]
+    result = json.loads(line)
+    assert result["config"]["seed"] == 3
+    assert set(result["config"]) == {field.name for field in fields(RunConfig)}
+    (epoch,) = result["history"]
     assert {"loss", "seconds", "samples_per_second"} <= set(epoch)
-    assert found["test_accuracy"] == found["test_correct"] / found["test_total"]
-    assert found["device"] == found["environment"]["device"]
-    assert {"torch", "python", "threads", "device_name"} <= set(found["environment"])
+    assert result["test_accuracy"] == result["test_correct"] / result["test_total"]
+    assert result["device"] == result["environment"]["device"]
+    assert {"torch", "python", "threads", "device_name"} <= set(result["environment"])
     assert "epoch" in err
 
 
@@ -66,11 +66,14 @@ def test_json_of_regression(capsys: pytest.CaptureFixture[str]) -> None:
     assert run.main([*CURVE, "--json"]) == 0
     out, err = capsys.readouterr()
     (line,) = out.splitlines()
-    found = json.loads(line)
-    assert (found["config"]["model"], found["config"]["criterion"]) == ("simple", "mse")
-    (epoch,) = found["history"]
+    result = json.loads(line)
+    assert (result["config"]["model"], result["config"]["criterion"]) == (
+        "simple",
+        "mse",
+    )
+    (epoch,) = result["history"]
     assert {"loss", "seconds", "samples_per_second"} <= set(epoch)
-    assert (found["r2"], found["rmse"]) == (epoch["test_r2"], epoch["test_rmse"])
+    assert (result["r2"], result["rmse"]) == (epoch["test_r2"], epoch["test_rmse"])
     assert "accuracy" not in line
     assert "correct" not in line
     assert "rmse" in err

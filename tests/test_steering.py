@@ -42,12 +42,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def steered(config: RunConfig, *wishes: Wish) -> list[Any]:
     """All that a run tells, with its result; each wish is there for four looks."""
-    told: list[Any] = []
+    reports: list[Any] = []
     looks = itertools.count()
     there = (NO_WISH, *wishes)
-    watch = Watch(told.append, wish=lambda: there[min(len(wishes), next(looks) // 4)])
+    watch = Watch(
+        reports.append, wish=lambda: there[min(len(wishes), next(looks) // 4)]
+    )
     result = training.run(config, watch)
-    return [*told, result]
+    return [*reports, result]
 
 
 def losses(result: RunResult) -> list[float]:
@@ -60,36 +62,39 @@ def test_a_factor_scales_all_that_is_left_of_a_schedule(schedule: str) -> None:
     rates: list[list[float]] = []
     for factor in (1, 3):
         run = training.Training(config)
-        rates.append(seen := [])
+        rates.append(run_rates := [])
         for _ in run.train_epoch():
-            seen.append(run.optimizer.param_groups[0]["lr"])
-            if len(seen) == 5:
+            run_rates.append(run.optimizer.param_groups[0]["lr"])
+            if len(run_rates) == 5:
                 steering.scale(run.optimizer, factor)
     assert rates[1][:5] == rates[0][:5]
     assert rates[1][5:] == pytest.approx([3 * rate for rate in rates[0][5:]])
 
 
 def test_a_change_counts_from_the_next_step_on(plain: RunResult) -> None:
-    told = steered(CONFIG, Wish(0.01), Wish(0.0002))
-    result = told[-1]
-    assert tuple(each for each in told if isinstance(each, Change)) == result.changes
-    assert [each.learning_rate for each in result.changes] == [0.01, 0.0002]
+    reports = steered(CONFIG, Wish(0.01), Wish(0.0002))
+    result = reports[-1]
+    assert (
+        tuple(change for change in reports if isinstance(change, Change))
+        == result.changes
+    )
+    assert [change.learning_rate for change in result.changes] == [0.01, 0.0002]
     same = result.changes[0].step + 1  # a step's loss is from before its update
     assert losses(result)[:same] == losses(plain)[:same]
     assert losses(result)[same] != losses(plain)[same]
-    assert [each["step"] for each in result.to_json()["changes"]] == [
-        each.step for each in result.changes
+    assert [change["step"] for change in result.to_json()["changes"]] == [
+        change.step for change in result.changes
     ]
     assert "changes" not in plain.to_json()
 
 
 @pytest.mark.usefixtures("clock")
 def test_a_pause_ends_by_itself_and_counts_nowhere(plain: RunResult) -> None:
-    told = steered(CONFIG, Wish(paused=True))
-    result = told[-1]
-    pauses = [each for each in told if isinstance(each, Pause)]
-    assert [each.is_on for each in pauses] == [True, False]
-    assert [each.left for each in pauses] == [PAUSE_SECONDS, 0]
+    reports = steered(CONFIG, Wish(paused=True))
+    result = reports[-1]
+    pauses = [pause for pause in reports if isinstance(pause, Pause)]
+    assert [pause.is_on for pause in pauses] == [True, False]
+    assert [pause.left for pause in pauses] == [PAUSE_SECONDS, 0]
     assert result.checkpoint == plain.checkpoint
     assert losses(result) == losses(plain)
     assert result.changes == ()
@@ -98,10 +103,10 @@ def test_a_pause_ends_by_itself_and_counts_nowhere(plain: RunResult) -> None:
 
 
 def test_a_paused_run_is_cancelled() -> None:
-    told: list[Any] = []
+    reports: list[Any] = []
     watch = Watch(
-        told.append,
-        cancelled=lambda: any(isinstance(each, Pause) for each in told),
+        reports.append,
+        cancelled=lambda: any(isinstance(report, Pause) for report in reports),
         wish=lambda: Wish(paused=True),
     )
     with pytest.raises(CancelledError):

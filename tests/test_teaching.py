@@ -12,7 +12,7 @@ import pytest
 from core.ui import course
 
 ROOT = Path(__file__).parents[1]
-TITLES = {each.title: each.file for each in course.PAGES} | {"Home": "home.py"}
+TITLES = {page.title: page.file for page in course.PAGES} | {"Home": "home.py"}
 # What a page shows beside what its own folder says.
 FOLDERS = {"Home": ["home"], "Class": ["classroom"], "Teacher": ["classroom"]}
 SHARED = ["ui", "runs"]

@@ -43,9 +43,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.fixture(scope="module")
 def reports() -> list[Any]:
     """All that the run CONFIG tells, with its result at the end."""
-    told: list[Any] = []
-    told.append(training.run(CONFIG, Watch(told.append)))
-    return told
+    reports: list[Any] = []
+    reports.append(training.run(CONFIG, Watch(reports.append)))
+    return reports
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def trained(config: RunConfig) -> RunResult:
 
 
 def losses(result: RunResult) -> list[tuple[int, float]]:
-    return [(each.step, each.loss) for each in result.losses]
+    return [(point.step, point.loss) for point in result.losses]
 
 
 # The same again
@@ -80,11 +80,11 @@ def test_each_epoch_tells_what_is_said_of_the_first_test_images(
     test = datasets.load("sprites").test.first(WALL)
     model = state_dict.load(result.checkpoint, "ann", CPU)
     outputs, _ = loops.predict(model, in_order(test, CPU), CPU)
-    first, last = (each.wall for each in result.history)
+    first, last = (epoch.wall for epoch in result.history)
     assert last == tuple(outputs.argmax(dim=1).tolist())
     assert first != last
     assert len(first) == len(last) == WALL
-    assert not any("wall" in each for each in result.to_json()["history"])
+    assert not any("wall" in epoch for epoch in result.to_json()["history"])
     assert trained(CURVE_ONCE).history[-1].wall == ()
 
 
@@ -132,7 +132,7 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
     traffic = there.traffic
     assert traffic is not None
     batches = list(in_order(datasets.load("sprites").train, CPU))
-    images, labels = (sum(each[i].nbytes for each in batches) for i in (0, 1))
+    images, labels = (sum(batch[i].nbytes for batch in batches) for i in (0, 1))
     inputs, targets, *fetches = traffic.crossings
     assert (inputs.code, targets.code) == tuple(
         f"{name} = {name}.to(device)" for name in ("inputs", "targets")
@@ -141,8 +141,10 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
     assert inputs.waits == targets.waits == traffic.steps
     # The losses are fetched together, and by `.item()` each one a second time.
     fetched = (8 if item else 4) * traffic.steps
-    assert sum(each.to_host for each in traffic.crossings) == fetched
-    each_step = [each.waits for each in fetches if "loss.item()" in each.code]
+    assert sum(crossing.to_host for crossing in traffic.crossings) == fetched
+    each_step = [
+        crossing.waits for crossing in fetches if "loss.item()" in crossing.code
+    ]
     assert each_step == item * [traffic.steps]
     assert trained(config).traffic is None
 
@@ -151,9 +153,9 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
 def test_a_run_that_fills_the_device_leaves_it_empty() -> None:
     config = replace(ONCE, device="sim")
     gc.collect()  # what an earlier test has left
-    before, told = memory.allocated, list[Any]()
+    before, reports = memory.allocated, list[Any]()
     with memory.limited_to(before + 3 * 2**20), pytest.raises(torch.OutOfMemoryError):
-        training.run(replace(config, feed="device"), Watch(told.append))
+        training.run(replace(config, feed="device"), Watch(reports.append))
     gc.collect()
     assert memory.allocated == before
     assert training.run(config).test_accuracy
@@ -163,10 +165,10 @@ def test_a_run_that_fills_the_device_leaves_it_empty() -> None:
 
 
 def test_reports_come_in_order(reports: list[Any]) -> None:
-    kinds = "".join(type(each).__name__[:2] for each in reports)
+    kinds = "".join(type(report).__name__[:2] for report in reports)
     assert re.fullmatch("St(St)+Ep(St)+EpRu", kinds)
     assert isinstance(reports[0], Started)
-    assert sum(isinstance(each, Started) for each in reports) == 1
+    assert sum(isinstance(report, Started) for report in reports) == 1
     assert [e.epoch for e in reports if isinstance(e, Epoch)] == [1, 2]
 
 
@@ -178,16 +180,18 @@ def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
 
 
 def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
-    told = [loss for e in reports if isinstance(e, StepProgress) for loss in e.losses]
-    assert tuple(told) == result.losses
+    losses = [loss for e in reports if isinstance(e, StepProgress) for loss in e.losses]
+    assert tuple(losses) == result.losses
 
 
 def test_few_losses_are_drawn_in_a_long_run() -> None:
-    found = training.run(replace(ONCE, batch_size=16, augment=False)).losses
-    assert 250 < len(found) <= DRAWN_STEPS + FIRST_STEPS + 1
-    assert [each.step for each in found[:FIRST_STEPS]] == [*range(1, FIRST_STEPS + 1)]
-    assert (found[0].step, found[-1].step) == (1, 750)
-    for before, after in pairwise(found):
+    points = training.run(replace(ONCE, batch_size=16, augment=False)).losses
+    assert 250 < len(points) <= DRAWN_STEPS + FIRST_STEPS + 1
+    assert [point.step for point in points[:FIRST_STEPS]] == [
+        *range(1, FIRST_STEPS + 1)
+    ]
+    assert (points[0].step, points[-1].step) == (1, 750)
+    for before, after in pairwise(points):
         assert before.step < after.step
         assert before.seconds <= after.seconds
 
@@ -216,9 +220,9 @@ def test_shortest_one_cycles_are_trained(batch_size: int, steps: int) -> None:
 @pytest.fixture(scope="module")
 def curve_reports() -> list[Any]:
     """All that the run CURVE tells, with its result at the end."""
-    told: list[Any] = []
-    told.append(training.run(CURVE, Watch(told.append)))
-    return told
+    reports: list[Any] = []
+    reports.append(training.run(CURVE, Watch(reports.append)))
+    return reports
 
 
 def test_the_curve_is_learned(curve_reports: list[Any]) -> None:
@@ -251,7 +255,7 @@ def test_regression_figures_are_those_of_the_checkpoint(
 
 
 def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> None:
-    fits = [each for each in curve_reports if isinstance(each, Fit)]
+    fits = [report for report in curve_reports if isinstance(report, Fit)]
     result = curve_reports[-1]
     assert fits[0].step == result.history[0].step
     assert fits[-1] == result.fit
@@ -298,13 +302,13 @@ def test_overflow_is_explained(rate: float) -> None:
 @pytest.mark.real_data
 def test_fashion_mnist_is_learned() -> None:
     config = RunConfig.with_recipe(task="fashion-mnist", model="ann", device="cpu")
-    found = training.run(config)
-    assert (len(found.history), config.batch_size) == (5, 64)
-    assert 0.86 < found.test_accuracy < 0.89
+    result = training.run(config)
+    assert (len(result.history), config.batch_size) == (5, 64)
+    assert 0.86 < result.test_accuracy < 0.89
 
 
 @pytest.mark.real_data
 def test_the_fast_setting_is_as_good() -> None:
-    found = training.run(RunConfig.with_recipe(fast=True, device="cpu"))
-    assert found.test_accuracy is not None
-    assert found.test_accuracy >= 0.875
+    result = training.run(RunConfig.with_recipe(fast=True, device="cpu"))
+    assert result.test_accuracy is not None
+    assert result.test_accuracy >= 0.875

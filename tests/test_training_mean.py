@@ -13,5 +13,9 @@ def test_epoch_mean_counts_images(
 ) -> None:
     last = draw.draw(st.integers(1, batch_size))
     images = batch_size * (len(steps) - 1) + last
-    each = [loss for loss in steps[:-1] for _ in range(batch_size)] + steps[-1:] * last
-    assert epoch_mean(steps, batch_size, images) == pytest.approx(sum(each) / images)
+    by_image = [loss for loss in steps[:-1] for _ in range(batch_size)] + steps[
+        -1:
+    ] * last
+    assert epoch_mean(steps, batch_size, images) == pytest.approx(
+        sum(by_image) / images
+    )

@@ -4,11 +4,11 @@ from core.errors import CancelledError
 from core.watch import Watch
 
 
-@pytest.mark.parametrize("taken", [0, 1, 2])
-def test_items_end_where_somebody_cancels(taken: int) -> None:
-    answers = iter([False] * taken + [True])
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_items_end_where_somebody_cancels(count: int) -> None:
+    answers = iter([False] * count + [True])
     items = Watch(cancelled=answers.__next__).until_cancelled("abc")
-    assert [next(items) for _ in range(taken)] == list("abc")[:taken]
+    assert [next(items) for _ in range(count)] == list("abc")[:count]
     with pytest.raises(CancelledError):
         next(items)
 

@@ -34,8 +34,10 @@ def split() -> Split:
 
 def epochs(feed: str, split: Split, **options: Any) -> Epochs:
     """The batches of two epochs, as floats."""
-    made = batches.make(feed, split, BATCH, **{"device": CPU, "seed": 1, **options})
-    return [[(as_floats(images), labels) for images, labels in made] for _ in range(2)]
+    loader = batches.make(feed, split, BATCH, **{"device": CPU, "seed": 1, **options})
+    return [
+        [(as_floats(images), labels) for images, labels in loader] for _ in range(2)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -87,18 +89,20 @@ def test_feeds_of_numbers_are_equal(
 @pytest.mark.parametrize("device", [CPU, other_than_cpu() or torch.device("meta")])
 def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -> None:
     options = {"augment": device.type != "meta", "pin_memory": True}
-    found = epochs("dataloader", split, device=device, **options)
+    pinned = epochs("dataloader", split, device=device, **options)
     if device.type == "meta":
-        assert {x.device for epoch in found for pair in epoch for x in pair} == {device}
+        assert {x.device for epoch in pinned for pair in epoch for x in pair} == {
+            device
+        }
         return
-    for epoch in found:
+    for epoch in pinned:
         epoch[:] = [(images.to(CPU), labels.to(CPU)) for images, labels in epoch]
-    assert_equal(found, epochs("memory", split, augment=True))
+    assert_equal(pinned, epochs("memory", split, augment=True))
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")
 @pytest.mark.parametrize(
-    ("options", "asked"),
+    ("options", "expected"),
     [
         ({"pin_memory": True}, {True}),
         ({"pin_memory": True, "non_blocking": False}, {False}),
@@ -106,19 +110,19 @@ def test_pinned_batches_come_on_the_device(split: Split, device: torch.device) -
     ],
 )
 def test_the_host_goes_on_only_where_it_is_asked_to(
-    split: Split, options: dict[str, bool], asked: set[bool]
+    split: Split, options: dict[str, bool], expected: set[bool]
 ) -> None:
-    found = set()
+    choices = set()
 
     class Copies(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             if function is Tensor.to and "non_blocking" in (kwargs or {}):
-                found.add(kwargs["non_blocking"])
+                choices.add(kwargs["non_blocking"])
             return function(*args, **(kwargs or {}))
 
     with Copies():
         epochs("dataloader", split, **options)
-    assert found == asked
+    assert choices == expected
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 2 worker processes")
@@ -141,9 +145,9 @@ def test_each_image_once_an_epoch(split: Split, feed: str, augment: bool) -> Non
 
 @each_feed
 def test_last_batch_is_smaller(split: Split, feed: str) -> None:
-    made = batches.make(feed, split, BATCH, CPU, seed=1)
-    assert [len(labels) for _, labels in made] == [16, 16, 16, 2]
-    assert len(made) == 4
+    loader = batches.make(feed, split, BATCH, CPU, seed=1)
+    assert [len(labels) for _, labels in loader] == [16, 16, 16, 2]
+    assert len(loader) == 4
 
 
 @each_feed
@@ -255,5 +259,5 @@ def test_device_feed_lives_on_the_device(split: Split) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA pins, others may not")
 def test_pinned_batches_are_page_locked(split: Split) -> None:
-    made = batches.make("dataloader", split, BATCH, CPU, seed=1, pin_memory=True)
-    assert all(images.is_pinned() for images, _ in made)
+    pinned = batches.make("dataloader", split, BATCH, CPU, seed=1, pin_memory=True)
+    assert all(images.is_pinned() for images, _ in pinned)

@@ -37,5 +37,5 @@ def test_the_dataset_is_the_curve() -> None:
     x, y = torch.tensor(curve.draw(7, seed=0)).unbind(1)
     assert torch.equal(dataset.train.images[:7, 0], x)
     assert torch.equal(dataset.train.labels[:7, 0], y)
-    seen = set(dataset.train.images.flatten().tolist())
-    assert not seen & set(dataset.test.images.flatten().tolist())
+    positions = set(dataset.train.images.flatten().tolist())
+    assert not positions & set(dataset.test.images.flatten().tolist())

@@ -36,8 +36,8 @@ def test_layout(task: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_no_test_image_was_trained_on(task: str) -> None:
     dataset = datasets.load(task)
-    seen = {image.numpy().tobytes() for image in dataset.train.images}
-    unseen = sum(i.numpy().tobytes() not in seen for i in dataset.test.images)
+    images = {image.numpy().tobytes() for image in dataset.train.images}
+    unseen = sum(i.numpy().tobytes() not in images for i in dataset.test.images)
     assert unseen > 0.999 * len(dataset.test)
 
 

@@ -44,8 +44,8 @@ def mirror(published: Files, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror
 
 def here() -> Files:
     """What lies in the data folder now, its lock aside."""
-    found = fashion_mnist.DATA_FOLDER.glob("*")
-    return {path.name: path.read_bytes() for path in found if path.name != ".lock"}
+    paths = fashion_mnist.DATA_FOLDER.glob("*")
+    return {path.name: path.read_bytes() for path in paths if path.name != ".lock"}
 
 
 def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
@@ -142,7 +142,7 @@ def test_a_mirror_that_never_ends_is_left(mirror: Mirror) -> None:
     mirror.answer = endless
     with pytest.raises(ExplainedError, match="more bytes than expected"):
         fashion_mnist.download(Watch(events.append))
-    assert all(each.done_bytes < 26_000 for each in events)
+    assert all(event.done_bytes < 26_000 for event in events)
     assert not here()
 
 

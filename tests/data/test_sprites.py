@@ -19,12 +19,12 @@ def test_same_seed_same_bytes() -> None:
 
 
 def test_threads_do_not_matter() -> None:
-    one = sprites.draw(2000, seed=5)
+    alone = sprites.draw(2000, seed=5)
     torch.set_num_threads(4)
-    many = sprites.draw(2000, seed=5)
+    together = sprites.draw(2000, seed=5)
     torch.set_num_threads(1)
-    assert torch.equal(one[0], many[0])
-    assert torch.equal(one[1], many[1])
+    assert torch.equal(alone[0], together[0])
+    assert torch.equal(alone[1], together[1])
 
 
 def test_global_generator_is_left_alone() -> None:

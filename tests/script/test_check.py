@@ -41,8 +41,8 @@ def test_what_has_no_mistake_finds_none(text):
 
 def test_a_notebook_is_read_with_its_magic():
     cells = "!pip install torch\n%matplotlib inline\nfiles = !ls\nif x:\n    !ls\n"
-    (found,) = check(f"{cells}y = torch.load(f)").findings
-    assert found.line == 6
+    (finding,) = check(f"{cells}y = torch.load(f)").findings
+    assert finding.line == 6
     assert Script(cells).is_notebook
 
 
@@ -57,17 +57,17 @@ def test_a_script_that_recurses_without_end_is_checked():
 
 
 def test_it_is_checked_in_a_process_of_its_own(monkeypatch):
-    asked = {}
+    call_arguments = {}
 
     def call(address, *arguments, **limits):
-        asked.update(limits, address=address)
+        call_arguments.update(limits, address=address)
         return check(*arguments)
 
     monkeypatch.setattr(checking.sandbox, "call", call)
     assert check_apart("x = 1") == Checked()
-    assert asked["hostile"]
-    assert asked["seconds"] == checking.SECONDS
-    assert asked["address"] == "core.script.check:check"
+    assert call_arguments["hostile"]
+    assert call_arguments["seconds"] == checking.SECONDS
+    assert call_arguments["address"] == "core.script.check:check"
 
 
 DEVICE = """
@@ -112,9 +112,9 @@ def test_a_script_that_may_be_run_is_run(text):
     assert checked.ran
     assert not checked.why_not
     assert len(checked.findings) == len(RUNS[text])
-    for finding, (line, said) in zip(checked.findings, RUNS[text], strict=True):
+    for finding, (line, words) in zip(checked.findings, RUNS[text], strict=True):
         assert finding.line == line
-        assert said in finding.say
+        assert words in finding.say
 
 
 def test_a_loop_that_never_ends_has_not_run(monkeypatch):

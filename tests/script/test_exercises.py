@@ -5,8 +5,8 @@ from core.script.exercises import MOST_CHARACTERS, judge, load
 from core.ui.course import LESSONS
 
 EXERCISES = load()
-CODE = {title: each.code for title, each in EXERCISES.items()}
-SOLUTION = {title: each.solution for title, each in EXERCISES.items()}
+CODE = {title: exercise.code for title, exercise in EXERCISES.items()}
+SOLUTION = {title: exercise.solution for title, exercise in EXERCISES.items()}
 ANYWHERE = "It loads on one machine only"
 MAPPED = CODE[ANYWHERE].replace('"model.pt"', '"model.pt", map_location="cpu"')
 CHOSEN = '"cuda" if torch.cuda.is_available() else "cpu"'
@@ -190,8 +190,8 @@ FORGED = [  # none of these mends anything
 
 
 def test_each_lesson_has_an_exercise():
-    assert {each.title for each in LESSONS} == {
-        title for title, each in EXERCISES.items() if not each.lesson
+    assert {lesson.title for lesson in LESSONS} == {
+        title for title, exercise in EXERCISES.items() if not exercise.lesson
     }
 
 
@@ -204,20 +204,20 @@ def test_the_solution_solves_and_the_lines_do_not(title):
 
 @pytest.mark.parametrize(
     ("title", "text"),
-    [(title, each) for title in ALSO_RIGHT for each in ALSO_RIGHT[title]],
+    [(title, text) for title in ALSO_RIGHT for text in ALSO_RIGHT[title]],
 )
 def test_other_solutions_solve_too(title, text):
     assert judge(title, text, False).say == EXERCISES[title].right
 
 
 @pytest.mark.parametrize(
-    ("title", "text", "said"),
-    [(title, *each) for title in STILL_WRONG for each in STILL_WRONG[title]],
+    ("title", "text", "sentence"),
+    [(title, *answer) for title in STILL_WRONG for answer in STILL_WRONG[title]],
 )
-def test_what_is_still_wrong_is_said(title, text, said):
+def test_what_is_still_wrong_is_said(title, text, sentence):
     verdict = judge(title, text, False)
     assert not verdict.solved
-    assert said in verdict.say
+    assert sentence in verdict.say
 
 
 def test_a_fact_that_cannot_be_compared_is_told():
@@ -250,11 +250,11 @@ def test_whatever_is_written_is_judged(text):
 
 
 @pytest.mark.parametrize(
-    "told", ["[Model", "[Model]\nask = 1", '[Model]\nask = ""', "x = 3"]
+    "content", ["[Model", "[Model]\nask = 1", '[Model]\nask = ""', "x = 3"]
 )
-def test_a_file_with_a_mistake_is_told_by_its_name(tmp_path, told):
+def test_a_file_with_a_mistake_is_told_by_its_name(tmp_path, content):
     file = tmp_path / "exercises.toml"
-    file.write_text(told)
+    file.write_text(content)
     with pytest.raises(ValueError, match=r"exercises\.toml can't be read"):
         load(file)
 

@@ -71,7 +71,9 @@ def changed(*changes: str) -> list[tuple[Finding, str]]:
         assert old in text
         text = text.replace(old, new)
     lines = text.splitlines()
-    return [(each, lines[each.line - 1].strip()) for each in check(text).findings]
+    return [
+        (finding, lines[finding.line - 1].strip()) for finding in check(text).findings
+    ]
 
 
 def slugs(*changes: str) -> list[tuple[str, str]]:
@@ -79,7 +81,7 @@ def slugs(*changes: str) -> list[tuple[str, str]]:
     return [(finding.slug, finding.sureness) for finding, _ in changed(*changes)]
 
 
-def found(text: str) -> list[str]:
+def slugs_in(text: str) -> list[str]:
     return [finding.slug for finding in check(text).findings]
 
 
@@ -89,37 +91,37 @@ def test_the_right_script_is_not_blamed():
 
 def test_each_finding_leads_to_a_mistake_that_there_is():
     changes = ".to(device) -> .cuda()", ", map_location=device -> ", WITHOUT_ZERO_GRAD
-    found = [slug for slug, _ in slugs(*changes)]
-    assert found == ["cuda_hard_coded", "cuda_checkpoint", "no_zero_grad"]
-    assert set(found) <= set(BY_SLUG)
+    blamed = [slug for slug, _ in slugs(*changes)]
+    assert blamed == ["cuda_hard_coded", "cuda_checkpoint", "no_zero_grad"]
+    assert set(blamed) <= set(BY_SLUG)
 
 
 def test_a_checkpoint_that_is_loaded_where_it_was_is_pointed_at():
     assert slugs(", map_location=device -> ") == [("cuda_checkpoint", "look")]
-    assert found('a = torch.load(f, "cpu")\nb = torch.load(f, **kwargs)') == []
+    assert slugs_in('a = torch.load(f, "cpu")\nb = torch.load(f, **kwargs)') == []
     (both,) = check("a = torch.load(f)\nb = torch.load(g)").findings
     assert "2 times" in both.say
 
 
 def test_cuda_in_the_script_is_pointed_at():
     assert slugs("model.to(device) -> model.cuda()") == [("cuda_hard_coded", "look")]
-    asked = "if torch.cuda.is_available():\n    x = x.cuda()\n"
+    checked = "if torch.cuda.is_available():\n    x = x.cuda()\n"
     chosen = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'
-    assert found(asked) == found(chosen) == []
+    assert slugs_in(checked) == slugs_in(chosen) == []
     for line in (
         'device = torch.device("cuda:0")',
         'device = "cuda"',
         'x = torch.rand(3, device="cuda")',
     ):
-        assert found(line) == ["cuda_hard_coded"]
+        assert slugs_in(line) == ["cuda_hard_coded"]
     either = 'device = "cpu"\nif torch.cuda.is_available():\n    device = "cuda"'
     first = 'device = torch.device("cuda")\n'
     second = 'device = torch.device("cpu")'
     later = f"{first}if not torch.cuda.is_available():\n    {second}"
     tried = f'try:\n    x.to("cuda")\nexcept RuntimeError:\n    {second}'
     for text in (either, later, tried, 'name = "cuda"'):
-        assert found(text) == []
-    assert found(f"{first}if verbose:\n    {second}") == ["cuda_hard_coded"]
+        assert slugs_in(text) == []
+    assert slugs_in(f"{first}if verbose:\n    {second}") == ["cuda_hard_coded"]
 
 
 def test_loading_whatever_is_in_a_file_is_pointed_at():
@@ -127,7 +129,7 @@ def test_loading_whatever_is_in_a_file_is_pointed_at():
     assert slugs(allowed) == [("pickle_refused", "look")]
     assert "weights_only=False" in changed(allowed)[0][1]
     assert slugs(allowed.replace("False", "True")) == []
-    assert found('x = json.load(f, "cpu", weights_only=False)') == []
+    assert slugs_in('x = json.load(f, "cpu", weights_only=False)') == []
 
 
 def test_a_missing_zero_grad_is_found():
@@ -157,9 +159,9 @@ def test_a_clock_around_other_work_is_not_blamed():
 
 def test_workers_without_a_guard_are_found():
     loop = "for x, y in DataLoader(data, num_workers=2):\n    f(x).backward()\n"
-    (found,) = check(loop).findings
-    assert (found.line, found.sureness) == (1, "likely")
-    assert "__main__" in found.say
+    (finding,) = check(loop).findings
+    assert (finding.line, finding.sureness) == (1, "likely")
+    assert "__main__" in finding.say
     assert check(f"!pip install torch\n{loop}").findings == ()
     assert len(check(f"{loop}    print('%d'\n        % 3)").findings) == 1
     assert check(loop.replace("=2", "=0")).findings == ()
