@@ -40,14 +40,14 @@ class Watch:
             self.check()
             yield item
 
-    def checked(self, work: Callable[[], T]) -> Callable[[], T]:
+    def unless_cancelled(self, work: Callable[[], T]) -> Callable[[], T]:
         """Wrap `work`, so that a canceled job raises CancelledError instead."""
 
-        def work_unless_cancelled() -> T:
+        def checked() -> T:
             self.check()
             return work()
 
-        return work_unless_cancelled
+        return checked
 
 
 UNWATCHED = Watch()

@@ -16,7 +16,9 @@ def test_items_end_where_somebody_cancels(count: int) -> None:
 def test_work_is_not_begun_after_a_cancel() -> None:
     done: list[str] = []
     answers = iter([False, True])
-    work = Watch(cancelled=answers.__next__).checked(lambda: done.append("x") or 7)
+    work = Watch(cancelled=answers.__next__).unless_cancelled(
+        lambda: done.append("x") or 7
+    )
     assert work() == 7
     with pytest.raises(CancelledError):
         work()

@@ -88,7 +88,7 @@ def measure(
             seconds = call()  # the call times itself, in its own process
         else:
             with devices.cpu_threads(threads) if threads else nullcontext():
-                call = watch.checked(call)
+                call = watch.unless_cancelled(call)
                 seconds = list(timing.measure(call, where, REPEATS, warmup=2))
         per_multiplication = tuple(total / count for total in seconds)
         results.append(Multiplied(work, way, per_multiplication, where.type))

@@ -28,7 +28,7 @@ def compare(
     feed = batches.in_order(test, device, "device")
     works, predictions = {}, dict[str, Tensor]()
     for name in precisions(device):
-        work = watch.checked(partial(answers, model, feed, device, name))
+        work = watch.unless_cancelled(partial(answers, model, feed, device, name))
         with suppress(RuntimeError, TypeError):  # not every device has bfloat16
             predictions[name] = work()
             works[name] = work

@@ -35,7 +35,7 @@ def measure(
         try:
             on_host = device.type == "cpu"
             kinds = host_copies(size) if on_host else device_copies(size, device)
-            works = [watch.checked(copy) for copy in kinds.values()]
+            works = [watch.unless_cancelled(copy) for copy in kinds.values()]
             repeats = FEW_REPEATS if size >= LARGE else REPEATS
             timings = timing.measure_side_by_side(works, device, repeats, warmup=2)
             for kind, seconds in zip(kinds, timings, strict=True):

@@ -42,7 +42,7 @@ def measure(
     device = devices.resolve_timed(device_name)
 
     def in_turn(works: list[Callable[[], object]]) -> list[tuple[float, ...]]:
-        works = [watch.checked(work) for work in works]
+        works = [watch.unless_cancelled(work) for work in works]
         return timing.measure_side_by_side(works, device, repeats, warmup=2)
 
     source = torch.randint(256, (size,), dtype=torch.uint8)

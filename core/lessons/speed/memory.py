@@ -62,10 +62,10 @@ def measure(
     targets = torch.randint(CLASSES, (batch_size,), device=device)
 
     works: dict[tuple[str, str], Callable[[], Any]] = {
-        ("training", name): watch.checked(partial(way, model, inputs, targets))
+        ("training", name): watch.unless_cancelled(partial(way, model, inputs, targets))
         for name, way in TRAINING.items()
     } | {
-        ("inference", mode): watch.checked(partial(infer, model, inputs, mode))
+        ("inference", mode): watch.unless_cancelled(partial(infer, model, inputs, mode))
         for mode in MODES
     }
     firsts: dict[str, list[Tensor]] = {}  # the first method's result, for each kind
