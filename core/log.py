@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-IDS = ("run", "visitor")
-
 # The id of the run that core.jobs.worker works on.
 current_run: ContextVar[str] = ContextVar("current_run", default="")
 
@@ -30,10 +28,9 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **{name: getattr(record, name, "") for name in IDS},
+            "run": getattr(record, "run", "") or current_run.get(),
+            "visitor": getattr(record, "visitor", "") or self._visitor(),
         }
-        line["run"] = line["run"] or current_run.get()
-        line["visitor"] = line["visitor"] or self._visitor()
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps({name: value for name, value in line.items() if value})

@@ -55,9 +55,6 @@ class Pause:
     left: float  # seconds for which the run may still pause
 
 
-TIMES = ("seconds", "samples_per_second")
-
-
 @dataclass(frozen=True)
 class Crossing:
     """What one line of code copied between host and device, and how often it waited."""
@@ -226,8 +223,9 @@ class RunResult:
 
 def without_times(data: Any) -> Any:
     """A run's plain data without times, for the simulated accelerator."""
+    times = ("seconds", "samples_per_second")
     if isinstance(data, dict):
-        return {k: None if k in TIMES else without_times(v) for k, v in data.items()}
+        return {k: None if k in times else without_times(v) for k, v in data.items()}
     return list(map(without_times, data)) if isinstance(data, list) else data
 
 

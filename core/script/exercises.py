@@ -14,12 +14,13 @@ from typing import Any
 
 from core.dryrun.report import LONGEST_TEXT, OK, Request
 from core.errors import ExplainedError, quoted
+from core.folders import ROOT
 from core.jobs import code
 from core.words import Words
 
 words = Words(__file__)
 
-FILE = Path(__file__).parents[2] / "exercises.toml"
+FILE = ROOT / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
 STEPS = 10**6  # so many that no loop is shortened; the time limit ends endless loops

@@ -150,17 +150,13 @@ class Script:
         """The variables on which the script calls a method that models have."""
         return {owner(call) for call in self.all(*ASKS_MODEL) if not call.args} - {""}
 
-    def around(self, node: ast.AST) -> Loop | None:
-        """The innermost loop around a node within its function; None without a loop."""
-        for around in self.up(node):
-            if isinstance(around, Loop):
-                return around
-            if isinstance(around, Function):
-                return None
-        return None
-
     @cached_property
     def training_loops(self) -> list[Loop]:
-        """The innermost loops that call `backward`."""
-        loops = map(self.around, self.all("backward"))
-        return list(dict.fromkeys(loop for loop in loops if loop is not None))
+        """The innermost loops that call `backward`, each in its own function."""
+        loops: list[Loop] = []
+        for call in self.all("backward"):
+            ends = Loop | Function | ast.Module
+            around = next(node for node in self.up(call) if isinstance(node, ends))
+            if isinstance(around, Loop) and around not in loops:
+                loops.append(around)
+        return loops

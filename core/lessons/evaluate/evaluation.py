@@ -165,7 +165,7 @@ def compare_modes(
     for name, model in nets.items():
         model.eval()
         passes = (partial(forward, model, mode) for mode in MODES)
-        works = list(map(watch.checked, passes))
+        works = list(map(watch.unless_cancelled, passes))
         timings = timing.measure_side_by_side(works, device)
         costs += [
             ModeCost(
