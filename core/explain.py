@@ -129,23 +129,40 @@ class Answer:
         }
 
 
-@dataclass(frozen=True)
 class Knowledge:
     """The content of errors.toml."""
 
-    causes: dict[str, Cause]  # by slug
-    none: dict[str, str]  # what to say if there is no cause, by case ("empty", ...)
-    unrelated: list[list[str]]  # wordings that are not about devices, folded
-    synonyms: dict[str, str]  # a word, and the word that it stands for
-    # For the slug of each cause, the words of each sentence with which people describe
-    # the cause. A sentence that isn't about devices is its own key.
-    sentences: dict[str, list[set[str]]]
+    def __init__(self) -> None:
+        entries = tomllib.loads(FILE.read_text("utf-8"))
+        # What to say if there is no cause, by case ("empty", ...).
+        self.none: dict[str, Any] = entries.pop("none")
+        # Wordings that are not about devices.
+        self.unrelated = _folded(self.none["wordings"])
+        # A word, and the word that it stands for.
+        self.synonyms = {
+            word: name
+            for name, words in entries.pop("words").items()
+            for word in words.split()
+        }
+        self.causes = {slug: Cause(slug, **entry) for slug, entry in entries.items()}
+        # For the slug of each cause, the words of each sentence with which people
+        # describe the cause. A sentence that isn't about devices is its own key.
+        self.sentences = {
+            slug: [self.words(sentence) for sentence in cause.said.splitlines()]
+            for slug, cause in self.causes.items()
+        }
+        for sentence in self.none["said"].splitlines():
+            self.sentences[sentence] = [self.words(sentence)]
+        # For how many causes people use each word.
+        self.counts = Counter(
+            word for sets in self.sentences.values() for word in set().union(*sets)
+        )
 
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """For how many causes people use each word."""
-        vocabularies = (set().union(*words) for words in self.sentences.values())
-        return Counter(chain.from_iterable(vocabularies))
+    def words(self, text: str) -> set[str]:
+        """The words of a text and their synonyms, without their endings."""
+        words = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
+        words += [self.synonyms[word] for word in words if word in self.synonyms]
+        return {ENDING.sub("", word) for word in words}
 
     def weight(self, words: set[str]) -> float:
         """How much the words tell: the fewer causes have a word, the more it tells."""
@@ -157,7 +174,7 @@ class Knowledge:
         """How much each word of a cause's entry speaks for this cause (Okapi BM25)."""
         evidence = {}
         for slug, cause in self.causes.items():
-            entry = _words(f"{cause.title} {cause.why} {cause.check}", self.synonyms)
+            entry = self.words(f"{cause.title} {cause.why} {cause.check}")
             uses = Counter(chain(entry, *self.sentences[slug]))
             # A word that a long entry uses once says less.
             least = 0.3 + uses.total() / 177
@@ -167,20 +184,7 @@ class Knowledge:
         return evidence
 
 
-@cache
-def knowledge() -> Knowledge:
-    entries = tomllib.loads(FILE.read_text("utf-8"))
-    none, lists = entries.pop("none"), entries.pop("words")
-    synonyms = {word: name for name, words in lists.items() for word in words.split()}
-    causes = {slug: Cause(slug, **entry) for slug, entry in entries.items()}
-    sentences = {slug: cause.said.splitlines() for slug, cause in causes.items()}
-    sentences |= {sentence: [sentence] for sentence in none.pop("said").splitlines()}
-    words = {
-        key: [_words(sentence, synonyms) for sentence in sentences[key]]
-        for key in sentences
-    }
-    unrelated = _folded(none.pop("wordings"))
-    return Knowledge(causes, none, unrelated, synonyms, words)
+knowledge = cache(Knowledge)
 
 
 def fold(text: str) -> str:
@@ -317,13 +321,6 @@ def _may_be_fragmentation(message: str) -> bool:
     return unused >= sizes.get("tried", 0)
 
 
-def _words(text: str, synonyms: dict[str, str]) -> set[str]:
-    """The words of a text and their synonyms, without their endings."""
-    words = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
-    words += [synonyms[word] for word in words if word in synonyms]
-    return {ENDING.sub("", word) for word in words}
-
-
 def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     """All causes with their similarity to the sentence, the most similar first.
 
@@ -331,7 +328,7 @@ def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     long text with the whole entry. None stands for anything that isn't about devices.
     """
     weight, scores = knowledge().weight, {}
-    words = _words(sentence, knowledge().synonyms)
+    words = knowledge().words(sentence)
     whole = max(weight(words), LEAST_WEIGHT)
     if whole > MOST_WEIGHT and ABOUT.search(sentence.lower()):
         for key, evidence in knowledge().evidence.items():
