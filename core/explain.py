@@ -230,7 +230,7 @@ def explain(text: str) -> Answer:
         if first and best >= LEAST_LIKELY:
             is_sure = not is_log and best >= max(LEAST_SURE, second + MARGIN)
             least = best - MARGIN
-            causes = [cause for cause, score in scores if cause and score >= least]
+            causes = [c for c, score in scores if c and score >= least]
             kind = "sure" if is_sure else "likely"
             return _answer(kind, causes, rest, own_line, where)
     last = messages[-1] if messages else rest

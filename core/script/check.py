@@ -32,7 +32,7 @@ def check(text: str) -> Checked:
     """What the rules find in a script, by line, or why it is unreadable."""
     try:
         script = Script(text)
-        findings = {finding for rule in rules.RULES for finding in rule(script)}
+        findings = {item for rule in rules.RULES for item in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except RecursionError:
