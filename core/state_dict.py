@@ -42,5 +42,5 @@ def pack(content: dict[str, Any]) -> bytes:
 
 def unpack(file: bytes, map_location: Any = "cpu") -> Any:
     """The content of a file from torch.save; no code in the file runs."""
-    opened = io.BytesIO(file)
-    return torch.load(opened, map_location=map_location, weights_only=True)
+    buffer = io.BytesIO(file)
+    return torch.load(buffer, map_location=map_location, weights_only=True)

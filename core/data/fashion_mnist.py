@@ -111,10 +111,8 @@ def read() -> tuple[Path, dict[str, bytes]]:
 
     Raises ExplainedError, as `files` does.
     """
-    folder, contents = files()
-    return folder, {
-        name: data[_header_bytes(name) :] for name, data in contents.items()
-    }
+    folder, whole = files()
+    return folder, {name: data[_header_bytes(name) :] for name, data in whole.items()}
 
 
 def files() -> tuple[Path, dict[str, bytes]]:
@@ -128,7 +126,7 @@ def files() -> tuple[Path, dict[str, bytes]]:
             "Fashion-MNIST is not on this machine. Fetch it from the Train page, or "
             f"train on the sprites. {OTHER_WAYS}"
         )
-    return folder, {name: _checked(_file(folder, name)) for name in SHA256}
+    return folder, {name: _read(_file(folder, name)) for name in SHA256}
 
 
 def download(watch: Watch = UNWATCHED) -> None:
@@ -143,7 +141,7 @@ def download(watch: Watch = UNWATCHED) -> None:
         with FileLock(DATA_FOLDER / ".lock", timeout=60):
             for name in SHA256:
                 with suppress(ExplainedError):
-                    _checked(DATA_FOLDER / name)
+                    _read(DATA_FOLDER / name)
                     continue  # fetched earlier, or by the process that had the lock
                 url = f"{MIRROR}{name}.gz"
                 packed = bytearray()
@@ -152,7 +150,7 @@ def download(watch: Watch = UNWATCHED) -> None:
                     packed += piece
                     done += len(piece)
                     watch.report(Download(done, DOWNLOAD_BYTES))
-                data = _verified(_unpacked(packed, _bytes(name), url), name, url)
+                data = _verify(_unpack(packed, _bytes(name), url), name, url)
                 _write(DATA_FOLDER / name, data)
     except OSError as error:
         raise ExplainedError(
@@ -169,11 +167,10 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
     try:
         # In a thread, since looking up the mirror's address has no timeout of its own.
         pool = ThreadPoolExecutor(1)
-        opened = pool.submit(
-            urllib.request.urlopen, url, timeout=NETWORK_TIMEOUT_SECONDS
-        )
+        timeout = NETWORK_TIMEOUT_SECONDS
+        opening = pool.submit(urllib.request.urlopen, url, timeout=timeout)
         pool.shutdown(wait=False)
-        with opened.result(timeout=NETWORK_TIMEOUT_SECONDS) as response:
+        with opening.result(timeout) as response:
             if response.chunked:  # reading the size of a chunk has no timeout
                 raise OSError("the server did not report the file's size")
             piece, due = b"", 0.0
@@ -182,21 +179,17 @@ def _pieces(url: str, most: int, deadline: float) -> Iterator[bytes]:
                 if (most := most - len(chunk)) < 0:
                     raise OSError("the server sent more bytes than expected")
                 if (now := time.monotonic()) > deadline:
-                    raise TimeoutError(
-                        f"the download took more than {DOWNLOAD_SECONDS:.0f} s"
-                    )
+                    limit = f"{DOWNLOAD_SECONDS:.0f} s"
+                    raise TimeoutError(f"the download took more than {limit}")
                 if now > due:
                     yield piece
                     piece, due = b"", now + PIECE_SECONDS
             yield piece
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
-        reason = (
-            str(getattr(error, "reason", "") or error)
-            or "the server didn't respond in time"
-        )
+        reason = str(getattr(error, "reason", "") or error)
+        reason = quoted(reason or "the server didn't respond in time", 120)
         raise ExplainedError(
-            f"The app could not fetch Fashion-MNIST from {url}: {quoted(reason, 120)}. "
-            f"{OTHER_WAYS}"
+            f"The app could not fetch Fashion-MNIST from {url}: {reason}. {OTHER_WAYS}"
         ) from None
 
 
@@ -206,7 +199,7 @@ def _file(folder: Path, name: str) -> Path:
     return plain if os.path.exists(plain) else folder / f"{name}.gz"
 
 
-def _checked(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     """Read and unpack a file, and compare it with the published one."""
     name = path.stem
     try:
@@ -217,11 +210,11 @@ def _checked(path: Path) -> bytes:
     except OSError as error:
         raise ExplainedError(f"{path} can't be read: {error}. {_mend(path)}") from None
     if path.suffix == ".gz":
-        data = _unpacked(data, _bytes(name), path)
-    return _verified(data, name, path)
+        data = _unpack(data, _bytes(name), path)
+    return _verify(data, name, path)
 
 
-def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
+def _unpack(packed: bytes | bytearray, most: int, origin: object) -> bytes:
     """The archive's content, cut after `most` + 1 bytes.
 
     So the caller notices that an archive holds too much, but memory doesn't run out.
@@ -235,7 +228,7 @@ def _unpacked(packed: bytes | bytearray, most: int, origin: object) -> bytes:
         ) from None
 
 
-def _verified(data: bytes, name: str, origin: object) -> bytes:
+def _verify(data: bytes, name: str, origin: object) -> bytes:
     expected = _bytes(name)
     if len(data) < expected:
         problem = f"is truncated: it has only {len(data):,} of {expected:,} bytes"
