@@ -238,7 +238,7 @@ def _must_be(requirement: str, name: str, value: Any) -> ValueError:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a machine may have this name; "" means any machine."""
+    """Whether the value can be a machine's name, or is "", which means any machine."""
     return type(value) is str and NAME.fullmatch(value) is not None
 
 

@@ -117,7 +117,9 @@ class LoaderBatches:
         self.indices[:] = order.tolist()
         start = 0
         for images, labels in self.loader:
-            if self.loader.pin_memory:  # then the host needn't wait for the copies
+            # Pinned batches are copied here, while the host goes on. The
+            # training loop moves all others.
+            if self.loader.pin_memory:
                 images = images.to(self.device, non_blocking=self.non_blocking)
                 labels = labels.to(self.device, non_blocking=self.non_blocking)
             if flips is not None:

@@ -80,10 +80,11 @@ def line_of_to(
 def origin_to_move(origin: Origin | None, line: Line) -> Origin | None:
     """The tensor that should have been moved: this one, or one it was computed from.
 
-    The search goes back from this tensor, which failed at `line`. It ends at a tensor
-    that was copied to the device, or computed from a parameter on the device. It also
-    ends at a tensor that another line computed or that a model's constructor made. If
-    so, the latest tensor that a constructor made is returned, if there is one.
+    The search goes back from this tensor, which failed at `line`. It returns the first
+    tensor that was copied to the device, or computed from a parameter on the device.
+    It stops at a tensor that another line computed or that a model's constructor made.
+    Then it returns the latest tensor that a constructor made or, if there is none, the
+    tensor at which it stopped.
     """
     chain = list(origin.chain()) if origin else []
     built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]

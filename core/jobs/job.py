@@ -193,7 +193,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory. All but `receive` must be called with the engine's lock."""
+    """The jobs in memory. Hold the engine's lock to call any method but `receive`."""
 
     def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
         """`on_event` gets each event, and its job with the event in it."""

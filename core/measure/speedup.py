@@ -88,7 +88,11 @@ class Speedup:
         return self.note or f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
-        """The guesses that fit: `first` is faster, `second` is, or both are `same`."""
+        """Those of the three guesses that the measurement allows.
+
+        They are that the first is faster, that both are the same, or that the second
+        is faster.
+        """
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
         faster = () if self.winner is None else ((first, second)[self.winner],)
         return tuple(dict.fromkeys((*faster, *fitting)))

@@ -56,7 +56,10 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def _tagged(value: Any) -> Any:
-    """Name tuples, dicts and classes: JSON has one kind of sequence, and no classes."""
+    """Wrap tuples, dicts, and dataclasses in a dict that says which of these they are.
+
+    JSON itself would read a tuple as a list, and has no classes.
+    """
     if is_dataclass(value):
         kind = type(value)
         name = f"{kind.__module__}:{kind.__qualname__}"

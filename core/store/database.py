@@ -33,7 +33,7 @@ READERS = 8  # connections; a reader that finds all of them busy waits for milli
 BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
-OWNER_SECONDS = 10.0  # time for Postgres to notice that the last app was killed
+OWNER_SECONDS = 10.0  # time for Postgres to notice that the previous app was killed
 OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
 
 words = Words(__file__)

@@ -346,12 +346,12 @@ def heat_map(
     aria: bool = True,
     **cell: Any,
 ) -> Chart:
-    """Cells with texts. A text is inverse where Vega's test `dark` is true of its cell.
+    """Cells with texts. A text is inverse if Vega's test `dark` is true of its cell.
 
     A click on a cell sets `select`. `size` is the texts' size, `dy` is how far they are
     below the middle, and `cell` has encodings of the cells. If `aria` is false, screen
     readers skip the cells and read only the texts. Set it to false if the chart may be
-    empty: screen readers would announce no cells as an image without a name.
+    empty: without cells, screen readers would announce an image that has no name.
     """
     cells = chart.mark_rect(aria=aria).encode(color=shade, **cell)
     if select:

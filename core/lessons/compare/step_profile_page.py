@@ -66,7 +66,7 @@ class StepProfileLab(Lab):
         return None
 
     def chart(self, profiles: Profiles) -> None:
-        """Draw a lane for each setup's host, and one for a device with a queue."""
+        """Draw each setup's lanes: the host's, and the device's if it has a queue."""
         rows, clocks = [], []
         for profile in profiles:
             name, spans = setup(profile), profile.spans

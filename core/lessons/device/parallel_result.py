@@ -1,4 +1,4 @@
-"""The time of a multiplication, at once and in a chain: plain data, without torch."""
+"""The time of multiplications, all at once or in a chain: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median

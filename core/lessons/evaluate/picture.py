@@ -1,10 +1,10 @@
 """Turn a picture of a piece of clothing into an image like Fashion-MNIST's.
 
 The dataset's images were made like this (Xiao, Rasul and Vollgraf, arXiv:1708.07747,
-section 2): trim the edges that look like the corners, shrink the longest edge to 28
-pixels, sharpen, center on 28×28, negate, convert to 8-bit gray. These pictures were
-taken in a studio, on white. Here, the background is measured at the picture's edge, and
-the picture is negated only if the background is brighter than the object.
+section 2): trim what has the color of the corners, shrink the longer side to 28
+pixels, sharpen, center on 28×28, negate, convert to 8-bit gray. The original pictures
+were taken in a studio, on white. Here, the background is measured at the picture's
+edge, and the picture is negated only if the background is brighter than the object.
 """
 
 import io

@@ -80,9 +80,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def choice(answer: Answer | None) -> Mistake | None:
-    """The mistake in the address, or else the one that shows the answer's cause.
+    """The mistake that the page's address names, or else the one that causes the error.
 
-    Without an answer, it is the first one of the list.
+    Without an error to explain, it is the first mistake of the list.
     """
     slug = st.query_params.get("mistake")
     if slug in BY_SLUG:

@@ -261,8 +261,8 @@ def _memories(batch: SteppedBatch, place: int) -> None:
 def on_host(group: Group, one_memory: bool) -> bool:
     """Whether to draw the tensors in the host's memory.
 
-    With `one_memory`, there is no accelerator. If there were one, only the step counts
-    would stay on the host.
+    With `one_memory`, there is no accelerator, so the diagram shows what one would
+    hold: all but the step counts, which would stay on the host.
     """
     return group.name == "step counts" if one_memory else group.device == "cpu"
 

@@ -106,7 +106,7 @@ class Counts:
     operations: int
 
 
-# One rung
+# What is measured of one rung
 
 # Accuracies closer than this count as equal: the largest difference between ten seeds
 # (docs/experiments.md), rounded up to a whole percentage point.
@@ -126,7 +126,8 @@ class Result:
     rung: str
     base: str  # the last rung kept before, which this one changes; "" if none
     seconds: tuple[float, ...] = ()  # one per timed epoch; empty if it wasn't measured
-    base_seconds: tuple[float, ...] = ()  # one per epoch of the base, after each epoch
+    # After each epoch of this rung, an epoch of the base was timed, too.
+    base_seconds: tuple[float, ...] = ()
     samples: int = 0  # per epoch
     steps: int = 0  # per epoch
     start_seconds: float = 0.0  # set-up and first step: starts workers, compiles
@@ -189,7 +190,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 NEEDED = ("textbook", "decoded_once", "on_the_device", "no_waiting", "fused")
 
 
-# Several rungs
+# What follows from several rungs
 
 
 def measured(results: Sequence[Result]) -> dict[str, Result]:
@@ -291,7 +292,7 @@ class Roofline:
         return max(arithmetic, self.memory_seconds(images, steps))
 
 
-# The whole climb
+# What the whole climb shows
 
 
 @dataclass(frozen=True)
@@ -399,7 +400,7 @@ def verdict(climbed: Climbed) -> str:
 
 
 def doubt(climbed: Climbed) -> str:
-    """A sentence if the product of the gains disagrees with the headline; else ""."""
+    """A sentence if the product of the gains isn't near the direct speedup; else ""."""
     direct, gain = climbed.direct, climbed.speedup
     if direct is None or gain is None or not gain.steady:
         return ""

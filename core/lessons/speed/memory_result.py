@@ -27,8 +27,8 @@ class Card:
     # The out-of-memory error of a plain step with a batch that fits only with
     # checkpointing.
     message: str
-    # Each method's bytes of activations and gradients at the step's peak, all with the
-    # largest batch of a plain step.
+    # The bytes of activations and gradients at the step's peak, for each method. All of
+    # the methods use the same batch size: the largest that fits in a plain step.
     activations: dict[str, int]
 
 

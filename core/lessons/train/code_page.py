@@ -26,7 +26,7 @@ words = Words(__file__)
 
 
 def _answer(address: str) -> KeptAnswer[Any]:
-    """A result that all visitors share for ten minutes: a class computes it once."""
+    """A result shared for ten minutes, so that a room of students computes it once."""
     return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
 
 
