@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
@@ -44,7 +44,9 @@ class Guess:
     key: str  # identifies the stored answers
     title: str
     address: str  # function of the job whose result answers the question
-    read: Callable[[Any], Measured]  # reads the answers from the job's result
+    # Reads the answers from the job's result. Streamlit copies the question that is
+    # chosen, and a function's copy may differ from the function.
+    read: Callable[[Any], Measured] = field(compare=False)
     options: tuple[str, ...] = ()  # the answers in order; (): they depend on settings
 
     def measured(self, results: Mapping[str, Any]) -> Measured:

@@ -65,8 +65,9 @@ def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | 
         return None
     question, result = lab.asks(machine, job.arguments), lab.gather(job)
     finding = lab.finding(result) if result else None
-    answer = my_answers.get(question.key, JUST_SHOW) if question else JUST_SHOW
-    guess = question.say(answer) if question and answer != JUST_SHOW else ""
+    answer = my_answers.get(question.key) if question else None
+    is_guess = answer not in (None, JUST_SHOW)
+    guess = question.say(answer) if question and is_guess else ""
     if finding is None or not (guess or job.owner == who):
         return None
     return {

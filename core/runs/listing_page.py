@@ -166,7 +166,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         run = listed[click["row"]]
         to = next(to for to in _pages(run) if _button(to) == click["label"])
         st.switch_page(to.file, query_params={"run": run.id})
-    rows = sorted(event["selection"]["rows"])
+    rows = [row for row in sorted(event["selection"]["rows"]) if row < len(ids)]
     others = [run_id for run_id in selected_ids if run_id not in ids]
     state.runs_selected = others + [ids[row] for row in rows]
     return [listed[row] for row in rows]

@@ -46,7 +46,7 @@ def mode(ask: Callable[..., Any]) -> Mode:
         try:
             why = _problem(ask)
         except ExplainedError as error:  # there are no workers now
-            why = str(error)
+            return Mode("off", str(error))
         return Mode("off", why) if why else Mode("confined")
     if sys.platform == "win32":
         why = "On Windows, code runs only in WSL, so start the app in WSL."

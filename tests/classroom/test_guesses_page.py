@@ -1,4 +1,5 @@
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,10 @@ from tests import samples
 from tests.store.made_up import summary
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
+
+
+def test_a_questions_copy_which_streamlit_makes_of_a_choice_finds_its_answers():
+    assert all(deepcopy(question) in dict.fromkeys(GUESSES) for question in GUESSES)
 
 
 @pytest.mark.parametrize(
