@@ -186,7 +186,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if is_first and answer and result:
         text += f". {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"
     elif is_first and answer:
-        text += f". Your guess: {answer}"
+        text = f"{text.rstrip('.')}. Your guess: {answer}"
     name = next((name for name, racer in racers.items() if racer.id == run.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):
