@@ -63,7 +63,8 @@ def draw() -> bool:
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"You are **{member.name}** in **{name}**.", width="content")
-        box = st.popover("Change your name", icon=":material/edit:", type="tertiary")
+        label, key = "Change your name", f"rename_{member.name}"  # a new name closes it
+        box = st.popover(label, icon=":material/edit:", type="tertiary", key=key)
         with box, st.form("rename", clear_on_submit=True, border=False):
             label = "Your name in this class"
             st.text_input(label, key="class_name", max_chars=LONGEST)

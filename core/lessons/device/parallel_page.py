@@ -91,7 +91,7 @@ class Parallel(Lab):
                 over = apart(readings["One core"], seconds)
                 lines.append(over.sentence("one core", way))
                 if over.winner != 1 and way.endswith("cores"):
-                    lines.append(words("parallel.few_cores", way=way))
+                    lines.append(words("parallel.few_cores"))
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:
