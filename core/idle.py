@@ -7,14 +7,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from core.home import first_run_page as first_run
+from core.jobs.job import Job
 from core.jobs.measurements import environments
 from core.measure.environment import Machine
+from core.measure.speedup import BUSY
 from core.ui import dataset, last_measurement, runs
 from core.ui.lab import all_labs
 from core.ui.server import engine
 
 QUIET_SECONDS = 20.0  # measuring begins when the app has had no jobs for this long
 GIVE_WAY_SECONDS = 0.1  # between two looks for a visitor's job
+ATTEMPTS = 3  # measure at most so often if the machine was too busy to tell
 OFF = ("0", "false", "no", "off")
 
 logger = logging.getLogger(__name__)
@@ -36,23 +39,29 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield the jobs to do; skip what visitors have measured in the meantime."""
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
-    for lab in all_labs():
-        if not lab.idle:
-            continue
+    for lab in (lab for lab in all_labs() if lab.idle):
         newest = last_measurement.newest(lab.address)
         versions = {e.torch for e in environments(newest.value)} if newest else set()
-        if versions != {here.devices[0].torch}:
+        if versions != {here.devices[0].torch} or (newest and was_busy(newest)):
             yield lab.address, lab.defaults(here)
+
+
+def was_busy(job: Job) -> bool:
+    """Whether a lab's result says that the machine was too busy to tell."""
+    lab = next((lab for lab in all_labs() if lab.address == job.address), None)
+    finding = lab.finding(lab.gather(job)) if lab else None
+    return finding is not None and BUSY in finding.sentence
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
     """Run each job while no visitor has a job; cancel it when a visitor submits one.
 
-    A canceled job is tried again later. Returns when all jobs have ended.
+    A canceled job is tried again later, and so is a measurement for which the machine
+    was too busy. Returns when all jobs have ended.
     """
     was_disturbed = True
     for address, arguments in jobs:
-        status = ""
+        status, attempts = "", 0
         while status in ("", "cancelled"):
             since = time.monotonic()
             while was_disturbed and time.monotonic() < since + QUIET_SECONDS:
@@ -65,5 +74,8 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
                 time.sleep(GIVE_WAY_SECONDS)
             status = job.status if job else "forgotten"
             was_disturbed = status == "cancelled"
+            attempts += status == "finished"
+            if job and status == "finished" and attempts < ATTEMPTS and was_busy(job):
+                status, was_disturbed = "", True
             if job and status == "failed":
                 logger.warning("%s failed during idle time: %s", address, job.message)

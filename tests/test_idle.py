@@ -51,6 +51,19 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     assert left_to_measure(results) == quick - {RACE, RUN}
 
 
+def test_what_a_busy_machine_could_not_tell_is_measured_again(engine, left_to_measure):
+    address = "core.lessons.device.parallel:measure"
+    here = replace(samples.PROCESSOR, torch=engine.machine().devices[0].torch)
+    steady = replace(samples.MULTIPLIED, environment=here)
+    scattered = [
+        replace(way, seconds=(way.seconds[0] / 9, way.seconds[0], way.seconds[0] * 9))
+        for way in steady.found
+    ]
+    busy = replace(steady, found=tuple(scattered))
+    assert address not in left_to_measure({address: steady})
+    assert address in left_to_measure({address: busy})
+
+
 def test_what_a_visitor_measures_meanwhile_is_left_out(
     engine, left_to_measure, monkeypatch
 ):
@@ -119,6 +132,16 @@ def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
     _, again = done()
     assert again.submitted > run.stopped + 0.2
     assert finish(engine, again.id).status == "finished"
+
+
+@pytest.mark.slow
+def test_a_measurement_on_a_busy_machine_is_repeated_a_few_times(
+    engine, work_off, monkeypatch
+):
+    monkeypatch.setattr(idle, "was_busy", lambda _: True)
+    done = new(engine)
+    work_off((COUNT, (1,))).join(60)
+    assert [job.status for job in done()] == ["finished"] * idle.ATTEMPTS
 
 
 @pytest.mark.slow
