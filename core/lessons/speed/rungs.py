@@ -392,6 +392,8 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
         loss = step()
 
     def epoch() -> Losses:
+        # A graph knows only addresses, so this function keeps what is stored there.
+        _ = images, labels, model, optimizer
         order = torch.randperm(len(labels), device=device)
         for indices in order[:whole].split(kept.batch_size):
             batch.copy_(indices)
