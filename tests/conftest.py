@@ -52,6 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") and not has_accelerator:
             item.add_marker(pytest.mark.skip(reason="no accelerator here"))
+        if item.get_closest_marker("sim") and not simulation.works():
+            item.add_marker(pytest.mark.skip(reason="no simulated accelerator here"))
         if IN_CI:
             continue
         if item.get_closest_marker("browser") and CHROMIUM is None:

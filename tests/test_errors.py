@@ -30,6 +30,11 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
         assert ("256" in message) == advised
 
 
+def test_a_kernel_assertion_is_explained() -> None:
+    error = RuntimeError("CUDA error: device-side assert triggered\nSearch for ...")
+    assert "label or an index was out of range" in errors.explain(error)
+
+
 @pytest.mark.gpu
 def test_device_memory_is_explained() -> None:
     with pytest.raises(RuntimeError) as caught:

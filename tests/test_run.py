@@ -36,7 +36,7 @@ def test_json_is_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "epoch" in err
 
 
-@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+@pytest.mark.sim
 def test_the_simulated_accelerator_ends_as_the_cpu_does_and_tells_no_times(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

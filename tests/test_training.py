@@ -25,7 +25,7 @@ from core.results import (
     Started,
     StepProgress,
 )
-from core.sim import memory, simulation
+from core.sim import memory
 from core.training import REPORT_SECONDS
 from core.watch import Watch
 
@@ -119,10 +119,7 @@ def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> Non
     assert state_dict.load(there.checkpoint, "ann", CPU)
 
 
-simulated = pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
-
-
-@simulated
+@pytest.mark.sim
 @pytest.mark.parametrize("item", [False, True])
 def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
     config = replace(ONCE, augment=False, item_each_step=item)
@@ -149,7 +146,7 @@ def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
     assert trained(config).traffic is None
 
 
-@simulated
+@pytest.mark.sim
 def test_a_run_that_fills_the_device_leaves_it_empty() -> None:
     config = replace(ONCE, device="sim")
     gc.collect()  # what an earlier test has left

@@ -90,10 +90,14 @@ def recorded_by(address: str) -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """Text such as "NVIDIA H200, recorded 2026-11-30"."""
+    """Text such as "NVIDIA H200, recorded 2026-11-30 · CNN"; beside a GPU, no CPU."""
     day = datetime.fromtimestamp(job.stopped or job.submitted)
-    names = dict.fromkeys(where.device_name for where in environments(job.value))
-    return f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"
+    where = environments(job.value)
+    gpus = [device for device in where if device.backend != "CPU"]
+    names = dict.fromkeys(device.device_name for device in gpus or where)
+    text = f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"
+    model = getattr(job.arguments[0], "model", "")
+    return f"{text} · {model.upper()}" if model else text
 
 
 def environments(value: Any) -> list[Environment]:

@@ -9,6 +9,7 @@ import pytest
 
 from core.classroom import standings_page
 from core.classroom.room import Room
+from core.jobs import measurements
 from core.jobs.job import Job
 from core.ui import last_measurement as measured
 from core.ui import server
@@ -32,6 +33,12 @@ def measured_before(monkeypatch) -> dict[str, Job]:
         measured, "newest", lambda kind, _subject=None: newest_jobs.get(kind)
     )
     return newest_jobs
+
+
+@pytest.fixture(autouse=True)
+def nothing_recorded(monkeypatch) -> None:
+    """Pages show this machine's measurements alone, none of the records of others."""
+    monkeypatch.setattr(measurements, "recorded", lambda: ())
 
 
 @pytest.fixture

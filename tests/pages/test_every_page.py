@@ -4,6 +4,7 @@ import pytest
 import streamlit as st
 
 from core import startup
+from core.jobs import measurements
 from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
@@ -33,6 +34,7 @@ MEASURED: dict[str, tuple] = {  # by what measures it: the result, and the argum
     "scale.gradients:measure": (samples.GRADIENTS, 2, "sprites", "ann", 32),
     "scale.cost:measure": (samples.COST, "sprites", "ann", 64),
 }
+RECORDED = measurements.recorded()  # the files in core/reference
 TABS = {lab.address: lab.words.get("title") for lab in all_labs()}
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 SPOILERS = (  # what is not told before the guess
@@ -48,6 +50,21 @@ SPOILERS = (  # what is not told before the guess
     ),
     *("wo ranks ran", "The exchange takes", "pay here"),
 )
+
+
+@pytest.mark.parametrize("address", sorted({job.address for job in RECORDED}))
+def test_a_page_shows_what_other_machines_recorded(address, monkeypatch):
+    monkeypatch.setattr(measurements, "recorded", lambda: RECORDED)
+    at = open_page(of_address(address).file, tab=TABS.get(address, "The ladder"))
+    assert not at.error
+    labels = [e.label for e in at.expander if e.label.startswith("Recorded: ")]
+    assert len(labels) == len(set(labels)) == len(measurements.recorded_by(address))
+    for recorded, label in zip(
+        [e for e in at.expander if e.label in labels], labels, strict=True
+    ):
+        assert "NVIDIA" in label
+        assert "Intel" not in label
+        assert recorded.get("vega_lite_chart") or recorded.dataframe
 
 
 @pytest.mark.parametrize("function", MEASURED)

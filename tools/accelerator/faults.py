@@ -59,7 +59,7 @@ def run(setting: Setting, results: Results) -> None:
             "a device-side assert": faults.device_side_assert,
         }
         work_through(
-            [Part(name, 30.0, work) for name, work in parts.items()], setting, results
+            [Part(name, 20.0, work) for name, work in parts.items()], setting, results
         )
     finally:
         engine.close()
@@ -160,6 +160,7 @@ class Faults:
             job = self._end_of("index_out_of_bounds")
             found["said"] = job.message
             assert job.status == "failed", f"The run {job.status}."
+            assert "out of range" in job.message, f"No advice: {job.message}"
             found["again"] = finish(
                 self._engine, self._engine.submit(RUN, SHORT)
             ).status

@@ -50,8 +50,8 @@ PROFILED = 40  # steps, without the profiler and with it
 
 def run(setting: Setting, results: Results) -> None:
     works = {
-        "epoch": (120.0, epochs),
-        "time to 88 %, graph of an epoch": (60.0, graph_to_accuracy),
+        "epoch": (75.0, epochs),
+        "time to 88 %, graph of an epoch": (50.0, graph_to_accuracy),
         "where the time goes": (40.0, profiles),
         "the ladder of the CNN": (240.0, climb_cnn),
     }

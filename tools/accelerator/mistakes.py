@@ -12,7 +12,7 @@ from tools.accelerator.step import Part, Results, Setting, WrongError, work_thro
 
 UNTRIED = "the messages of an accelerator: moves go to the simulated one."
 TINY = ("data_not_moved", "softmax_before_loss")
-SECONDS = 40.0  # for one, both halves
+SECONDS = 15.0  # for one, both halves
 
 
 def run(setting: Setting, results: Results) -> None:

@@ -60,8 +60,7 @@ def draw(machine: Machine) -> None:
         buttons(climb)
     follow(climb, machine)
     for job in measurements.recorded_by(PANEL.address):
-        model = format.NAMES[job.value.climb.model]
-        with st.expander(f"Recorded: {measurements.label(job)} · {model}"):
+        with st.expander(f"Recorded: {measurements.label(job)}"):
             st.markdown(climb_result.verdict(job.value))
             draw_table(job.value.newest_results, job.value.newest_results)
             draw_caption(job.value)

@@ -30,7 +30,7 @@ def test_the_device_computes_one_product_after_the_other():
         assert all(span.start >= end for span, end in zip(spans, ends, strict=False))
 
 
-@pytest.mark.gpu
+@pytest.mark.sim
 def test_the_host_waits_once_or_for_each_product(monkeypatch):
     monkeypatch.setattr(device_queue, "SIZE", 16)
     lab = device_queue.measure("sim")

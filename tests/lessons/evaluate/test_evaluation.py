@@ -13,7 +13,6 @@ from core.errors import ExplainedError
 from core.lessons.evaluate import evaluation
 from core.lessons.evaluate.evaluate_result import Evaluation
 from core.results import RunResult
-from core.sim import simulation
 from core.training import run
 
 ROOT = Path(__file__).parents[3]
@@ -73,7 +72,7 @@ def test_three_modes_are_compared(result: RunResult) -> None:
         assert recorded is None or other is None or recorded > 1.2 * other
 
 
-@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+@pytest.mark.sim
 def test_only_gradients_keep_memory_after_a_forward_pass() -> None:
     sizes = evaluation.forward_memory("sim")
     assert sizes == evaluation.forward_memory("sim")

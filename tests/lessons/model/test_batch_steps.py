@@ -9,7 +9,6 @@ import torch
 from core import loops, models
 from core.data import batches, datasets
 from core.lessons.model import batch_steps
-from core.sim import simulation
 from core.ui.source import source
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -75,7 +74,7 @@ def test_what_is_shown_of_the_first_images_belongs_together(second):
     assert second.stages[LOSS].tensors[0].mean == pytest.approx(math.log(10), abs=1.5)
 
 
-@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+@pytest.mark.sim
 @pytest.mark.parametrize("model", ["ann", "cnn"])
 def test_a_batch_on_the_simulated_accelerator(model):
     simulated, on_cpu = (

@@ -6,7 +6,6 @@ import torch
 from core.devices import other_than_cpu
 from core.errors import ExplainedError
 from core.lessons.model import transfers
-from core.sim import simulation
 from core.watch import Watch
 
 SMALL = (4096, 65536)
@@ -56,7 +55,7 @@ def test_a_size_that_does_not_fit_ends_the_measurement(monkeypatch):
         transfers.measure("cpu", sizes=())
 
 
-@pytest.mark.skipif(not simulation.works(), reason="a real accelerator")
+@pytest.mark.sim
 def test_the_host_waits_for_all_but_pinned_non_blocking_copies():
     counted = transfers.count("sim", 1000)
     assert {(crossing.copies, crossing.bytes) for crossing in counted.values()} == {

@@ -80,7 +80,7 @@ def test_it_comes_to_the_end():
     assert descendants() <= before, "left behind"
 
 
-@pytest.mark.gpu
+@pytest.mark.sim
 @pytest.mark.usefixtures("few")
 def test_what_a_rung_asks_of_the_host_is_counted(monkeypatch):
     monkeypatch.setattr(simulation, "why_not", "")

@@ -32,7 +32,7 @@ def test_every_way_fetches_the_same_numbers():
         assert fetch(lambda numbers=numbers: next(numbers), 5) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.gpu
+@pytest.mark.sim
 def test_the_host_goes_on_only_with_pinned_memory_and_non_blocking():
     *moves, item, cpu, once = copies.measure("cpu", size=9, steps=3, repeats=1).waited
     assert [move.waits for move in moves] == [100, 100, 100, 0]

@@ -67,7 +67,7 @@ def test_a_difference_between_gradients_is_found():
     assert memory.greatest_difference([zeros, zeros], [zeros, off]) == 0.5
 
 
-@pytest.mark.gpu
+@pytest.mark.sim
 def test_a_card_is_filled_until_there_is_no_room(lab):
     (card,) = lab.cards
     assert card.fits[STEP] < card.fits[CHECKPOINTED]
@@ -75,7 +75,7 @@ def test_a_card_is_filled_until_there_is_no_room(lab):
     assert card.activations[CHECKPOINTED] < card.activations[STEP] < card.bytes
 
 
-@pytest.mark.gpu
+@pytest.mark.sim
 def test_the_bytes_of_a_step_are_the_same_each_time_and_given_back():
     first = memory.step_on_card(STEP, 8)
     gc.collect()
