@@ -41,8 +41,8 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
     if "device-side assert" in str(error):
         return (
             "A label or an index was out of range, so the GPU stopped: `device-side "
-            "assert triggered`. A new worker is starting. Correct the label or the index, "
-            "and try again."
+            "assert triggered`. A new worker is starting. Correct the label or the "
+            "index, and try again."
         )
     # The message may contain a stranger's text, such as a tensor's name in an upload.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
