@@ -91,6 +91,8 @@ def start_server(folder: Path, **environment: str) -> Server:
                 **os.environ,
                 "DATABASE_URL": database,
                 "MEASURE_WHEN_IDLE": "0",
+                # Streamlit takes any folder but site-packages for a developer's.
+                "STREAMLIT_GLOBAL_DEVELOPMENT_MODE": "false",
                 **environment,
             },
             stdout=output,

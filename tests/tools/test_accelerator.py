@@ -52,7 +52,13 @@ def said(results: Results) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("step", "device"), [("mistakes", "auto"), ("pages", "auto"), ("pages", "sim")]
+    ("step", "device"),
+    [
+        ("mistakes", "auto"),
+        ("pages", "auto"),
+        ("pages", "sim"),
+        pytest.param("lesson", "auto", marks=pytest.mark.slow),
+    ],
 )
 def test_a_step_comes_to_its_end(step: str, device: str, tmp_path: Path) -> None:
     script.work(step, tmp_path, True, 60.0, device)

@@ -37,6 +37,7 @@ STEPS = {
     "mistakes": Step(240, "the real message of every mistake, and its search"),
     "ladder": Step(540, "the ladder's top: epoch, time to accuracy, roofline"),
     "record": Step(540, "core.bench --record, in parts"),
+    "lesson": Step(120, "thirty people on the app at once"),
 }
 LEAST_SECONDS = 20.0  # for less no step is started
 NO_TIME = "There was no time left for it."

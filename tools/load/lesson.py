@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-
-from playwright.async_api import Browser, async_playwright
+from typing import TYPE_CHECKING
 
 from tools.load.person import Person
 from tools.load.record import Meter, Record
-from tools.load.witness import Witness
 from tools.server import CHROMIUM, FLAGS
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+    from tools.load.witness import Witness
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,16 @@ async def hold(plan: Plan) -> Lesson:
     async with AsyncExitStack() as stack:
         people: list[Person | Witness] = []
         if plan.browsers:
+            from tools.load import witness  # needs Playwright
+
             browser = await stack.enter_async_context(chromium())
         for number in range(plan.people):
             # Spread among the others, so that they see the beginning and the end.
             if number * plan.browsers % plan.people < plan.browsers:
-                people.append(Witness(number, plan.url, patience, browser, plan.door))
+                someone = witness.Witness(
+                    number, plan.url, patience, browser, plan.door
+                )
+                people.append(someone)
             else:
                 people.append(Person(number, plan.url, patience, plan.door))
         await train_alone(plan, alone)
@@ -70,7 +78,7 @@ async def train_alone(plan: Plan, record: Record) -> None:
         await person.visit(record, asyncio.Event())
 
 
-async def come(plan: Plan, people: list[Person | Witness]) -> tuple[Record, Meter]:
+async def come(plan: Plan, people: "list[Person | Witness]") -> tuple[Record, Meter]:
     """One round: all come, one after the other, and leave."""
     record, others_left = Record(), asyncio.Event()
     pause = plan.arrival_seconds / max(1, len(people) - 1)
@@ -88,9 +96,11 @@ async def come(plan: Plan, people: list[Person | Witness]) -> tuple[Record, Mete
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium() -> AsyncIterator["Browser"]:
     """One real browser, in which each witness is a person of their own."""
     assert CHROMIUM, "There is no Chromium on this machine; browsers must be 0."
+    from playwright.async_api import async_playwright
+
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
