@@ -1,7 +1,8 @@
 """The device's random numbers: a CPU generator that says it is the device's."""
 
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import torch
 
@@ -37,7 +38,25 @@ def use(place: int, args: list[Any], kwargs: dict[str, Any]) -> None:
     """
     generator = args.pop(place) if place < len(args) else kwargs.get("generator")
     if generator is not None and generator._cdata not in _ours:
-        raise RuntimeError(
-            f"Expected a '{SIMULATED}' device type for generator but found 'cpu'"
-        )
+        refuse(SIMULATED, "cpu")
     kwargs["generator"] = generator or default
+
+
+def refuse(expected: str, found: str) -> NoReturn:
+    raise RuntimeError(
+        f"Expected a '{expected}' device type for generator but found '{found}'"
+    )
+
+
+def refusing(kernel: Any, place: int) -> Callable:
+    """The CPU's kernel of a random operation, which refuses the device's generators."""
+
+    def run(keys: Any, *args: Any, **kwargs: Any) -> Any:
+        given: Any = args[place] if place < len(args) else kwargs.get("generator")
+        # The device runs this kernel, too, but with torch functions disabled.
+        by_host = given is not None and torch._C._is_torch_function_enabled()
+        if by_host and given._cdata in _ours:
+            refuse("cpu", SIMULATED)
+        return kernel.call_boxed(keys, *args, **kwargs)
+
+    return run

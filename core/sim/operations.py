@@ -274,6 +274,12 @@ EVERY = torch.library.Library("_", "IMPL")  # stands for the operations of all l
 ATEN = torch.library.Library("aten", "IMPL")  # PyTorch's own operations
 
 
+def operations_of(key: str) -> list[Any]:
+    """PyTorch's own operations that have a kernel for the dispatch key."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key(key)
+    return [lookup_op(name) for name in names if name.startswith("aten::")]
+
+
 def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     fall_through = torch.library.fallthrough_kernel
@@ -290,16 +296,18 @@ def register() -> None:
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
         ATEN.impl("_pin_memory", pin, "CPU")
         ATEN.impl("is_pinned", is_pinned, "CPU")
+        for op in operations_of("CPU"):
+            if (place := plan_of(op).generator) is not None:
+                kernel = torch.library.get_kernel(op, "CPU")
+                refusing = generator.refusing(kernel, place)
+                ATEN.impl(op, refusing, "CPU", with_keyset=True)
     # PyTorch would build these operations from others for a spare device. CUDA has a
     # kernel for each of them. So the simulated device also runs each as a whole, and
     # its counts and messages are as on CUDA.
-    registered = torch._C._dispatch_get_registrations_for_dispatch_key
-    for name in registered("CompositeExplicitAutogradNonFunctional") + [
-        name
-        for name in registered("CompositeExplicitAutograd")
-        if name.startswith("aten::_foreach_") and not name.endswith("out")
+    built = operations_of("CompositeExplicitAutograd")
+    for op in operations_of("CompositeExplicitAutogradNonFunctional") + [
+        op for op in built if "CUDA" in rules.backends(op)
     ]:
-        op = lookup_op(name)
         ATEN.impl(op, partial(fallback, op), KEY)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
         for name in names.split():

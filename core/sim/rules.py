@@ -22,6 +22,7 @@ from core.config import SIMULATED
 
 # These operations take indices, which may be on the CPU.
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
+COPIES = ("_foreach_copy_", "fill_", "bernoulli")  # from one device to another
 process = 0  # the id of the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 
@@ -52,11 +53,12 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
 
     Elementwise operations accept a CPU tensor without dimensions, since it is a number.
     """
-    name, overload = op._schema.name.removeprefix("aten::"), op._schema.overload_name
+    schema = op._schema
+    name, overload = schema.name.removeprefix("aten::"), schema.overload_name
     if name in INDEXES:
-        return check_indices(*args[:3])
-    if name == "_foreach_copy_":
-        return  # it may copy from one device to another
+        return check_indices(name, *args[:3])
+    if name in COPIES:
+        return
     if name.startswith("masked_fill") and args[0].device != args[1].device:
         raise RuntimeError(
             "expected self and mask to be on the same device, but got mask on "
@@ -70,24 +72,23 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                     f"({parameter.type()}) should be the same"
                 )
     entry = entries().get(op.name().removeprefix("aten::"), "")
-    iterates = (
-        "device_check: NoCheck" in entry
-        or torch.Tag.pointwise in op.tags
-        or name.startswith("_f")  # _foreach_ and _fused_
-    )
-    if iterates:
+    if "device_check: NoCheck" in entry or name.startswith("_foreach_"):
         for tensor in strangers:
-            if tensor.dim():
-                refuse_both(torch.device(SIMULATED, 0), tensor.device)
+            if tensor.dim() or (schema.is_mutable and tensor is args[0]):
+                refuse_both()
         return
+    if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # it trains
+        name = "cudnn_batch_norm"
+    given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | kwargs
+    outputs = [a.name for a in schema.arguments if a.kwarg_only and a.alias_info]
     # torchgen names the operation's function on CUDA in this way.
-    wrapper = f"{overload}_{name}" if overload else f"_{name}"
+    function = f"{name}_out" if outputs else name
+    wrapper = f"{overload}_{function}"
     if "structured: True" in entry or "structured_delegate" in entry:
-        wrapper = f"{name}_{overload}".rstrip("_")
-    names = [argument.name for argument in op._schema.arguments]
+        wrapper = f"{function}_{overload}" if overload else function
     first = None
-    for argument, value in (dict(zip(names, args, strict=False)) | kwargs).items():
-        for tensor in tree_leaves(value):
+    for argument in [*outputs, *(name for name in given if name not in outputs)]:
+        for tensor in tree_leaves(given[argument]):
             if not isinstance(tensor, Tensor):
                 continue
             first = first or tensor.device
@@ -99,26 +100,34 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                 )
 
 
-def refuse_both(*devices: torch.device) -> NoReturn:
-    both = " and ".join(map(str, devices))
-    raise RuntimeError(f"{SAME_DEVICE}found at least two devices, {both}!")
+def refuse_both() -> NoReturn:
+    raise RuntimeError(
+        f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
+    )
 
 
 def check_indices(
-    tensor: Tensor, indices: list[Tensor | None], values: Tensor | None = None
+    name: str, tensor: Tensor, indices: list[Any], values: Tensor | None = None
 ) -> None:
     """Raise RuntimeError if indices or values are on the wrong device.
 
-    A tensor on the CPU takes no index that is on the device. `values` must be on the
-    tensor's device, unless they are a single number.
+    One can't read a tensor on the CPU at an index that is on the device, but write to
+    it. `values` must be on the tensor's device, unless they are a single number.
     """
-    if tensor.is_cpu and any(not i.is_cpu for i in indices if i is not None):
+    on_device = any(not i.is_cpu for i in indices if i is not None)
+    if name == "index" and tensor.is_cpu and on_device:
         raise RuntimeError(
             "indices should be either on cpu or on the same device as the indexed "
             "tensor (cpu)"
         )
     if values is not None and values.dim() and values.device != tensor.device:
-        refuse_both(tensor.device, values.device)
+        refuse_both()
+
+
+def backends(op: Any) -> set[str]:
+    """Which backends have their own kernel for the operation, as in {"CPU", "CUDA"}."""
+    entry = entries().get(op.name().removeprefix("aten::"), "")
+    return set(", ".join(re.findall(r"(?m)^    ([\w, ]+): ", entry)).split(", "))
 
 
 @cache

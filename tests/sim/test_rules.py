@@ -47,6 +47,32 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: F.conv2d(torch.rand(1, 1, 4, 4, device="sim"), torch.rand(1, 1, 3, 3)),
         "Input type (torch.sim.FloatTensor) and weight type (torch.FloatTensor)",
     ),
+    "a bias": (
+        lambda: F.layer_norm(THERE, (3,), THERE[0], HOST[0]),
+        "got bias is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM__native_layer_norm)",
+    ),
+    "a weight to train": (
+        lambda: F.batch_norm(THERE, None, None, HOST[0], THERE[0], training=True),
+        "got weight is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM__cudnn_batch_norm)",
+    ),
+    "a vector": (lambda: THERE @ HOST[0], "wrapper_SIM_addmv_)"),
+    "a limit": (
+        lambda: THERE.clamp(min=torch.tensor(0.0)),
+        "got min is on cpu, different from other tensors on sim:0 (when checking "
+        "argument in method wrapper_SIM_clamp_Tensor)",
+    ),
+    "a comparison": (lambda: torch.equal(THERE, HOST), "wrapper_SIM__equal)"),
+    "a result on the host": (
+        lambda: torch.mm(THERE.t(), THERE, out=torch.empty(3, 3)),
+        "got self is on sim:0, different from other tensors on cpu (when checking "
+        "argument in method wrapper_SIM_mm_out_out)",
+    ),
+    "a number on the host, in place": (
+        lambda: torch.tensor(2.0).mul_(THERE.sum()),
+        BOTH,
+    ),
     "a mask": (
         lambda: THERE.masked_fill(HOST > 0, 0.0),
         "expected self and mask to be on the same device, but got mask on cpu",
@@ -84,14 +110,26 @@ def test_what_is_refused(name: str) -> None:
     assert words in str(caught.value)
 
 
-def test_an_optimizers_state_stays_where_it_was_made() -> None:
+@pytest.mark.parametrize(
+    ("optimizer", "options", "words"),
+    [
+        (torch.optim.SGD, {"momentum": 0.9}, "found at least two devices"),
+        (
+            torch.optim.Adam,
+            {"fused": True},
+            "got exp_avgs is on cpu, different from other tensors on sim:0 .* in "
+            "method wrapper_SIM___fused_adam_",
+        ),
+    ],
+)
+def test_an_optimizers_state_stays_where_it_was_made(optimizer, options, words) -> None:
     layer = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    optimizer = optimizer(layer.parameters(), lr=0.1, **options)
     layer(HOST).sum().backward()
     optimizer.step()
     layer.to("sim")
     layer(THERE).sum().backward()
-    with pytest.raises(RuntimeError, match="at least two devices"):
+    with pytest.raises(RuntimeError, match=words):
         optimizer.step()
 
 
@@ -101,12 +139,28 @@ MIXED: dict[str, Callable[[], Tensor]] = {
     "a mask": lambda: THERE[HOST > 0.5],
     "a copy": lambda: torch.empty_like(THERE).copy_(HOST),
     "an assignment": lambda: THERE.clone().index_put_((LABELS,), THERE[0]),
+    "chances": lambda: torch.bernoulli(HOST, out=torch.empty_like(THERE)),
 }
 
 
 @pytest.mark.parametrize("name", MIXED)
 def test_what_may_mix(name: str) -> None:
     assert MIXED[name]().device.type == "sim"
+
+
+WRITTEN: dict[str, Callable[[Tensor], object]] = {
+    "at a mask": lambda host: host.__setitem__(THERE > 1, 0.0),
+    "at a mask, a number": lambda host: host.__setitem__(THERE < 1, THERE.new_ones(())),
+    "at an index": lambda host: host.__setitem__(LABELS.to("sim"), 1.0),
+    "filled": lambda host: host.fill_(THERE.new_ones(())),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_device_may_say_where_the_host_is_written(name: str) -> None:
+    host = torch.ones(4, 3)
+    WRITTEN[name](host)
+    assert torch.equal(host, torch.ones(4, 3))
 
 
 def in_a_fork(pipe) -> None:
