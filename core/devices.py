@@ -1,6 +1,6 @@
-"""Devices: find, name, and synchronize them, and ask for their memory.
+"""Devices: find, name, and synchronize them, and read their memory use.
 
-All differences between devices are handled here, so no loop asks "is this CUDA?".
+All differences between devices are handled here: no training loop asks "is this CUDA?".
 """
 
 import hashlib

@@ -88,7 +88,7 @@ def score(outputs: Tensor, targets: Tensor, criterion: nn.Module) -> Score:
 def score_regression(
     outputs: Tensor, targets: Tensor, criterion: nn.Module
 ) -> RegressionScore:
-    """Loss, R² and RMSE of numbers (N, 1) for numbers (N, 1)."""
+    """Loss, R², and RMSE of the outputs (N, 1) for the targets (N, 1)."""
     error = (outputs - targets).square().mean()
     variance = (targets - targets.mean()).square().mean()
     r2 = 1 - error / variance

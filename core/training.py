@@ -90,9 +90,9 @@ class Training:
     def evaluate(
         self, feed: loops.Batches
     ) -> tuple[loops.Score | loops.RegressionScore, dict[str, Any]]:
-        """Return the score on `feed`, and, for images, Epoch's fields wall and percent.
+        """Return the score on `feed` and, for images, `wall` and `percent` of Epoch.
 
-        The fields have the predictions for the first WALL images.
+        These are the predicted classes of the first WALL images, and their percentages.
         """
         outputs, targets = loops.predict(self.model, feed, self.device)
         if not self.config.has_images:

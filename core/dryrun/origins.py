@@ -73,7 +73,7 @@ class Origin:
     method: CodeType | None = None
     # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
-    # The functions that moved other tensors of the same batch, each with the line.
+    # Functions that moved other tensors of the same batch, and the line of the move.
     batch_movers: dict[CodeType, Line] = field(default_factory=dict)
 
     @property

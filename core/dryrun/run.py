@@ -173,7 +173,7 @@ class Run:
         sys.path[0] = self.script.folder
         sys.pycache_prefix = os.devnull  # import sources, so that loops are rewritten
         sys.dont_write_bytecode = True
-        # `_end_in_time` interrupts the script; a background program may ignore that.
+        # `_end_in_time` interrupts the script, which a background process would ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.showwarning = self._warn
         ended = threading.Event()

@@ -30,7 +30,8 @@ from core.watch import NO_WISH, Wish
 
 logger = logging.getLogger(__name__)
 
-LAB_SECONDS = 60.0  # enough for the lab worker to load torch on a slow machine
+# Time limit of a question to the lab, whose worker may have to load torch first.
+LAB_SECONDS = 60.0
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 TRAIN_LANE = "train"  # a teacher can pause and clear this lane
 TRIES = 3  # a job fails if so many workers end before they begin it

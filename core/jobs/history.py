@@ -121,7 +121,10 @@ class History:
         self._read.cache_clear()
 
     def recover(self) -> list[tuple[Job, int]]:
-        """The jobs that waited when the server ended, in order, each with its round."""
+        """The jobs that waited when the server ended, in order.
+
+        With each job comes its round: its turn among the jobs of its owner.
+        """
         try:
             runs = self._store.runs.recover()
         except StoreError as error:

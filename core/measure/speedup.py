@@ -194,7 +194,7 @@ def confidence(n: int, left_out: int) -> float:
 
 
 def rounded(value: float, digits: int = 2) -> str:
-    """A number with this many significant digits: 4.7, 28,400; never 2.8e+04."""
+    """The value with `digits` significant digits: 4.7 or 28,000, never 2.8e+04."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 

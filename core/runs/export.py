@@ -22,7 +22,7 @@ from core.results import RunResult
 from core.words import Words
 
 TEMPLATE = Path(__file__).with_name("export_template.py")
-TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # has a DataLoader
+TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # with a DataLoader
 SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it
 WIDTH = 79
 ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
@@ -43,7 +43,7 @@ def command(config: RunConfig) -> str:
     parts = ["python -m core.run"]
     for name, value in asdict(config).items():
         if name == "host":
-            continue  # a command line runs on its own machine
+            continue  # the command runs on the machine where it is typed
         if name in ALWAYS or value != getattr(recipe, name):
             text = str(value).lower() if isinstance(value, bool) else value
             parts.append(f"--{name.replace('_', '-')} {text}")

@@ -52,7 +52,7 @@ class RoundTrip:
 class PartLosses:
     """New losses of one of the three trainings that the lab compares."""
 
-    lasts: ClassVar[bool] = True  # a finished job keeps these: Resumed has no losses
+    lasts: ClassVar[bool] = True  # kept with the ended job, since Resumed has no losses
     part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 

@@ -35,7 +35,7 @@ MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and torch is slow with many
 MAX_INDEX_BYTES = 500_000  # names and shapes in a file; our models' take 2,000
 MEMORY_BYTES = 400_000_000  # memory limit of the process that opens a file
 SECONDS = 5.0  # time limit of that process
-LISTED = 20  # names in one list of a message
+LISTED = 20  # a message lists at most this many names
 DRAWINGS = 20  # images on which an uploaded model is tried
 
 # The keys under which many files have a state_dict, beside other entries.

@@ -110,7 +110,7 @@ def work(kind: str, size: int) -> Callable[[], object]:
 
 
 def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]:
-    """Seconds of each (kind, size) in one round on this machine's CPU."""
+    """The mean seconds of a call on this machine's CPU, for each (kind, size)."""
     seconds = []
     with devices.cpu_threads(spare(devices.usable_cores())):
         for kind, size in works:

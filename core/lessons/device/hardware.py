@@ -118,8 +118,9 @@ VECTORS = {
 def cpu_formats(has: set[str]) -> list[str]:
     """Number formats that the CPU multiplies faster than float32, with oneDNN.
 
-    bf16 needs AVX-512 BF16 or AMX; fp16 needs AVX-512 FP16 or AMX FP16. Other CPUs
-    convert both to float32 and back. Source: oneDNN's developer guide, "Data Types".
+    On x86, bf16 needs AVX-512 BF16 or AMX, and fp16 needs AVX-512 FP16 or AMX FP16. A
+    CPU that lacks a format converts it to float32 and back. Source: oneDNN's developer
+    guide, "Data Types".
     """
     formats = {
         "bf16": {"avx512_bf16", "amx_bf16", "bf16", "sve_bf16"},

@@ -249,7 +249,7 @@ def confusion_chart(
         value=[dict(zip(fields, first_cell, strict=True))],
     )
     stroke = alt.value(colors.text), alt.value("transparent")
-    # The square root makes small shares distinct. The largest share gets only
+    # The square root makes small shares visible. The largest share gets the fraction
     # STRONGEST of the full color, so that the text on it is legible.
     scale = {"domain": [0, worst / STRONGEST**2], "type": "pow", "exponent": 0.5}
     shade = charts.shades("share", colors.ground, colors.wrong, **scale)

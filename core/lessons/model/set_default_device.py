@@ -59,7 +59,8 @@ def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
 def shuffle(generator: torch.Generator | None = None) -> str:
     """The error of a shuffled DataLoader, or "" if it works.
 
-    By default, the loader draws the order with a generator on the CPU.
+    With `generator=None`, the loader draws the order with a generator on the CPU, which
+    fails if the default device is another.
     """
     data: Any = existing
     try:

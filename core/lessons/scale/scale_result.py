@@ -46,7 +46,7 @@ class ParallelRun:
 class Share:
     """The gradients that one rank got in three ways."""
 
-    own: tuple[float, ...]  # of the last layer's bias (classes,), from the rank's share
+    own: tuple[float, ...]  # gradients of the last bias, from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
     alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model

@@ -136,7 +136,7 @@ class Result:
     total: int = 0  # test images
     kept: bool = False  # whether later rungs have this change, too
     message: str = ""  # why the rung does not apply, or why it failed
-    again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
+    again: tuple[float, ...] = ()  # its seconds when the best rung and the textbook took turns
 
     @property
     def measured(self) -> bool:

@@ -35,7 +35,7 @@ TRAININGS: tuple[dict[str, Recipe], ...] = (
 def measure(
     task: str, device_name: str, epochs: int, watch: Watch = UNWATCHED
 ) -> TimeToAccuracy:
-    """Run each of TRAININGS for `epochs` epochs, and report each Tested."""
+    """Run each of TRAININGS for `epochs` epochs. Reports each result, a Tested."""
     device, data = devices.resolve_timed(device_name), datasets.load(task)
     tests = []
     few = data.train.first(WHOLE.batch_size)

@@ -59,7 +59,7 @@ def with_torch(points, means):
 def measure(
     device_name: str, watch: Watch = UNWATCHED, repeats: dict[int, int] = REPEATS
 ) -> VectorizeLab:
-    """Time the methods in turn, at each number of points. Report each Vectorized."""
+    """Time the methods in turn, at each number of points. Reports each result."""
     device = devices.resolve_timed(device_name)
     torch.manual_seed(0)
     means = torch.rand(MEANS, 2)

@@ -1,4 +1,4 @@
-"""The code of a training run in tabs, as the Train page shows it, with experiments."""
+"""The Train page's tabs with a run's code, and experiments to try with it."""
 
 from collections.abc import Callable
 from functools import partial
