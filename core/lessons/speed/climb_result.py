@@ -136,7 +136,7 @@ class Result:
     total: int = 0  # test images
     kept: bool = False  # whether later rungs have this change, too
     message: str = ""  # why the rung does not apply, or why it failed
-    again: tuple[float, ...] = ()  # its seconds when the best rung and the textbook took turns
+    again: tuple[float, ...] = ()  # its seconds in turn with the textbook
 
     @property
     def measured(self) -> bool:
