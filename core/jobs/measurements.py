@@ -90,12 +90,12 @@ def recorded_by(address: str) -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """Text such as "NVIDIA H200, recorded 2026-11-30 · CNN"; beside a GPU, no CPU."""
+    """Text such as "Recorded on NVIDIA H200, 2026-11-30 · CNN"; GPUs come alone."""
     day = datetime.fromtimestamp(job.stopped or job.submitted)
     where = environments(job.value)
     gpus = [device for device in where if device.backend != "CPU"]
     names = dict.fromkeys(device.device_name for device in gpus or where)
-    text = f"{' and '.join(names)}, recorded {day:%Y-%m-%d}"
+    text = f"Recorded on {' and '.join(names)}, {day:%Y-%m-%d}"
     model = getattr(job.arguments[0], "model", "")
     return f"{text} · {model.upper()}" if model else text
 

@@ -176,7 +176,7 @@ class Lab:
         if not self.job.follow(lambda job: self.show(job, guessed), empty):
             self.before(arguments)
         for recorded in measurements.recorded_by(self.address):
-            with st.expander(f"Recorded: {measurements.label(recorded)}"):
+            with st.expander(measurements.label(recorded)):
                 another = copy(self)
                 another.suffix = f"_{recorded.id}"
                 another.show(recorded)

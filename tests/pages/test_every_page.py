@@ -57,7 +57,7 @@ def test_a_page_shows_what_other_machines_recorded(address, monkeypatch):
     monkeypatch.setattr(measurements, "recorded", lambda: RECORDED)
     at = open_page(of_address(address).file, tab=TABS.get(address, "The ladder"))
     assert not at.error
-    labels = [e.label for e in at.expander if e.label.startswith("Recorded: ")]
+    labels = [e.label for e in at.expander if e.label.startswith("Recorded on ")]
     assert len(labels) == len(set(labels)) == len(measurements.recorded_by(address))
     for recorded, label in zip(
         [e for e in at.expander if e.label in labels], labels, strict=True

@@ -60,7 +60,7 @@ def draw(machine: Machine) -> None:
         buttons(climb)
     follow(climb, machine)
     for job in measurements.recorded_by(PANEL.address):
-        with st.expander(f"Recorded: {measurements.label(job)}"):
+        with st.expander(measurements.label(job)):
             st.markdown(climb_result.verdict(job.value))
             draw_table(job.value.newest_results, job.value.newest_results)
             draw_caption(job.value)
@@ -290,8 +290,13 @@ def draw_table(visible: Sequence[Result], results: Sequence[Result]) -> None:
         for result in climb_result.measured(visible).values()
         for gain in [climb_result.gain_of(result, results)]
     ]
-    formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s", "Accuracy, %"), "%.2f")
-    formats |= {"Samples/s": "%,d", "Memory, MB": "%.1f", "Speedup": "%.2f×"}
+    formats = dict.fromkeys(("Epoch, s", "Least, s", "Most, s"), "%.3f")
+    formats |= {
+        "Accuracy, %": "%.2f",
+        "Samples/s": "%,d",
+        "Memory, MB": "%.1f",
+        "Speedup": "%.2f×",
+    }
     alt = "Seconds, speedups, test accuracy, and peak memory of each rung"
     figures.table(rows, alt=alt, formats=formats)
 
