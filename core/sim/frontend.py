@@ -7,12 +7,15 @@ import os
 import time
 import types
 from contextlib import nullcontext
+from functools import wraps
 from typing import Any
 
 import torch
 from torch.autograd import graph
+from torch.jit._builtins import _register_builtin
 from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils import backend_registration
+from torch.utils._device import _device_constructors
 
 from core.config import SIMULATED
 from core.sim import generator, ledger, memory, operations, queue, rules
@@ -33,6 +36,11 @@ def install() -> None:
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # PyTorch's own may fail
+    torch.accelerator.set_device_index = rules.check_device
+    _device_constructors()  # remembers these functions as they were
+    for name in FACTORIES.split():
+        setattr(torch, name, make := pinning(getattr(torch, name)))
+        _register_builtin(make, f"aten::{name}")  # for torch.jit.script
     torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
@@ -145,7 +153,7 @@ FUNCTIONS: dict[str, Any] = {
     "_is_in_bad_fork": lambda: os.getpid() != rules.process,
     "device_count": lambda: 1,
     "current_device": lambda: 0,
-    "set_device": lambda device: None,
+    "set_device": rules.check_device,
     "device": lambda device: nullcontext(),
     "get_device_name": lambda device=None: "Simulated accelerator",
     "synchronize": lambda device=None: ledger.wait("synchronize"),
@@ -171,6 +179,22 @@ FUNCTIONS: dict[str, Any] = {
     "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16],
     "is_bf16_supported": lambda including_emulation=True: True,
 }
+
+# PyTorch's own versions ask C++ for pinned memory, which this device can't give.
+FACTORIES = "empty empty_like zeros zeros_like ones full rand randn"
+
+
+def pinning(make: Any) -> Any:
+    @wraps(make)
+    def wrapper(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
+        tensor = make(*args, **kwargs)
+        if pin_memory and not tensor.is_cpu:
+            raise RuntimeError("Only dense CPU tensors can be pinned")
+        if pin_memory:
+            tensor.untyped_storage().pinned = True
+        return tensor
+
+    return wrapper
 
 
 def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:

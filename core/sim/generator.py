@@ -2,12 +2,13 @@
 
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
 from core.config import SIMULATED
 
+WORDS = "Expected a '{}' device type for generator but found '{}'"
 _ours: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 default: Any = None  # made when the device is installed
 
@@ -38,14 +39,8 @@ def use(place: int, args: list[Any], kwargs: dict[str, Any]) -> None:
     """
     generator = args.pop(place) if place < len(args) else kwargs.get("generator")
     if generator is not None and generator._cdata not in _ours:
-        refuse(SIMULATED, "cpu")
+        raise RuntimeError(WORDS.format(SIMULATED, "cpu"))
     kwargs["generator"] = generator or default
-
-
-def refuse(expected: str, found: str) -> NoReturn:
-    raise RuntimeError(
-        f"Expected a '{expected}' device type for generator but found '{found}'"
-    )
 
 
 def refusing(kernel: Any, place: int) -> Callable:
@@ -56,7 +51,7 @@ def refusing(kernel: Any, place: int) -> Callable:
         # The device runs this kernel, too, but with torch functions disabled.
         by_host = given is not None and torch._C._is_torch_function_enabled()
         if by_host and given._cdata in _ours:
-            refuse("cpu", SIMULATED)
+            raise RuntimeError(WORDS.format("cpu", SIMULATED))
         return kernel.call_boxed(keys, *args, **kwargs)
 
     return run

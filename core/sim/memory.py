@@ -61,7 +61,7 @@ def empty_cache() -> None:
 
 def check_room(size: int) -> None:
     """Raise torch.OutOfMemoryError, in CUDA's words, if `size` bytes don't fit."""
-    if allocated + size > capacity:
+    if capacity < allocated + size < 1 << 63:  # PyTorch itself refuses more
         raise torch.OutOfMemoryError(
             f"SIM out of memory. Tried to allocate {_mib(size)}. GPU 0 has a total "
             f"capacity of {_mib(capacity)} of which {_mib(free())} is free. Of the "

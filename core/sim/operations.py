@@ -8,6 +8,7 @@ expects each backend to provide.
 """
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
@@ -63,6 +64,7 @@ class Plan:
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
         self.size = None if takes_tensors else places.get("size")
+        self.floating = rules.FLOATING.get(self.name)
         self.fetch = FETCHES.get(self.name)
         self.writes = op._schema.is_mutable
 
@@ -132,13 +134,20 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         if plan.size is not None:  # checked before the CPU takes that memory
             dtype = named.get("dtype") or torch.get_default_dtype()
             memory.check_room(math.prod(on_host[plan.size]) * dtype.itemsize)
+        if plan.floating:
+            rules.check_type(plan.floating, on_host[-1])
         ledger.counts.operations[plan.name] += 1
         if plan.fetch:
             why, sizes = plan.fetch
             for size in sizes(*on_host, **named):
                 ledger.wait(why)
                 ledger.copy(ledger.TO_HOST, size)
-        result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
+        try:
+            result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
+        except RuntimeError as error:
+            if tried := re.search(r"tried to allocate (\d+) bytes", str(error)):
+                memory.check_room(int(tried[1]))  # the device lacks it, too
+            raise
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
@@ -306,7 +315,7 @@ def register() -> None:
     # its counts and messages are as on CUDA.
     built = operations_of("CompositeExplicitAutograd")
     for op in operations_of("CompositeExplicitAutogradNonFunctional") + [
-        op for op in built if "CUDA" in rules.backends(op)
+        op for op in built if re.search(r"\bCUDA\b", rules.entries().get(op.name(), ""))
     ]:
         ATEN.impl(op, partial(fallback, op), KEY)
     for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):

@@ -23,8 +23,13 @@ from core.config import SIMULATED
 # These operations take indices, which may be on the CPU.
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
 COPIES = ("_foreach_copy_", "fill_", "bernoulli")  # from one device to another
+# CUDA's kernels for these operations take no integers, although the CPU's kernels do.
+FLOATING = dict.fromkeys(("mm", "addmm"), "addmm_cuda")
+FLOATING |= dict.fromkeys(("bmm", "baddbmm"), "baddbmm_cuda")
+FLOATING |= {"addmv_": "addmv_impl_cuda", "dot": "dot"}
 process = 0  # the id of the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
+BOTH = f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
 
 
 def check_process() -> None:
@@ -36,10 +41,14 @@ def check_process() -> None:
         )
 
 
-def check_device(device: torch.device) -> None:
+def check_device(device: Any) -> None:
     """Raise AcceleratorError for a device number above 0: there is one device."""
-    if device.type == SIMULATED and (device.index or 0) > 0:
-        raise torch.AcceleratorError("SIM error: invalid device ordinal")
+    number = device if isinstance(device, int) else torch.device(device).index or 0
+    if number > 0:
+        raise torch.AcceleratorError(
+            "SIM error: invalid device ordinal\n"
+            "GPU device may be out of range, do you have enough GPUs?"
+        )
 
 
 def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
@@ -71,11 +80,11 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                     f"Input type ({args[0].type()}) and {kind} type "
                     f"({parameter.type()}) should be the same"
                 )
-    entry = entries().get(op.name().removeprefix("aten::"), "")
+    entry = entries().get(op.name(), "")
     if "device_check: NoCheck" in entry or name.startswith("_foreach_"):
         for tensor in strangers:
             if tensor.dim() or (schema.is_mutable and tensor is args[0]):
-                refuse_both()
+                raise RuntimeError(BOTH)
         return
     if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # it trains
         name = "cudnn_batch_norm"
@@ -100,12 +109,6 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                 )
 
 
-def refuse_both() -> NoReturn:
-    raise RuntimeError(
-        f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
-    )
-
-
 def check_indices(
     name: str, tensor: Tensor, indices: list[Any], values: Tensor | None = None
 ) -> None:
@@ -121,13 +124,13 @@ def check_indices(
             "tensor (cpu)"
         )
     if values is not None and values.dim() and values.device != tensor.device:
-        refuse_both()
+        raise RuntimeError(BOTH)
 
 
-def backends(op: Any) -> set[str]:
-    """Which backends have their own kernel for the operation, as in {"CPU", "CUDA"}."""
-    entry = entries().get(op.name().removeprefix("aten::"), "")
-    return set(", ".join(re.findall(r"(?m)^    ([\w, ]+): ", entry)).split(", "))
+def check_type(kernel: str, tensor: Tensor) -> None:
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        kind = tensor.type().removeprefix("torch.").removesuffix("Tensor")
+        raise NotImplementedError(f'"{kernel}" not implemented for {kind!r}')
 
 
 @cache
@@ -138,4 +141,4 @@ def entries() -> dict[str, str]:
     folder = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
     text = (folder / "native_functions.yaml").read_text("utf-8")
     parts = re.split(r"(?m)^- func: ", text)[1:]
-    return {part.partition("(")[0]: part for part in parts}
+    return {"aten::" + part.partition("(")[0]: part for part in parts}

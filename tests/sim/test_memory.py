@@ -54,3 +54,38 @@ def test_a_full_device_refuses_and_goes_on() -> None:
         assert (tensor + 1).sum() == GRANULE
     with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
         torch.empty(10**15, device="sim")
+
+
+def test_a_result_too_large_for_the_host_is_too_large_for_the_device() -> None:
+    row = torch.ones(1, 10**8, device="sim")
+    with pytest.raises(torch.OutOfMemoryError, match=r"allocate 372529.03 GiB"):
+        row.t()[: 10**6] @ row
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.empty(2, pin_memory=True),
+        lambda: torch.zeros(2, pin_memory=True, requires_grad=True),
+        lambda: torch.empty_like(
+            torch.ones(2, device="sim"), device="cpu", pin_memory=1
+        ),
+    ],
+)
+def test_new_memory_of_the_host_may_be_pinned(make) -> None:
+    pinned = make()
+    assert pinned.is_pinned()
+    assert pinned.is_leaf
+    assert not torch.empty(2).is_pinned()
+
+
+def zeros(size: int) -> torch.Tensor:
+    return torch.zeros(size)
+
+
+def test_compilers_still_know_what_makes_tensors() -> None:
+    """The functions that can pin memory are still PyTorch's own to the compilers."""
+    for compiled in (torch.jit.script(zeros), torch.compile(zeros, backend="eager")):
+        assert torch.equal(compiled(3), torch.zeros(3))
+    with torch.device("meta"):
+        assert torch.zeros(3).is_meta

@@ -96,9 +96,30 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "numpy": (THERE.numpy, "can't convert sim:0 device type tensor to numpy"),
     "a second device": (
         lambda: HOST.to("sim:1"),
+        "SIM error: invalid device ordinal\n"
+        "GPU device may be out of range, do you have enough GPUs?",
+    ),
+    "a second device, chosen": (
+        lambda: torch.accelerator.set_device_index(1),
         "SIM error: invalid device ordinal",
     ),
     "pinned on the device": (THERE.pin_memory, "only dense CPU tensors can be pinned"),
+    "made and pinned on the device": (
+        lambda: torch.zeros(2, device="sim", pin_memory=True),
+        "Only dense CPU tensors can be pinned",
+    ),
+    "a product of integers": (
+        lambda: THERE.int() @ THERE.int().t(),
+        "\"addmm_cuda\" not implemented for 'Int'",
+    ),
+    "products of integers": (
+        lambda: torch.bmm(*[torch.ones(1, 2, 2, dtype=torch.long, device="sim")] * 2),
+        "\"baddbmm_cuda\" not implemented for 'Long'",
+    ),
+    "a size beyond all counting": (
+        lambda: torch.empty(2**40, 2**40, device="sim"),
+        "Storage size calculation overflowed with sizes=[1099511627776, 1099511627776]",
+    ),
 }
 
 
