@@ -134,8 +134,6 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         if plan.size is not None:  # checked before the CPU takes that memory
             dtype = named.get("dtype") or torch.get_default_dtype()
             memory.check_room(math.prod(on_host[plan.size]) * dtype.itemsize)
-        if plan.floating:
-            rules.check_type(plan.floating, on_host[-1])
         ledger.counts.operations[plan.name] += 1
         if plan.fetch:
             why, sizes = plan.fetch
@@ -147,7 +145,10 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         except RuntimeError as error:
             if tried := re.search(r"tried to allocate (\d+) bytes", str(error)):
                 memory.check_room(int(tried[1]))  # the device lacks it, too
+            error.args = (str(error).replace("m1 and m2", "mat1 and mat2"),)
             raise
+        if plan.floating:  # checked last: CUDA checks the shapes first
+            rules.check_type(plan.floating, on_host[-1])
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():

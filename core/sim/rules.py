@@ -24,9 +24,8 @@ from core.config import SIMULATED
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
 COPIES = ("_foreach_copy_", "fill_", "bernoulli")  # from one device to another
 # CUDA's kernels for these operations take no integers, although the CPU's kernels do.
-FLOATING = dict.fromkeys(("mm", "addmm"), "addmm_cuda")
-FLOATING |= dict.fromkeys(("bmm", "baddbmm"), "baddbmm_cuda")
-FLOATING |= {"addmv_": "addmv_impl_cuda", "dot": "dot"}
+FLOATING = {"mm": "addmm_cuda", "addmm": "addmm_cuda", "bmm": "baddbmm_cuda"}
+FLOATING |= {"baddbmm": "baddbmm_cuda", "addmv_": "addmv_impl_cuda", "dot": "dot"}
 process = 0  # the id of the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
 BOTH = f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
@@ -129,7 +128,7 @@ def check_indices(
 
 def check_type(kernel: str, tensor: Tensor) -> None:
     if not (tensor.is_floating_point() or tensor.is_complex()):
-        kind = tensor.type().removeprefix("torch.").removesuffix("Tensor")
+        kind = tensor.type().split(".")[-1].removesuffix("Tensor")
         raise NotImplementedError(f'"{kernel}" not implemented for {kind!r}')
 
 

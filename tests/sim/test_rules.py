@@ -108,6 +108,14 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: torch.zeros(2, device="sim", pin_memory=True),
         "Only dense CPU tensors can be pinned",
     ),
+    "a product of two precisions": (
+        lambda: F.linear(THERE.double(), THERE),
+        "expected mat1 and mat2 to have the same dtype, but got: double != float",
+    ),
+    "a product of integers in the wrong shapes": (
+        lambda: THERE.int() @ THERE.int(),
+        "mat1 and mat2 shapes cannot be multiplied (4x3 and 4x3)",
+    ),
     "a product of integers": (
         lambda: THERE.int() @ THERE.int().t(),
         "\"addmm_cuda\" not implemented for 'Int'",
