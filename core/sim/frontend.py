@@ -41,9 +41,19 @@ def install() -> None:
     for name in FACTORIES.split():
         setattr(torch, name, make := pinning(getattr(torch, name)))
         _register_builtin(make, f"aten::{name}")  # for torch.jit.script
+    if torch.__version__ < "2.15":  # it would copy a number to the device first
+        torch.Tensor.__setitem__ = set_item  # type: ignore[assignment,method-assign]
     torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
+
+
+@wraps(torch._C.TensorBase.__setitem__)
+def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
+    """Set tensor[index]. A number stays on the host, as it does on CUDA."""
+    if tensor.device.type == SIMULATED and isinstance(value, int | float):
+        value = torch.tensor(value, dtype=tensor.dtype, device=memory.CPU)
+    torch._C.TensorBase.__setitem__(tensor, index, value)
 
 
 def keeping_parameters(apply: Any) -> Any:
@@ -122,7 +132,13 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 class Event(torch.Event):
     """A torch.Event, which notes when the device has done the work before the event."""
 
+    is_timed = False
     reached: float | None = None  # by the host's clock, in seconds
+
+    def __new__(cls, *args: Any, enable_timing: bool = False, **kwargs: Any) -> "Event":
+        event = super().__new__(cls, *args, enable_timing=enable_timing, **kwargs)
+        event.is_timed = enable_timing
+        return event
 
     def record(self, _: Any = None) -> None:
         self.reached = None
@@ -139,6 +155,10 @@ class Event(torch.Event):
 
         Raises RuntimeError until the device has reached both.
         """
+        if not (self.is_timed and end.is_timed):
+            raise ValueError(
+                "Both events must be created with argument 'enable_timing=True'."
+            )
         if self.reached is None or end.reached is None:
             raise RuntimeError(
                 "Both events must be completed before calculating elapsed time."

@@ -24,33 +24,61 @@ from core.sim import generator, ledger, memory, queue, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
+STAGED = 64 << 10  # bytes: CUDA's driver takes a copy of up to this size at once
 
 
-def masks(_: Tensor, indices: list[Tensor | None], *__: Any) -> list[int]:
-    """The bytes that the host fetches: for each mask, its count of True as an int32."""
-    kinds = torch.bool, torch.uint8
-    return [4 for index in indices if index is not None and index.dtype in kinds]
-
-
-# These operations make the host wait, since it can't go on without the result or its
-# size. Each has the reason for the wait, and a function that returns the bytes of each
-# number that the host fetches. The bytes are as in PyTorch's CUDA sources.
-FETCHES: dict[str, tuple[str, Callable[..., list[int]]]] = {
-    "_local_scalar_dense": ("item", lambda x: [x.element_size()]),
-    "equal": ("equal", lambda x, y: [1] * (x.shape == y.shape and x.numel() > 0)),
-    "nonzero": ("nonzero", lambda _: [4]),
-    "masked_select": ("masked_select", lambda *_: [4]),
-    **dict.fromkeys(rules.INDEXES, ("nonzero", masks)),
-    **dict.fromkeys(
-        ("_unique2", "unique_dim", "unique_consecutive"),
-        ("unique", lambda *_, **__: [8]),
+# These operations make the host wait, since it can't go on without the result, its size
+# or a check. Each has a function that returns the bytes of each number that the host
+# fetches. The bytes are as in PyTorch's CUDA sources, and as measured on an H100.
+FETCHES: dict[str, Callable[..., list[int]]] = {
+    "item": lambda x: [x.element_size()],
+    "equal": lambda x, y: [1] * (x is not y and x.shape == y.shape and x.numel() > 0),
+    "nonzero": lambda _: [4],
+    "masked_select": lambda *_: [4],
+    "masked_fill_": lambda x, _, value: (
+        [x.element_size()] * getattr(value, "is_sim", 0)
     ),
-    "bincount": ("bincount", lambda x, *_, **__: [x.element_size()] * 2),
-    "repeat_interleave": (
-        "repeat_interleave",  # fetches the sum, and whether all numbers are 0 or more
-        lambda _, output_size=None: [] if output_size is not None else [8, 1],
-    ),
+    "unique": lambda *_, **__: [8],
+    "bincount": lambda x, *_, **__: [x.element_size()] * 2,
+    # The smallest and the largest number, unless the caller gives them.
+    "histc": lambda x, _=0, min=0, max=0: [x.element_size()] * 2 * (min == max),
+    # The sum, and whether all numbers are 0 or more.
+    "repeat_interleave": lambda _, output_size=None: [8, 1] * (output_size is None),
+    # Whether all standard deviations are 0 or more, which is checked twice.
+    "normal": lambda _, std=1.0, **__: [1, 1] * isinstance(std, Tensor),
+    "linalg": lambda *_, **__: [4, 1],  # an error code, and whether it means an error
+    "linalg_lstsq": lambda *_, **__: [1],
+    "_nested_tensor_from_mask_left_aligned": lambda *_: [1],
 }
+REASONS = {  # for a wait, where it isn't the operation's name
+    "_local_scalar_dense": "item",
+    **dict.fromkeys(("_unique2", "unique_dim", "unique_consecutive"), "unique"),
+    **dict.fromkeys(("_linalg_svd", "_linalg_eigh", "linalg_pinv"), "linalg"),
+}
+
+
+def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -> None:
+    """Count what the host does for an operation of `rules.INDEXES`.
+
+    It copies its own indices and its number to the device, and waits for each mask's
+    count of True. But `x[mask] = number` needs neither.
+    """
+    used = [index for index in indices if index is not None]
+    masks = [index for index in used if index.dtype in (torch.bool, torch.uint8)]
+    if values is not None and values.is_cpu:
+        fills = len(used) == len(masks) == 1 and masks[0].is_sim
+        used = [] if fills and not any(options) else [*used, values]
+    for index in used:
+        is_mask = any(index is mask for mask in masks)
+        if not index.is_cpu:
+            if is_mask:
+                ledger.wait("nonzero")
+                ledger.copy(ledger.TO_HOST, 4)
+        elif is_mask:  # the indices of True go through pinned memory
+            ledger.copy(ledger.TO_DEVICE, index.nonzero().nbytes)
+        else:
+            ledger.copy(ledger.TO_DEVICE, index.nbytes)
+            ledger.wait("copy to device")
 
 
 class Plan:
@@ -65,7 +93,8 @@ class Plan:
         self.generator = places.get("generator")
         self.size = None if takes_tensors else places.get("size")
         self.floating = rules.FLOATING.get(self.name)
-        self.fetch = FETCHES.get(self.name)
+        self.why = REASONS.get(self.name, self.name)  # the host waits
+        self.fetches = FETCHES.get(self.why)
         self.writes = op._schema.is_mutable
 
 
@@ -119,7 +148,8 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     No object that is made here may refer to itself, even through others. Otherwise, its
     tensors would keep their memory until Python's garbage collector runs.
     """
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    no_autocast = torch._C._DisableAutocast()  # it would cast the CPU's tensors
+    with torch._C.DisableTorchFunction(), no_autocast, torch.no_grad():
         rules.check_process()
         plan, hosts = plan_of(op), Hosts()
         on_host = [hosts.of(value) for value in args]
@@ -135,11 +165,12 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             dtype = named.get("dtype") or torch.get_default_dtype()
             memory.check_room(math.prod(on_host[plan.size]) * dtype.itemsize)
         ledger.counts.operations[plan.name] += 1
-        if plan.fetch:
-            why, sizes = plan.fetch
-            for size in sizes(*on_host, **named):
-                ledger.wait(why)
+        if plan.fetches:
+            for size in plan.fetches(*args, **kwargs):
+                ledger.wait(plan.why)
                 ledger.copy(ledger.TO_HOST, size)
+        if plan.name in rules.INDEXES:
+            count_indexing(*args, **kwargs)
         try:
             result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
         except RuntimeError as error:
@@ -160,7 +191,7 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     """Copy from, to, or within the device.
 
     The host waits for a copy from or to the host, unless the copy is non-blocking and
-    the host's side is pinned.
+    either the host's side is pinned, or the copy is a small one to the device.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
         rules.check_process()
@@ -168,8 +199,13 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
             return target
         way = ledger.TO_DEVICE if source.is_cpu else ledger.WITHIN
         way = ledger.TO_HOST if target.is_cpu else way
-        ledger.copy(way, source.numel() * source.element_size())
+        # The host converts to another dtype, or the device if the copy is non-blocking.
+        sent = source if source.is_cpu == non_blocking else target
+        size = source.numel() * sent.element_size()
+        ledger.copy(way, size)
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
+        if way == ledger.TO_DEVICE and size <= STAGED and not source.is_pinned():
+            source = pin(source)  # the driver has pinned memory of its own
         queue.put(partial(there.copy_, source))
         is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())
         if way != ledger.WITHIN and not is_pinned:
@@ -248,32 +284,41 @@ OWN = {
     "is_pinned": is_pinned,
 }
 
-# Under autocast, the device runs the first list in 16 bits and the second in 32 bits.
-# The lists are CUDA's, shortened to what networks use:
+# Under autocast, CUDA runs the first list in autocast's 16-bit type, the second in
+# float16, and the third in the widest type among the arguments. All other operations
+# that it registers for autocast run in float32:
 # https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
 
 IN_16_BITS = """
-linear matmul mm bmm addmm baddbmm conv1d conv2d conv3d conv_transpose2d.input prelu
-scaled_dot_product_attention
+linear matmul einsum mm bmm mv addmm addbmm addmv addr baddbmm chain_matmul prelu
+linalg_multi_dot linalg_vecdot conv1d conv2d conv3d conv_tbc conv_transpose1d
+conv_transpose2d.input conv_transpose3d.input convolution _convolution
+_convolution.deprecated scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell
+rnn_relu_cell
 """
 
-IN_32_BITS = """
-softmax.int log_softmax.int nll_loss cross_entropy_loss mse_loss l1_loss smooth_l1_loss
-layer_norm group_norm exp log log1p log2 log10 pow.Tensor_Scalar reciprocal rsqrt sinh
-cosh tan binary_cross_entropy_with_logits kl_div cosine_similarity cumsum cumprod sum
-sum.dim_IntList prod norm.Scalar softplus cdist erfinv
-"""
+IN_FLOAT16 = "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_relu.input"
+
+IN_THE_WIDEST = (
+    "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add "
+    "tensordot vdot"
+)
 
 
-def casting(op: Any, in_16_bits: bool) -> Callable:
-    """A function that casts its arguments as autocast does, then runs the operation.
-
-    It casts to autocast's 16-bit type if `in_16_bits`, and otherwise to float32.
-    """
+def casting(op: Any) -> Callable:
+    """A function that casts its arguments as autocast does, then runs the operation."""
+    name = op.name().removeprefix("aten::")
+    lists = IN_16_BITS, IN_FLOAT16, IN_THE_WIDEST
+    in_16_bits, in_float16, in_the_widest = (name in names.split() for names in lists)
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
+    if name == "binary_cross_entropy":  # CUDA's function only refuses
+        return partial(op._op_dk, torch._C.DispatchKey.AutocastCUDA)
 
     def cast_and_run(*args: Any, **kwargs: Any) -> Any:
-        dtype = torch.get_autocast_dtype(SIMULATED) if in_16_bits else torch.float32
+        dtype = torch.float16 if in_float16 else torch.float32
+        dtypes = {x.dtype for x in args if isinstance(x, Tensor)}
+        if in_16_bits or (in_the_widest and dtype not in dtypes):
+            dtype = torch.get_autocast_dtype(SIMULATED)
         with torch._C._ExcludeDispatchKeyGuard(this_key):
             return op(*_cast(args, SIMULATED, dtype), **_cast(kwargs, SIMULATED, dtype))
 
@@ -294,7 +339,7 @@ def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     fall_through = torch.library.fallthrough_kernel
     EVERY.fallback(fallback, KEY)
-    # Autocast doesn't cast the arguments of operations that are in neither list.
+    # Autocast doesn't cast the arguments of most operations.
     EVERY.fallback(fall_through, AUTOCAST)
     for name, function in OWN.items():
         ATEN.impl(name, function, KEY)
@@ -319,7 +364,6 @@ def register() -> None:
         op for op in built if re.search(r"\bCUDA\b", rules.entries().get(op.name(), ""))
     ]:
         ATEN.impl(op, partial(fallback, op), KEY)
-    for names, in_16_bits in ((IN_16_BITS, True), (IN_32_BITS, False)):
-        for name in names.split():
-            op = lookup_op(f"aten::{name}")
-            ATEN.impl(op, casting(op, in_16_bits), AUTOCAST)
+    recurrent = [lookup_op(f"aten::{name}") for name in IN_FLOAT16.split()]
+    for op in operations_of("AutocastCUDA") + recurrent:
+        ATEN.impl(op, casting(op), AUTOCAST)

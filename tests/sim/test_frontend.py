@@ -44,6 +44,8 @@ def test_events_are_in_order() -> None:
     second.synchronize()
     assert second.query()
     assert first.elapsed_time(second) >= 0
+    with pytest.raises(ValueError, match="created with argument 'enable_timing=True'"):
+        first.elapsed_time(torch.Event("sim"))
 
 
 def test_a_lazy_layer_moves_before_it_knows_its_size() -> None:

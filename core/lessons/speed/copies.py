@@ -62,7 +62,7 @@ def measure(
 def count_waits(steps: int) -> tuple[Waited, ...]:
     """For each method, count the host's waits for the simulated accelerator."""
     device, results = torch.device(SIMULATED), []
-    pageable = torch.rand(BATCHES, BATCH_SIZE, WIDTH)
+    pageable = torch.rand(BATCHES, 512, WIDTH)  # the driver can't take so much at once
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
     for (memory, batches), non_blocking in product(memories.items(), (False, True)):
         with ledger.counting() as counts:
