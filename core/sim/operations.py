@@ -35,9 +35,7 @@ FETCHES: dict[str, Callable[..., list[int]]] = {
     "equal": lambda x, y: [1] * (x is not y and x.shape == y.shape and x.numel() > 0),
     "nonzero": lambda _: [4],
     "masked_select": lambda *_: [4],
-    "masked_fill_": lambda x, _, value: (
-        [x.element_size()] * getattr(value, "is_sim", 0)
-    ),
+    "masked_fill_": lambda x, _, n: [x.element_size()] * getattr(n, "is_sim", 0),
     "unique": lambda *_, **__: [8],
     "bincount": lambda x, *_, **__: [x.element_size()] * 2,
     # The smallest and the largest number, unless the caller gives them.
@@ -58,10 +56,9 @@ REASONS = {  # for a wait, where it isn't the operation's name
 
 
 def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -> None:
-    """Count what the host does for an operation of `rules.INDEXES`.
+    """Count the copies of the host's indices and number, and the waits for mask sizes.
 
-    It copies its own indices and its number to the device, and waits for each mask's
-    count of True. But `x[mask] = number` needs neither.
+    For `x[mask] = number`, CUDA needs neither.
     """
     used = [index for index in indices if index is not None]
     masks = [index for index in used if index.dtype in (torch.bool, torch.uint8)]
@@ -70,15 +67,14 @@ def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -
         used = [] if fills and not any(options) else [*used, values]
     for index in used:
         is_mask = any(index is mask for mask in masks)
-        if not index.is_cpu:
-            if is_mask:
-                ledger.wait("nonzero")
-                ledger.copy(ledger.TO_HOST, 4)
-        elif is_mask:  # the indices of True go through pinned memory
+        if index.is_cpu and is_mask:  # the places of True go through pinned memory
             ledger.copy(ledger.TO_DEVICE, index.nonzero().nbytes)
-        else:
+        elif index.is_cpu:
             ledger.copy(ledger.TO_DEVICE, index.nbytes)
             ledger.wait("copy to device")
+        elif is_mask:
+            ledger.wait("nonzero")
+            ledger.copy(ledger.TO_HOST, 4)
 
 
 class Plan:
