@@ -18,7 +18,6 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -122,10 +121,10 @@ class Run:
         if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
             notes.append(words("notes.loops", loops=loops))
         memory = None
-        if self.steps.peak.size:
+        # Once memory has run out, the peak doesn't say how much the script needs.
+        ran_out = explanation is not None and "out of memory" in explanation.message
+        if self.steps.peak.size and not ran_out:
             memory = self.steps.memory(self.request.memory)
-            if explanation is not None and "out of memory" in explanation.message:
-                memory = replace(memory, fits=False)
         return Report(
             status,
             self.steps.count,

@@ -276,11 +276,15 @@ def test_sizes_in_words() -> None:
 
 
 def test_out_of_memory_is_an_error_of_devices() -> None:
-    report = dry_run("import torch\ntorch.zeros(1000, 1000).cuda()", memory=1_000_000)
-    assert report.status == DEVICE_ERROR
-    assert report.failure
-    assert "CUDA out of memory" in report.failure.message
-    assert report.memory is None or report.memory.fits is False
+    """Also if the result would be larger than the host's memory."""
+    copy = dry_run("import torch\ntorch.zeros(1000, 1000).cuda()", memory=1_000_000)
+    product = dry_run("import torch\nx = torch.ones(10**6, 1).cuda()\nx @ x.T")
+    for report in (copy, product):
+        assert report.status == DEVICE_ERROR
+        assert report.failure
+        assert "CUDA out of memory" in report.failure.message
+        assert report.memory is None
+        assert list(terminal_lines(report.plain()))
 
 
 @pytest.mark.parametrize(
