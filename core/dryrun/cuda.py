@@ -290,6 +290,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "_lazy_init": _refuse("CUDA's own library"),
     "is_available": _is_available,
+    "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
     "Event": frontend.Event,
     "stream": lambda stream: nullcontext(),
     "get_device_properties": lambda device=None: types.SimpleNamespace(
