@@ -84,15 +84,15 @@ def luck(runs: Iterable[RunSummary]) -> str:
     seeds = [*max(by_setting.values(), key=len, default={}).values()]
     if len(seeds) < LEAST_SEEDS:
         return ""
-    least, *_, most = sorted(round(run.accuracy or 0.0, 3) for run in seeds)
+    least, *_, most = sorted(round(run.accuracy or 0.0, 4) for run in seeds)
     fields = ("model", "batch_size", "epochs")
     return words(
         "board.luck",
         setting=", ".join(listing.setting(seeds[0], name) for name in fields),
         seeds=len(seeds),
-        points=f"{100 * (most - least):.1f}",
-        least=f"{least:.1%}",
-        most=f"{most:.1%}",
+        points=f"{100 * (most - least):.2f}",
+        least=f"{least:.2%}",
+        most=f"{most:.2%}",
     )
 
 

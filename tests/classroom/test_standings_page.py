@@ -64,9 +64,9 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     seeds = [run("ada", 0.87 + n / 1000, seed=n) for n in range(4)]
     others = [run("bob", 0.5, batch_size=32), run("bob", 0.1, seed=9, status="failed")]
     sentence = luck(seeds + others + seeds)
-    assert sentence.startswith("A difference of 0.3 points can be luck")
+    assert sentence.startswith("A difference of 0.30 points can be luck")
     assert "batch 64" in sentence
-    assert "gave accuracies from 87.0% to 87.3%" in sentence
+    assert "gave accuracies from 87.00% to 87.30%" in sentence
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers) == luck(seeds[:2] + others) == ""
 
