@@ -200,7 +200,8 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         size = source.numel() * sent.element_size()
         ledger.copy(way, size)
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
-        if way == ledger.TO_DEVICE and size <= STAGED and not source.is_pinned():
+        staged = non_blocking and way == ledger.TO_DEVICE and size <= STAGED
+        if staged and not source.is_pinned():
             source = pin(source)  # the driver has pinned memory of its own
         queue.put(partial(there.copy_, source))
         is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())

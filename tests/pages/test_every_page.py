@@ -57,14 +57,13 @@ def test_a_page_shows_what_other_machines_recorded(address, monkeypatch):
     monkeypatch.setattr(measurements, "recorded", lambda: RECORDED)
     at = open_page(of_address(address).file, tab=TABS.get(address, "The ladder"))
     assert not at.error
-    labels = [e.label for e in at.expander if e.label.startswith("Recorded on ")]
-    assert len(labels) == len(set(labels)) == len(measurements.recorded_by(address))
-    for recorded, label in zip(
-        [e for e in at.expander if e.label in labels], labels, strict=True
-    ):
-        assert "NVIDIA" in label
-        assert "Intel" not in label
-        assert recorded.get("vega_lite_chart") or recorded.dataframe
+    records = [e for e in at.expander if e.label.startswith("Recorded on ")]
+    labels = {record.label for record in records}
+    assert len(records) == len(labels) == len(measurements.recorded_by(address))
+    for record in records:
+        assert "NVIDIA" in record.label
+        assert "Intel" not in record.label
+        assert record.get("vega_lite_chart") or record.dataframe
 
 
 @pytest.mark.parametrize("function", MEASURED)

@@ -4,7 +4,8 @@ from core import bench
 from tools.accelerator.step import Part, Results, Setting, SkipError, work_through
 
 UNTRIED = "pinned copies, graphs, energy, and who wins a race."
-# What each may take, at most: about twice what an NVIDIA H100 with 16 cores needed. By
+# What each may take, at most: about twice what an NVIDIA H100 with 16 cores needed, and
+# a guess for labs, epoch, loader and time_to_accuracy, which did not run there. By
 # worth: the first are shown on most pages.
 SECONDS = {
     "races": 40.0,
