@@ -1,7 +1,8 @@
 """The server: its start and end, its routes, and its middleware.
 
-home.py draws the pages. Start the server with `streamlit run app.py`, which looks for
-`app` in this file, or with `python app.py`, which runs the same command.
+home.py draws Home, and pages/ has the other pages. Start the server with `streamlit run
+app.py`, which looks for `app` in this file, or with `python app.py`, which runs the
+same command.
 """
 
 import sys
@@ -77,7 +78,7 @@ routes = [
     *sign_in.ROUTES,
 ]
 if mount := config.get_option("server.baseUrlPath").strip("/"):
-    # Browsers add the mount to each path. Health checks ask for /livez without it.
+    # Browsers add the mount to each path. Health checks don't: they ask for /livez.
     routes += [
         Route(f"/{mount}{route.path}", route.endpoint, methods=route.methods)
         for route in routes

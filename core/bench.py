@@ -50,7 +50,7 @@ LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # time for the loader lab
 QUICK_IMAGES = 6000  # images in an epoch with --quick
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # at which the textbook loop gives up
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # after these, the textbook loop gives up
 SEEDS = 3  # a time to accuracy is measured once with each seed
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
@@ -64,13 +64,16 @@ VERDICTS: dict[str, Callable[[Any], str]] = {
     "climbs": lambda climbed: f"The ladder. {climb_verdict(climbed)}",
 }
 
-Piece = Callable[[], dict[str, Any]]  # measures a part of a record
+Piece = Callable[[], dict[str, Any]]  # measures one part of the benchmark's result
 
 
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, changes: Kept
 ) -> Callable[[], object]:
-    """A function that trains the ANN for an epoch, with a loop from Speed's rungs."""
+    """A function that trains the ANN for an epoch, with a loop of the lesson Speed.
+
+    `rung` is the loop's name in core.lessons.speed.rungs.
+    """
     epoch = getattr(rungs, rung)(split, models.ANN().to(device), device, changes)
     return lambda: run_through(epoch())
 
@@ -80,7 +83,7 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """A function of large matrix products, with as many operations as an epoch."""
+    """A function of matrix products, with as many operations as the ANN on `images`."""
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -119,8 +122,8 @@ def side_by_side(
 ) -> dict[str, Any]:
     """Time the functions in `works` in turns, and return figures for each name.
 
-    A function that fails is left out. "speedup" compares with the textbook loop, and
-    "times_floor" with the arithmetic alone; `works` must contain both.
+    A function that fails is left out. The figure "speedup" compares with the textbook
+    loop, and "times_floor" with the arithmetic alone; `works` must contain both.
     """
     working = {}
     for name, work in works.items():
@@ -148,8 +151,9 @@ def side_by_side(
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     """Train on Fashion-MNIST in one of WAYS.
 
-    "textbook" ends once it reaches the target accuracy. The seconds include one test,
-    but for "default" and "fast", the app's settings, a test after each epoch.
+    "textbook" ends once it reaches the target accuracy. The seconds include one test of
+    the model. For "default" and "fast", which use the app's settings, they include a
+    test after each epoch.
     """
     if way in ("default", "fast"):
         config = RunConfig.with_recipe(
@@ -201,7 +205,7 @@ def time_to_accuracy(
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Piece]:
-    """Functions that each measure one part of the record, by the names of the parts."""
+    """For the name of each part of the benchmark's result, what measures the part."""
     machine, name = devices.describe(), str(device)
     contenders = [
         candidate
@@ -264,14 +268,15 @@ def section(
 ) -> dict[str, Any]:
     """Call a lesson's function once for each tuple of arguments in `calls`.
 
-    Returns a part of the record: the results, rows of figures, and jobs as stored.
+    Returns a part of the benchmark's result. Its "jobs" are texts for `record`: each
+    has a call and the call's result, in the form in which the database stores values.
     """
     address = f"core.lessons.{address}"
     results: list[Any] = []
     jobs: list[str] = []
     for call in calls:
         result = resolve_name(address)(*call, **options)
-        if isinstance(result, tuple):  # breakdowns; their traces are too large to keep
+        if isinstance(result, tuple):  # of breakdowns, whose traces are too large
             result = tuple(replace(profile, trace=None) for profile in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append(dumps((address, call, result)))

@@ -59,7 +59,7 @@ A_NAME = (
     "a name of up to 63 letters, digits, spaces, hyphens, periods, and underscores "
     "(no links)"
 )
-MOST_NOTICES = 5  # sentences about the settings in one page's address
+MOST_NOTICES = 5  # sentences about ignored settings in a page's address
 
 words = Words(__file__)
 LABELS: dict[str, str] = words.table("labels")  # what pages and messages call settings
@@ -130,7 +130,7 @@ class RunConfig:
 
     @classmethod
     def with_recipe(cls, *, fast: bool = False, **settings: Any) -> Self:
-        """These settings; the others come from the model's recipe and the task.
+        """A configuration: these settings, and others from the model's recipe and task.
 
         With `fast`, the recipe comes from FAST. Raises ValueError if FAST has none for
         the model.
@@ -151,7 +151,7 @@ class RunConfig:
     def from_strings(cls, texts: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence on each ignored name.
 
-        After MOST_NOTICES sentences, the last one counts the rest.
+        If there are more than MOST_NOTICES, a last sentence says how many in all.
         """
         notices = []
         names = {field.name for field in fields(cls)}
@@ -164,7 +164,7 @@ class RunConfig:
         config = cls.with_recipe(**leading)
         for name, text in texts.items():
             try:
-                if name == "fast":  # applied above, if right; this finds it wrong
+                if name == "fast":  # was applied above; here, a wrong value raises
                     fast = parse(name, text)
                     cls.with_recipe(task=config.task, model=config.model, fast=fast)
                 elif name in names:
@@ -180,7 +180,7 @@ class RunConfig:
 
 
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each impossible value, beginning with the setting's name."""
+    """A sentence for each setting with an impossible value, or for a run too long."""
     wrong: dict[str, str] = {}
     for name, requirement in _mistakes(settings):
         wrong.setdefault(name, requirement)
@@ -204,7 +204,7 @@ def problems(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The settings with an impossible value, each with what the value must be."""
+    """Names of settings with impossible values, each with what its value must be."""
     task = settings["task"]
     for name, choices in CHOICES.items():
         if settings[name] not in choices:

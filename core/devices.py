@@ -47,7 +47,7 @@ def other_than_cpu() -> torch.device | None:
 
 
 def every() -> list[torch.device]:
-    """All devices of the accelerator, one by one, then the CPU."""
+    """Each device of the accelerator, such as cuda:0 and cuda:1, then the CPU."""
     device, cpu = accelerator(), torch.device("cpu")
     if device is None:
         return [cpu]
@@ -97,7 +97,10 @@ def synchronize(device: torch.device) -> None:
 
 
 def usable(device: torch.device) -> bool:
-    """Whether the device works. A failed assertion in a CUDA kernel breaks it."""
+    """Whether this process can still use the device.
+
+    A failed assertion in a CUDA kernel breaks the device for the whole process.
+    """
     try:
         torch.zeros(1, device=device).add_(1)
         synchronize(device)
@@ -117,8 +120,8 @@ def training_threads(own: int = OWN_THREADS) -> int:
     another busy program, the step still takes 26 ms with one thread, but 56 to 88 ms
     with two, and up to 1,300 ms beside several programs. If waiting threads sleep
     (OMP_WAIT_POLICY=PASSIVE, GOMP_SPINCOUNT), two threads take 21 to 39 ms, and 38 to
-    65 ms beside a program. The number can't follow the load, since the digits of a
-    run's results depend on it.
+    65 ms beside another program. The digits of a run's results depend on the number of
+    threads, so this number doesn't follow the machine's load.
     """
     if "OMP_NUM_THREADS" in os.environ:
         return own

@@ -33,7 +33,7 @@ LEAST_WEIGHT = 12
 MOST_WEIGHT = 80  # a text with more weight counts as several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # an answer is sure only if the next cause is this much less similar
-LEAST_OF_A_PIECE = 16  # a piece of a wording counts only with this many letters
+LEAST_OF_A_PIECE = 16  # a text shorter than a wording needs this many letters to match
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
@@ -138,7 +138,7 @@ class Knowledge:
         self.none: dict[str, Any] = entries.pop("none")
         # Wordings that are not about devices.
         self.unrelated = _folded(self.none["wordings"])
-        # A word, and the word that it stands for.
+        # For each word that has a synonym in errors.toml, this synonym.
         self.synonyms = {
             word: name
             for name, words in entries.pop("words").items()
@@ -198,7 +198,7 @@ def _folded(wordings: Sequence[str]) -> list[list[str]]:
 
 
 def explain(text: str) -> Answer:
-    """Find the one answer to a message, a traceback, or a sentence."""
+    """The answer to an error's message, a traceback, or a person's sentence."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
         return Answer("unknown", knowledge().none["empty"])
@@ -284,11 +284,11 @@ def _length(parts: Sequence[str], text: str) -> int:
 
 
 def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings the message has, and whether another error fits better.
+    """The causes whose wordings the message has, and whether it isn't about devices.
 
-    Causes that ask for a certain line come before causes that don't; within each group,
-    the longer wordings come first. `code` is the learner's line and the innermost line,
-    or else the whole text.
+    Causes that need a certain line of code (`at`) come before others; within each
+    group, the longer wordings come first. `code` is the learner's line and the
+    innermost line, or else the whole text.
     """
     text = fold(message)
 
@@ -325,7 +325,8 @@ def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     """All causes with their similarity to the sentence, the most similar first.
 
     A sentence is compared with the two most similar sentences of a cause's entry, and a
-    long text with the whole entry. None stands for anything that isn't about devices.
+    long text with the whole entry. In the list, None stands for a sentence of
+    errors.toml that isn't about devices.
     """
     weight, scores = knowledge().weight, {}
     words = knowledge().words(sentence)

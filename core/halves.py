@@ -21,8 +21,8 @@ OPENS = re.compile(r" *(?:for|if|with)\b")
 def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
     """Return each line of one half, and whether only this half has the line."""
     lines: list[tuple[str, bool]] = []
-    # If a left-out line opens a block, the lines of the block move out. This is the
-    # indentation of such a line, or 1000 outside of such a block.
+    # If a left-out line opens a block, the lines of the block move out. `outside` is
+    # the indentation of such a line, or 1000 outside of such a block.
     outside = 1000
     for line in function.replace("def ", f"def {half}_", 1).splitlines():
         indentation, mark = len(line) - len(line.lstrip()), MARK.search(line)
@@ -58,7 +58,7 @@ def read(module: str) -> str:
 def define(module: dict[str, Any]) -> None:
     """Define both halves of the functions of a module, given its globals()."""
     for name, code in _halves(Path(module["__file__"]).read_text("utf-8")):
-        file = f"{name}.py"  # in a traceback, its line 1 is the first after the "def"
+        file = f"{name}.py"  # in a traceback, line 1 is the line after the "def"
         body = code.splitlines(keepends=True)[1:]
         linecache.cache[file] = len(code), None, body, file
         exec(compile(ast.increment_lineno(ast.parse(code), -1), file, "exec"), module)

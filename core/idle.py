@@ -17,7 +17,7 @@ from core.ui.server import engine
 
 QUIET_SECONDS = 20.0  # measuring begins when the app has had no jobs for this long
 GIVE_WAY_SECONDS = 0.1  # between two looks for a visitor's job
-ATTEMPTS = 3  # measure at most so often if the machine was too busy to tell
+ATTEMPTS = 3  # how often to measure if the machine is too busy for a clear result
 OFF = ("0", "false", "no", "off")
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 def measure(here: Machine) -> None:
     """When the app idles, measure what is quick and not yet measured with this torch.
 
-    These are the labs with `idle`, and a run for Home. Nothing is measured on workers
-    that other apps may share, since those apps' jobs couldn't go first.
+    These are the labs with `idle`, and a training run for Home. Nothing is measured on
+    workers that other apps may share, since those apps' jobs couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
@@ -47,7 +47,7 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def was_busy(job: Job) -> bool:
-    """Whether a lab's result says that the machine was too busy to tell."""
+    """Whether the job's result says that the machine was too busy to measure."""
     lab = next((lab for lab in all_labs() if lab.address == job.address), None)
     finding = lab.finding(lab.gather(job)) if lab else None
     return finding is not None and BUSY in finding.sentence

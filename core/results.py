@@ -9,7 +9,7 @@ from core.config import RunConfig
 from core.measure.environment import Environment
 
 DRAWN_STEPS = 600  # losses that a run keeps for its chart; a screen shows no more
-FIRST_STEPS = 100  # of these steps, all losses are kept, since the loss falls fast here
+FIRST_STEPS = 100  # a run keeps all losses of these steps: there, the loss falls fast
 FORETOLD_SHARE = 0.05  # the time left is shown once this share of a run is done
 PAUSE_SECONDS = 60.0  # how long a run may pause in all, since others wait
 WALL = 50  # images in the picture wall; each epoch reports the predictions for them

@@ -14,9 +14,10 @@ def save(
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
 ) -> bytes:
-    """The model's weights as a file. Weights from the CPU load anywhere.
+    """The model's weights as a file.
 
-    With a `dtype`, the floating-point weights are cast to it.
+    They are saved from the CPU by default, so that they load on any machine.
+    With a `dtype`, floating-point weights are cast to this dtype.
     """
 
     def cast(tensor: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""How a run's owner steers it: changes its learning rate between two steps, or pauses.
+"""How a run's owner steers the run: it pauses, or changes its rate, between two steps.
 
 If the learning rate has a schedule, a change scales the whole rest of the schedule,
 which keeps its shape.
@@ -34,7 +34,7 @@ class Steering:
         return self.watch.wish() is not self.wish
 
     def fulfill(self, step: int) -> float:
-        """Pause and change the rate, as the owner wishes; returns seconds of pause."""
+        """Pause and change the rate, as the owner wishes; returns the seconds paused."""
         self.wish = self.watch.wish()  # a later wish is due at the next step
         waited = self._pause()
         rate = self.watch.wish().learning_rate or self.rate

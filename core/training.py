@@ -279,13 +279,16 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 waits=at(place, counts.waits, ""),
             )
             for place in places
-            if Path(place[0]).is_relative_to(ROOT)  # not PyTorch's own threads
+            if Path(place[0]).is_relative_to(ROOT)  # not a line of PyTorch
         ),
     )
 
 
 def epoch_mean(losses: list[float], batch_size: int, images: int) -> float:
-    """The mean loss over images. The last batch may be smaller and so weigh less."""
+    """The mean over an epoch's images, from the batches' losses.
+
+    The last batch may be smaller than `batch_size`, and so weigh less.
+    """
     last = images - batch_size * (len(losses) - 1)
     return (math.fsum(losses[:-1]) * batch_size + losses[-1] * last) / images
 

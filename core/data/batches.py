@@ -1,7 +1,7 @@
 """The three ways to feed a model. For one seed, all three give the same batches.
 
 - "dataloader": torch's DataLoader over torchvision's FashionMNIST and ToTensor, as in
-  every textbook. For the regression, it is over a TensorDataset.
+  every textbook. For the task regression, the DataLoader is over a TensorDataset.
 - "memory": the images are decoded once; a batch is picked out of one large tensor.
 - "device": the large tensor is on the device already, so nothing has to be moved.
 """

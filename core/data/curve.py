@@ -1,6 +1,6 @@
 """The noisy curve of the regression task.
 
-The web server draws the same points without torch, so nothing here imports it.
+The web server draws the same points, and must not import torch, so this file doesn't.
 """
 
 import math

@@ -67,7 +67,7 @@ MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 DOWNLOAD_BYTES = 30_878_645  # all four archives at the mirror
 NETWORK_TIMEOUT_SECONDS = 8.0  # the longest time without data from the mirror
 DOWNLOAD_SECONDS = 900.0  # how long a download may take in all: enough at 35 kB/s
-PIECE_SECONDS = 0.1
+PIECE_SECONDS = 0.1  # between two reports of a download's progress
 OTHER_WAYS = (
     "You can also install the Debian package dataset-fashion-mnist, or put the four "
     "files in a folder and set FASHION_MNIST_DIR to that folder."
@@ -98,7 +98,7 @@ def find() -> Path | None:
     """The folder with the files, packed or unpacked; None if there is none."""
     if named := os.environ.get("FASHION_MNIST_DIR"):
         return Path(named)  # even if the files aren't there
-    # Prefer a folder with all files. One with only some may be an unfinished download.
+    # Prefer a folder with all files. If some are missing, a download may have stopped.
     for enough in (all, any):
         for folder in (DATA_FOLDER, DEBIAN_FOLDER):
             if enough(os.path.exists(_file(folder, name)) for name in SHA256):
@@ -215,9 +215,10 @@ def _read(path: Path) -> bytes:
 
 
 def _unpack(packed: bytes | bytearray, most: int, origin: object) -> bytes:
-    """The archive's content, cut after `most` + 1 bytes.
+    """The archive's content, but at most `most` + 1 bytes.
 
-    So the caller notices that an archive holds too much, but memory doesn't run out.
+    The extra byte tells the caller that the archive holds too much. Without the limit,
+    a forged archive could fill the memory.
     """
     try:
         with gzip.open(io.BytesIO(packed)) as file:

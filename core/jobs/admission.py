@@ -74,7 +74,7 @@ class Gate:
         return False
 
     def person(self, owner: str) -> str:
-        """The person behind an owner. One person may be several owners."""
+        """The person that an owner (a visitor) counts as; several may count as one."""
         return owner
 
     def seconds(self, owner: str) -> float | None:  # noqa: ARG002
@@ -198,10 +198,12 @@ class Estimates:
         """Seconds until a worker is free for the job that comes after those `before`.
 
         `at_work` are the jobs that workers have now. A run's steps so far tell when the
-        run will end, and how long waiting runs of its kind take: the machine may be
-        busier than it was. None if another job has no estimate.
+        run will end, and how long waiting runs of its kind will take. They tell it
+        better than earlier jobs: the machine may be busier now. None if another job has
+        no estimate.
         """
-        backlogs, paces = [], {}  # each worker's seconds; a kind's seconds per amount
+        # Seconds of work that each worker has; seconds per amount for kinds of jobs.
+        backlogs, paces = [], {}
         for job in at_work:
             whole, rest = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0
@@ -239,10 +241,10 @@ class Questions:
 
     @contextmanager
     def turn(self, owner: str, seconds: float) -> Iterator[None]:
-        """Wait for the owner's turn, at most so many seconds.
+        """Wait for the owner's turn, at most `seconds`; the turn lasts for the block.
 
-        The server itself, whose owner is "", needn't wait. Raises ExplainedError if no
-        turn comes in time, or if the owner has too many questions open.
+        The server's own questions, with the owner "", don't wait. Raises ExplainedError
+        if no turn comes in time, or if the owner has too many questions open.
         """
         if not owner:
             yield

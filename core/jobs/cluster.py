@@ -229,8 +229,9 @@ async def work(address: str, lanes: list[str], name: str, tls: Security) -> None
 async def keep_running(address: str, name: str, options: dict) -> None:
     """Run one worker, and start it again whenever its scheduler is back.
 
-    A worker and its nanny end when they lose their connection. But a worker that hangs
-    wouldn't notice the loss, so this function watches a connection of its own.
+    A worker and its nanny, the process that watches over it, end when they lose their
+    connection. But a worker that hangs wouldn't notice the loss, so this function
+    watches a connection of its own.
     """
     arguments = options["security"].get_connection_args("worker")
     while True:

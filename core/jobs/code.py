@@ -37,7 +37,8 @@ _lock = threading.Lock()
 def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     """A dry run's report, ready for JSON, and what the script printed.
 
-    If the process was stopped, the report only says why.
+    With `confine`, the script runs in a process that can do nothing but compute. If the
+    process was stopped, the report only says why.
     """
     request = dataclasses.replace(request, starts_processes=False, traceback=False)
     if confine:
@@ -65,7 +66,7 @@ def raised(failure: Mapping[str, Any]) -> str:
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
-    """Say which line of the file `name` failed, and which to change, or return ""."""
+    """Which line of the file `name` failed, and which to change; "" if none failed."""
     line, culprit = failure["line"], failure["culprit"]
     if line is None or line["file"] != name:
         return ""

@@ -57,10 +57,10 @@ def _close(client: Client) -> None:
 
 
 class Connection:
-    """The connection to an existing scheduler, or to a local cluster of its own.
+    """The connection to an existing scheduler, or to a local cluster that it starts.
 
-    Safe to use from threads. Callers may hold a lock, unless `on_event` takes the same
-    lock: `on_event` runs on the client's event loop, which must not wait.
+    Any thread may call the methods. Callers may hold a lock, unless `on_event` takes
+    the same lock: `on_event` runs on the client's event loop, which must not wait.
     """
 
     def __init__(
@@ -297,7 +297,8 @@ class Connection:
 
     def _tell(self, message: Callable[..., None], *arguments: Any) -> None:
         if self._client is not None:
-            # All workers get it: the scheduler may not know yet which one has the job.
+            # All workers get the message, since the scheduler may not know yet which
+            # of them has the job.
             run = partial(self._client.run, on_error="ignore")
             in_background(run, message, *arguments)
 
@@ -324,7 +325,10 @@ class Connection:
             in_background(future.cancel)
 
     def ask(self, address: str, arguments: tuple[Any, ...], seconds: float) -> Any:
-        """Raises ExplainedError if the function does, or if no answer comes in time."""
+        """Call a function on the lab worker, and return its answer.
+
+        Raises ExplainedError if the function does, or if no answer comes in time.
+        """
         deadline = time.monotonic() + seconds
         self._up.wait(seconds)
         client = self._client

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 LAB_SECONDS = 60.0
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 TRAIN_LANE = "train"  # a teacher can pause and clear this lane
-TRIES = 3  # a job fails if so many workers end before they begin it
+TRIES = 3  # a job fails if so many workers end before they begin the job
 
 
 class Engine:
@@ -55,8 +55,8 @@ class Engine:
         """
         self._on_end = on_end
         self._history = History(store or Store.passing(""))
-        # How many are answered at once: in all, and per person. The lab worker has four
-        # threads, so slow uploads delay other uploads but leave threads for questions.
+        # How many calls of a lane are answered at once: in all, and per person. The lab
+        # worker has four threads, so slow uploads still leave threads for questions.
         self._questions = {
             "question": Questions(4, 2),
             "upload": Questions(2, 1),

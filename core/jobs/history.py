@@ -39,7 +39,10 @@ class _Late(NamedTuple):
 
 
 class History:
-    """Keeps the rows of jobs. Any thread may call it, but about one job in order."""
+    """Keeps the rows of jobs.
+
+    Any thread may call the methods, but the calls about one job must come in order.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -121,9 +124,9 @@ class History:
         self._read.cache_clear()
 
     def recover(self) -> list[tuple[Job, int]]:
-        """The jobs that waited when the server ended, in order.
+        """The jobs that waited when the server ended, in order, each with its round.
 
-        With each job comes its round: its turn among the jobs of its owner.
+        The round is the job's place in the fair order of core.jobs.queue.
         """
         try:
             runs = self._store.runs.recover()

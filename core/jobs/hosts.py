@@ -63,7 +63,7 @@ def first_gpu(worker: str) -> int:
 class Hosts:
     """The machines of one connection; only one thread writes, and any may read.
 
-    Each machine is described once, in the background, so nobody waits for it.
+    Each machine describes itself once, in the background, so that nobody has to wait.
     """
 
     def __init__(self) -> None:

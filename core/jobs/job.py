@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 ENDED = ("finished", "failed", "cancelled", "interrupted")
 
-# So many ended jobs of each function stay in memory: at most MOST_OF_ONE per person,
-# and MOST_OF_ALL in all. Older jobs are read from the database.
+# So many ended jobs of each function stay in memory: at most MOST_OF_ONE per owner, and
+# MOST_OF_ALL in all. Older jobs are read from the database.
 MOST_OF_ONE = 10
 MOST_OF_ALL = 100
 
@@ -49,15 +49,19 @@ class PickedUp:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How work ended. It has no exception, since unpickling one might need torch."""
+    """How a function's call ended.
+
+    The outcome of a failure has no exception: to unpickle it, the server might need
+    torch.
+    """
 
     status: str  # one of ENDED; "interrupted" is set only at the server's start
     value: Any = None  # the function's return value
-    message: str = ""  # why the work failed
-    machine: str = ""  # identity of the machine that did the work, see core.devices
+    message: str = ""  # why the call failed
+    machine: str = ""  # identity of the worker's machine, see core.devices
 
     def get(self) -> Any:
-        """The value. Raises ExplainedError if the work failed."""
+        """The value. Raises ExplainedError if the call failed."""
         if self.status == "failed":
             raise ExplainedError(self.message)
         return self.value

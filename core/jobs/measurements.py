@@ -90,7 +90,10 @@ def recorded_by(address: str) -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """Text such as "Recorded on NVIDIA H200, 2026-11-30 · CNN"; GPUs come alone."""
+    """Text such as "Recorded on NVIDIA H200, 2026-11-30 · CNN".
+
+    If a GPU was measured, the text doesn't name the CPU beside it.
+    """
     day = datetime.fromtimestamp(job.stopped or job.submitted)
     where = environments(job.value)
     gpus = [device for device in where if device.backend != "CPU"]

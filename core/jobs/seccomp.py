@@ -3,9 +3,9 @@
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-confine this process, and then run the module or the code in it: by then, it can't start
-another. Of some 400 system calls, it keeps those that Python and torch need; all others
-raise PermissionError. core.jobs.confined starts this in bubblewrap.
+confine this process, which then runs the module or the code, and can't start another
+process. Of some 400 system calls, the process keeps those that Python and torch need;
+all others raise PermissionError. core.jobs.confined starts this module in bubblewrap.
 """
 
 import ctypes
@@ -41,7 +41,6 @@ ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
 MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
 # Flags of clone, which may start a thread, but no process and no namespace.
 CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
-WHOLE = 2**64 - 1
 # What ioctl and prctl may be asked to do.
 IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B
 SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41
@@ -94,8 +93,8 @@ def give_up_calls() -> None:
 
     for name in CALLS.split():
         add(ALLOW, name)
-    # A filter can't see the arguments of clone3. After ENOSYS, the C library tries
-    # clone, whose arguments it can see.
+    # The filter can't see the arguments of clone3. After ENOSYS, the C library tries
+    # clone, whose arguments the filter can see.
     add(REFUSE | errno.ENOSYS, "clone3")
     add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
     add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))
@@ -113,8 +112,8 @@ def give_up_calls() -> None:
 def attempt(outside: str) -> None:
     """Try what this process must not do, and print what succeeds.
 
-    `outside` is a file that it must not read. Raises RuntimeError if the process can't
-    have threads, which torch needs.
+    `outside` is a file that the process must not read. Raises RuntimeError if the
+    process can't have threads, which torch needs.
     """
     threading.Thread(target=int).start()
     deeds: dict[str, Callable[[], Any]] = {

@@ -43,8 +43,8 @@ def dask_setup(worker: Any) -> None:
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)
     if hasattr(os, "nice"):  # not on Windows
         os.nice(NICE)
-    # Dask spawned this process. If it spawned its children, too, each DataLoader worker
-    # would import torch for seconds. Now they start as in any script.
+    # Dask spawned this process. If the process spawned its children, too, each
+    # DataLoader worker would import torch for seconds. Now they start as in any script.
     multiprocessing.set_start_method(None, force=True)
     simulation.offer()
     if "train" in worker.state.total_resources:
@@ -112,7 +112,8 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, which reports nothing but its result."""
     keep_threads()
-    # One question at a time: the simulated accelerator counts for the whole process.
+    # The simulated accelerator counts copies and waits for the whole process, so only
+    # one question at a time may use it.
     names = [argument for argument in arguments if isinstance(argument, str)]
     with _simulating if SIMULATED in names else nullcontext():
         return outcome_of(address, arguments)

@@ -1,8 +1,8 @@
-"""Which of two is faster, how many times as fast, and how to say it in a sentence.
+"""Which of two contenders is faster, how many times as fast, and a sentence about it.
 
-The ratio compares medians, which a chart's bars show. If the two took turns, the ratios
-of the pairs of readings tell how sure the ratio is; otherwise, the spread of each one's
-readings does.
+The ratio compares medians, which a chart's bars show. If the contenders took turns, the
+ratios of the pairs of readings tell how sure this ratio is. Otherwise, the spread of
+each contender's readings does.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Speedup:
 
     @property
     def by(self) -> str:
-        """A figure, or a range if the readings disagree on it or on who is faster.
+        """A figure, or a range if the readings disagree on the figure or on the winner.
 
         If even a range would tell nothing, the text is "an unknown number of", and
         `note` says why.
@@ -88,10 +88,10 @@ class Speedup:
         return self.note or f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
-        """Those of the three guesses that the measurement allows.
+        """Those of three guesses that the measurement allows.
 
-        They are that the first is faster, that both are the same, or that the second
-        is faster.
+        `first` and `second` guess that this contender is faster, and `same` guesses
+        that both are equally fast.
         """
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
         faster = () if self.winner is None else ((first, second)[self.winner],)
@@ -132,7 +132,10 @@ def agree(values: Sequence[float], factor: float = STEADY) -> bool:
 def spanned(
     options: Sequence[Any], bounds: Sequence[float], low: float, high: float
 ) -> tuple:
-    """The options that the range touches. A bound is part of the option above it."""
+    """The options that the range from `low` to `high` touches.
+
+    `bounds` lie between neighboring options; a bound is part of the option above it.
+    """
     first, last = (sum(end >= bound for bound in bounds) for end in (low, high))
     return tuple(options[first : last + 1])
 
@@ -160,6 +163,7 @@ def apart(
     """The speedup from readings at different moments.
 
     `ratio` is the ratio of the whole runs' seconds; by default, that of the medians.
+    The interval is as wide as the readings are uneven: at least by the factor MOMENTS.
     """
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)

@@ -1,4 +1,4 @@
-"""The exercises of exercises.toml, and whether a learner's lines solve one.
+"""The exercises of exercises.toml, and whether a learner's lines solve an exercise.
 
 The lines run in a process of their own, and their results are judged outside of it. An
 answer with the same results as the solution is right, no matter how it is written.
@@ -44,7 +44,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # of a script to repair; "" means that the title is the lesson
+    lesson: str = ""  # its title; "" if the exercise's own title is the lesson's
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:

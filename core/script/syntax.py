@@ -1,7 +1,7 @@
 """A parsed training script: its names, its loops, and what a rule finds in it.
 
 Neither the script nor anything that it imports is run, so only its text is known. For
-example, a variable counts as a model if the script asks for its `parameters`.
+example, a variable counts as a model if the script calls its method `parameters`.
 """
 
 import ast

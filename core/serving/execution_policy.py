@@ -1,4 +1,4 @@
-"""Whether visitors' code is run: it depends on RUN_CODE and who can reach the app."""
+"""Whether the app runs visitors' code: RUN_CODE and who can reach the app decide it."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ SWITCHED_OFF = "The person who runs this server turned this feature off."
 class Mode:
     """How a visitor's code is run; for "off", `why` is a sentence for the visitor."""
 
-    kind: Literal["here", "confined", "off"]
+    kind: Literal["here", "confined", "off"]  # "confined" is as in core.jobs.confined
     why: str = ""
 
 

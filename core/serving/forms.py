@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-LONGEST = 1000  # limit of a form in bytes; a visitor's code has 23
+LONGEST = 1000  # limit of a form in bytes; the code that visitors log in with has 23
 MOST_SENTENCES = 1000  # sentences in memory, until the visitors open their next page
 OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
 

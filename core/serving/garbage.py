@@ -10,7 +10,7 @@ import gc
 EVERY_SECONDS = 60.0
 # How many collections of the middle generation come before a full collection
 NEVER = 1_000_000_000  # so many that Python makes no full collection by itself
-DUE = 10  # if more have come, `watch` makes one; this is also Python's default
+DUE = 10  # after more than these, `watch` collects fully; also Python's default
 
 
 def freeze() -> None:

@@ -91,7 +91,7 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """Import cattrs only to read: `core.bench` writes texts on machines without it."""
+    """Import cattrs only to read: where `core.bench` writes, cattrs may be missing."""
     from cattrs import Converter
 
     return Converter(detailed_validation=False)

@@ -46,7 +46,7 @@ class GoneError(Exception):
 def address(text: str | None = None) -> sa.URL:
     """The address in `text`, else in DATABASE_URL, else that of the file in data/.
 
-    Raises StoreError for anything but an address of SQLite or Postgres.
+    Raises StoreError for anything but the address of a SQLite file or of Postgres.
     """
     try:
         url = sa.make_url(text or os.environ.get("DATABASE_URL") or DEFAULT)

@@ -16,7 +16,7 @@ from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import SETTINGS, RunSummary
 
-# A spreadsheet takes a cell for a formula, and runs it, if it begins with one of these.
+# If a cell begins with one of these, a spreadsheet takes it for a formula, and runs it.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
 RUN = (

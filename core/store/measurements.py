@@ -1,4 +1,4 @@
-"""Measurements: pages open with this machine's newest one, and show its age."""
+"""Stored measurements. Pages begin with this machine's newest, and show its age."""
 
 import logging
 import time
@@ -50,9 +50,10 @@ class Measurements(Rows):
         subject: str | None = None,
         students: Collection[str] = (),
     ) -> str | None:
-        """The newest measurement's id, but one by `students` only if there is no other.
+        """The newest measurement's id; None without measurements.
 
-        If `subject` is given, only its measurements count. Without any, returns None.
+        Measurements by `students` count only if there are no others. If `subject`, the
+        id of a run, is given, only measurements of this run count.
         """
         author = func.coalesce(Measurement.visitor, "")
         query = (

@@ -271,7 +271,7 @@ class Runs(Rows):
         return self._change(run_ids, visitor)
 
     def _change(self, run_ids: Sequence[str], visitor: str, **values: Any) -> int:
-        """Change runs of a visitor; without values, delete them."""
+        """Set columns of a visitor's runs; without `values`, delete the runs."""
         own = RunSummary.id.in_(run_ids) & (RunSummary.visitor == visitor)
         change = update(RunSummary).values(values) if values else delete(RunSummary)
         statement = change.where(own)

@@ -17,7 +17,7 @@ SETTINGS = tuple(field.name for field in fields(RunConfig))
 
 
 class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
-    """A row that was read; changes of this object change nothing in the database."""
+    """A row as an object. Once the row has been read, changes to it aren't stored."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -154,7 +154,10 @@ class RunSummary(Row, kw_only=True):
     fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
 
     def __getattr__(self, name: str) -> Any:
-        """The run's setting `name`, or the default if the run is older than it."""
+        """The setting `name`: its default if the run is older than the setting.
+
+        None if the job isn't a training run.
+        """
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
         return self.settings and self.settings.get(name, getattr(RunConfig, name))

@@ -1,4 +1,8 @@
-"""Visitors and their answers. A cookie has a visitor's id; a code brings it back."""
+"""Visitors and their answers.
+
+A browser's cookie has the visitor's id. With the visitor's code, another browser gets
+the same id.
+"""
 
 import secrets
 import threading

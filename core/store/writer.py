@@ -123,8 +123,9 @@ class Writer:
     def answers(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know.
 
-        To ask, it queues a write that changes nothing. If the last one still waits, it
-        queues no other, so that they don't pile up while the database hangs.
+        To find out, this method queues a write that changes nothing. If the last such
+        write still waits, no other is queued: while the database hangs, they would
+        pile up.
         """
         with self._changed:
             question = self._question

@@ -31,7 +31,7 @@ _drawing = st.components.v2.component(
 
 
 def drawing(svg: str, alt: str, key: str, width: Any = "stretch") -> None:
-    """Draw an SVG that uses the page's font, as an image can't. `alt` describes it."""
+    """Draw an SVG with the page's font, which images can't use. `alt` describes it."""
     _drawing(key=key, data={"svg": svg, "alt": alt}, width=width)
 
 
@@ -74,7 +74,8 @@ def caption(text: str, result: Any) -> None:
         environments = environments.values()
     place, machine = elsewhere(*environments), engine().machine()
     if machine and hasattr(result, "candidates"):
-        # A race's candidates name their threads, so other threads aren't another place.
+        # A race names each candidate's number of threads, so another number than this
+        # machine's doesn't mean another machine.
         threads = machine.devices[0].threads
         alike = (e and replace(e, threads=threads) for e in environments)
         place = elsewhere(*alike) and place

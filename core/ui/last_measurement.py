@@ -21,8 +21,9 @@ logger = logging.getLogger(__name__)
 def newest(address: str, subject: str | None = None) -> Job | None:
     """Return, as an ended job, this machine's newest measurement by a function.
 
-    Prefers measurements that no student of the class made. If a `subject` is given,
-    only its measurements count. None without a measurement that can be read.
+    Prefers measurements that no student of the class made. If `subject`, the id of a
+    run, is given, only measurements of this run count. None without a measurement that
+    can be read.
     """
     if not (here := machine()):
         return None

@@ -19,7 +19,7 @@ WRONG = 2  # the fewest wrong answers to a question
 
 @dataclass(frozen=True)
 class Question:
-    """Its methods' `answers_by_key` maps questions' keys to a learner's answers."""
+    """A question. In the methods, `answers_by_key` maps keys to a learner's answers."""
 
     key: str
     text: str

@@ -43,7 +43,7 @@ EPOCHS = pa.schema(
 )
 SMOOTHED_SHARE = 1 / 20  # the share of a run's drawn losses that a running mean spans
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
-FAR = 2.0  # only a run with a loss above this many times that of guessing can diverge
+FAR = 2.0  # a run hasn't diverged without a loss above this many times that of guessing
 # A cut axis ends at this many times the loss that 95% of the steps stay below.
 ROOM = 1.2
 
@@ -197,7 +197,7 @@ def on_show() -> Run | None:
 
 
 def others() -> str | None:
-    """Whose runs pages offer besides the visitor's own, as `stored_runs` takes it.
+    """Whose runs pages offer besides the visitor's own: the argument of `stored_runs`.
 
     Members of a class get None, which stands for everybody. Others get "", which stands
     for the server itself: strangers' experiments would be a bad first example.
