@@ -64,8 +64,6 @@ VERDICTS: dict[str, Callable[[Any], str]] = {
     "climbs": lambda climbed: f"The ladder. {climb_verdict(climbed)}",
 }
 
-Piece = Callable[[], dict[str, Any]]  # measures one part of the benchmark's result
-
 
 def epoch_of(
     rung: str, split: datasets.Split, device: torch.device, changes: Kept
@@ -83,7 +81,10 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """A function of matrix products, with as many operations as the ANN on `images`."""
+    """A function that multiplies large matrices.
+
+    It does as many operations as an epoch of the ANN on this number of images.
+    """
     size = SIZES.get(device.type, DEVICE_SIZE)
     products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
     matrix = torch.rand(size, size, device=device)
@@ -204,8 +205,8 @@ def time_to_accuracy(
 
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
-) -> dict[str, Piece]:
-    """For the name of each part of the benchmark's result, what measures the part."""
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Functions that each measure one part of the result, keyed by the part's name."""
     machine, name = devices.describe(), str(device)
     contenders = [
         candidate
@@ -276,7 +277,7 @@ def section(
     jobs: list[str] = []
     for call in calls:
         result = resolve_name(address)(*call, **options)
-        if isinstance(result, tuple):  # of breakdowns, whose traces are too large
+        if isinstance(result, tuple):  # of step profiles, whose traces are too large
             result = tuple(replace(profile, trace=None) for profile in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append(dumps((address, call, result)))

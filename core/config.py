@@ -151,11 +151,11 @@ class RunConfig:
     def from_strings(cls, texts: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence on each ignored name.
 
-        If there are more than MOST_NOTICES, a last sentence says how many in all.
+        If there are more than MOST_NOTICES, a last sentence counts all ignored names.
         """
         notices = []
         names = {field.name for field in fields(cls)}
-        leading: dict[str, Any] = {}  # these decide the defaults of the others
+        leading: dict[str, Any] = {}  # settings that decide other settings' defaults
         for name in ("task", "model", "fast"):
             with suppress(KeyError, ValueError):  # the loop below reports the error
                 settings = leading | {name: parse(name, texts[name])}
@@ -180,7 +180,7 @@ class RunConfig:
 
 
 def problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each setting with an impossible value, or for a run too long."""
+    """A sentence on each impossible value, or one on a run that is too long."""
     wrong: dict[str, str] = {}
     for name, requirement in _mistakes(settings):
         wrong.setdefault(name, requirement)

@@ -220,7 +220,7 @@ def environment(device: torch.device) -> Environment:
         device_name=name(device),
         backend=backend(device),
         threads=torch.get_num_threads(),
-        torch=str(torch.__version__),  # a TorchVersion would need torch to unpickle
+        torch=str(torch.__version__),  # unpickling a TorchVersion would need torch
         python=platform.python_version(),
         system=f"{platform.system()} {platform.machine()}",
     )

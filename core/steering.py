@@ -34,7 +34,7 @@ class Steering:
         return self.watch.wish() is not self.wish
 
     def fulfill(self, step: int) -> float:
-        """Pause and change the rate, as the owner wishes; returns the seconds paused."""
+        """Pause and change the rate as the owner wishes; returns the seconds paused."""
         self.wish = self.watch.wish()  # a later wish is due at the next step
         waited = self._pause()
         rate = self.watch.wish().learning_rate or self.rate

@@ -279,7 +279,7 @@ def traffic(counts: ledger.Counts, steps: int) -> Traffic:
                 waits=at(place, counts.waits, ""),
             )
             for place in places
-            if Path(place[0]).is_relative_to(ROOT)  # not a line of PyTorch
+            if Path(place[0]).is_relative_to(ROOT)  # not in PyTorch's own files
         ),
     )
 

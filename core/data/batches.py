@@ -63,7 +63,7 @@ class TensorBatches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         order, flips = self.order.draw()
-        order = order.to(self.images.device)  # once an epoch, not once a batch
+        order = order.to(self.images.device)  # moved once an epoch, not with each batch
         flips = None if flips is None else flips.to(self.images.device)
         for start in range(0, len(order), self.batch_size):
             batch = slice(start, start + self.batch_size)

@@ -9,7 +9,7 @@ import random
 TRAIN, TEST = 4000, 1000  # points
 LOW, HIGH = -3.0, 3.0  # range of x
 NOISE = 0.2  # standard deviation; a model that predicts f has about this RMSE
-# The x at which a model's fit is drawn.
+# The values of x at which a model's fit is drawn.
 POSITIONS = tuple(LOW + (HIGH - LOW) * i / 120 for i in range(121))
 
 

@@ -76,7 +76,7 @@ OTHER_WAYS = (
 
 @dataclass(frozen=True)
 class Download:
-    passes: ClassVar[bool] = True  # the next report replaces this one
+    passes: ClassVar[bool] = True  # an ended job keeps at most the newest, see Job.end
     done_bytes: int
     total_bytes: int
 

@@ -19,8 +19,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-# Images drawn at once. They fit in the cache. Their tensors have less than
-# 32,768 numbers, so PyTorch starts no threads, which would mostly wait.
+# Images drawn at once. They fit in the CPU's cache. Their tensors have less
+# than 32,768 numbers, so PyTorch starts no threads, which would mostly wait.
 STACK = 40
 Number = Tensor | float
 
@@ -30,7 +30,7 @@ class Canvas:
 
     def __init__(self, n: int, dice: torch.Generator, stripes: float) -> None:
         self.n, self.dice, self.pixels = n, dice, torch.zeros(n, 28, 28)
-        # Moving, turning, or scaling the axes does so to all that is drawn.
+        # All that is drawn moves, turns, and scales with the axes.
         axis = torch.arange(28) - 13.5
         x, y = axis - self.roll(-1, 1), axis[:, None] - self.roll(-1, 1)
         angle, scale = self.roll(-0.08, 0.08), self.roll(0.88, 1.03)
@@ -52,7 +52,7 @@ class Canvas:
         return low + (high - low) * share
 
     def maybe(self, chance: float) -> tuple:
-        """A chain of comparisons that is true in about this share of the images."""
+        """A chain that holds in a share of about `chance` of the images."""
         return 99.0 * (self.roll(0, 1) > chance), 50
 
     def paint(self, *shape: tuple, shade: Number = 1) -> None:

@@ -50,7 +50,10 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Raises ExplainedError if a variable isn't a whole number above 0."""
+        """The limits that the environment sets, and defaults for the others.
+
+        Raises ExplainedError if a variable isn't a whole number above 0.
+        """
         limits = {}
         for field in fields(cls):
             variable = field.name.upper()
@@ -186,7 +189,7 @@ class Estimates:
         return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
-        """The estimate in seconds, or else a guess: for limits, not for pages."""
+        """The estimate in seconds, or else a guess, which is too rough to be shown."""
         expected = self.seconds(job)
         if expected is not None:
             return expected
@@ -198,12 +201,11 @@ class Estimates:
         """Seconds until a worker is free for the job that comes after those `before`.
 
         `at_work` are the jobs that workers have now. A run's steps so far tell when the
-        run will end, and how long waiting runs of its kind will take. They tell it
-        better than earlier jobs: the machine may be busier now. None if another job has
-        no estimate.
+        run will end, and how long waiting runs of its kind will take. Earlier runs tell
+        less: the machine may be busier now. None if another job has no estimate.
         """
-        # Seconds of work that each worker has; seconds per amount for kinds of jobs.
-        backlogs, paces = [], {}
+        backlogs: list[float] = []  # seconds until each worker is free
+        paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
         for job in at_work:
             whole, rest = self.seconds(job), job.progress.seconds_left
             since = time.time() - job.started if job.started else 0.0

@@ -32,7 +32,7 @@ MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
 MOST_THREADS = 100
 CHECK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0  # how long the test of whether bubblewrap works may take
-START_SECONDS = 60.0  # how long torch may take to load before the code's own seconds
+START_SECONDS = 60.0  # how long torch may take to load, before the code's time begins
 words = Words(__file__)
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 

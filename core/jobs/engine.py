@@ -159,7 +159,7 @@ class Engine:
             return all(job.id == but for job in self._queue.jobs())
 
     def read(self, stored: Stored) -> bytes:
-        """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
+        """A run's checkpoint. Raises ExplainedError if it is gone or can't be read."""
         return self._history.checkpoint(stored)
 
     def cancel(self, job_id: str, why: str = "") -> None:

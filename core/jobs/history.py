@@ -27,7 +27,7 @@ PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
 LATE = 100  # at most this many ended jobs stay in memory until their rows are written
 # A job's fields that have columns of the same names.
 COLUMNS = ("id", "address", "arguments", "lane", "submitted")
-CACHED = 128  # at most this many ended jobs that were read stay in memory
+CACHED = 128  # at most this many ended jobs that the database returned stay in memory
 
 
 class _Late(NamedTuple):
@@ -169,7 +169,7 @@ class History:
         return job
 
     def checkpoint(self, stored: Stored) -> bytes:
-        """A checkpoint. Raises ExplainedError if it is gone or can't be read."""
+        """A run's checkpoint. Raises ExplainedError if it is gone or can't be read."""
         with self._lock:
             late = self._late.get(stored.name)
         if late and isinstance(late.value, RunResult):

@@ -28,8 +28,9 @@ SECONDS = 30.0
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 SET_NO_NEW_PRIVILEGES = 38
 READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
-FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # their number in each version of Landlock
-ALL_FILE_RIGHTS = 16  # their number since version 5
+# How many rights on files each version of Landlock has
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
+ALL_FILE_RIGHTS = 16  # since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # to bind and to connect TCP, since version 4
 SCOPES = 1 << 0 | 1 << 1  # others' abstract sockets, signals to others; since version 6
 
@@ -239,7 +240,7 @@ def _restrict_files_and_network() -> None:
         NETWORK_RIGHTS if version >= 4 else 0,
         SCOPES if version >= 6 else 0,
     )
-    # An older kernel takes a longer struct than it knows if the rest of it is zeros.
+    # An older kernel knows only the first fields. It accepts others that are zero.
     size = ctypes.c_size_t(ctypes.sizeof(ruleset))
     handle = checked(libc.syscall(CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:

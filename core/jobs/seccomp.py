@@ -49,7 +49,10 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on an argument of a call; EQUAL compares the argument with `a`."""
+    """A condition on the argument with this number, from 0.
+
+    EQUAL: the argument is `a`. MASKED_EQUAL: its bits in the mask `a` are `b`.
+    """
 
     _fields_ = [
         ("argument", ctypes.c_uint),

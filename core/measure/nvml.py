@@ -20,7 +20,7 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # share of NVML's last sampling period; a kernel ran
+    busy_percent: int | None  # how much of NVML's last sampling period kernels ran
     celsius: int | None
 
 

@@ -26,7 +26,7 @@ NAME = "your code"  # the name of the learner's code in messages
 STEPS = 10**6  # so many that no loop is shortened; the time limit ends endless loops
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
-TOLERANCE = 1e-4  # numbers that differ by less are equal: other code rounds differently
+TOLERANCE = 1e-4  # numbers this close are equal, since other code rounds differently
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         expected = solution_facts(title, machine)
         try:
             flaw = next(_flaws(exercise, report, expected), "")
-        except Exception:  # the learner's code forged a report, and a broken one
+        except Exception:  # the learner's code wrote a report itself, with wrong fields
             flaw = words("judge.forged")
         if flaw:
             where = ""

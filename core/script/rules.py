@@ -66,7 +66,7 @@ def _is_cuda(value: ast.expr | None) -> bool:
 
 
 def load_without_place(script: Script) -> Iterator[Finding]:
-    """`torch.load` puts tensors back on their old device unless it is told where."""
+    """`torch.load` without `map_location` puts tensors back on their old device."""
     lines = [
         call.lineno
         for call in script.all("load")
@@ -117,7 +117,7 @@ def gradients_never_cleared(script: Script) -> Iterator[Finding]:
 
 
 def clock_without_waiting(script: Script) -> Iterator[Finding]:
-    """The clock is read when the work is queued, not when it is done."""
+    """The script reads the clock once the work is queued, not once the work is done."""
     if not ACCELERATOR.search(script.words):
         return
     for name, value, start in script.assignments:
@@ -146,7 +146,11 @@ def clock_without_waiting(script: Script) -> Iterator[Finding]:
 
 
 def workers_without_guard(script: Script) -> Iterator[Finding]:
-    """Each DataLoader worker imports the script, which then starts workers again."""
+    """DataLoader workers without the guard `if __name__ == "__main__"`.
+
+    Where processes are spawned, each worker imports the script, which then starts
+    workers again.
+    """
     if "__main__" in script.words or script.is_notebook:
         return
     loaders = [

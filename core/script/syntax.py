@@ -152,7 +152,7 @@ class Script:
 
     @cached_property
     def training_loops(self) -> list[Loop]:
-        """The innermost loops that call `backward`, each in its own function."""
+        """The innermost loop around each `backward`, if both are in the same function."""
         loops: list[Loop] = []
         for call in self.all("backward"):
             ends = Loop | Function | ast.Module

@@ -60,8 +60,9 @@ def send_at_once() -> None:
     """Turn Nagle's algorithm off, so that small packets leave the server at once.
 
     asyncio turns it off for sockets marked as TCP, but Streamlit's listening socket
-    isn't marked. Each answer on a keep-alive connection waited 40 ms for the browser to
-    confirm the previous packet. Connections inherit the listening socket's setting.
+    isn't marked. Without this patch, each answer on a keep-alive connection waits 40 ms
+    for the browser to confirm the previous packet. Connections inherit the listening
+    socket's setting.
     """
     for open_socket in _instances(socket.socket):
         family = open_socket.family
@@ -200,8 +201,8 @@ def forget_left_pages() -> None:
             create(session, request)
 
     def announce_newest(session: AppSession, page: str, *more: Any) -> ForwardMsg:
-        # A script may switch to another page. A session's first announcement doesn't
-        # count: it names Home, since Streamlit hasn't looked up the page's address.
+        # The page may change if a script switches to another. A session's first message
+        # doesn't count: it names Home, since Streamlit hasn't looked up the address.
         if session.__dict__.get("_newest_page"):
             session.__dict__["_newest_page"] = page
         return announce(session, page, *more)
@@ -214,8 +215,8 @@ def forget_left_pages() -> None:
 def send_on_newest_connection() -> None:
     """Send to the connection that a session has now.
 
-    Streamlit goes through an older list of connections. So the messages of a session
-    that had just reconnected were lost, and its page waited forever.
+    Streamlit goes through an older list of connections. Without this patch, messages to
+    a session that has just reconnected are lost, and the session's page waits forever.
     """
     send_message = Runtime._send_message
 

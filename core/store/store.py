@@ -33,7 +33,7 @@ class Store:
     def passing(cls, why: str) -> Self:
         """A store that forgets everything when it closes.
 
-        It is for an app without a usable database; `why` is a sentence on the reason.
+        An app without a usable database uses it; `why` says why, in a sentence.
         """
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")

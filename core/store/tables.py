@@ -17,7 +17,7 @@ SETTINGS = tuple(field.name for field in fields(RunConfig))
 
 
 class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
-    """A row as an object. Once the row has been read, changes to it aren't stored."""
+    """A row as an object. After a read, changes of the object aren't stored."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -207,7 +207,7 @@ class Measurement(Row):
     id: Mapped[Key]
     kind: Mapped[str]  # the address of the function that measured
     machine: Mapped[str]  # an identity that no two machines share
-    subject: Mapped[str]  # the id of the run that was measured; "" without one
+    subject: Mapped[str]  # the id of the run whose model was measured; "" without a run
     visitor: Mapped[str | None] = mapped_column(  # None: the app itself
         sa.ForeignKey("visitors.id", ondelete="SET NULL")
     )

@@ -90,7 +90,7 @@ class Visitors(Rows):
 
 
 class Answers(Rows):
-    """The newest answer of each visitor to each question. A guess is an answer too."""
+    """Each visitor's newest answer to each question. A guess counts as an answer."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
         """Store an answer in place of the visitor's last one, and wait for the commit.

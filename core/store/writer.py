@@ -50,7 +50,10 @@ class Writer:
     """Makes all changes of a database in its own thread. Any thread may queue them."""
 
     def __init__(self, database: Database) -> None:
-        """Raises StoreError if the database is unusable or another app writes to it."""
+        """Become the one app that writes to the database, and start the thread.
+
+        Raises StoreError if the database is unusable, or another app writes to it.
+        """
         self._database = database
         self._connection: Connection | None = database.own()
         self._changed = threading.Condition()  # its lock guards the fields below
@@ -178,7 +181,10 @@ class Writer:
         self._drop_connection()
 
     def _next(self, most: int) -> list[Write]:
-        """Wait for writes and return the first `most`, still queued; [] if closed."""
+        """Wait for writes, and return the first `most`, which stay in the queue.
+
+        Returns [] once the writer is closed and no write waits.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return list(islice(self._waiting, most))

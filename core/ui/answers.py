@@ -41,7 +41,7 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
 
 
 def toggle(label: str, key: str) -> bool:
-    """Draw a switch that keeps its state, first off; returns whether it is on."""
+    """Draw a switch that keeps its state, off at first; returns whether it is on."""
     return st.toggle(label, is_on(key), key=key, on_change=_keep, args=(key,))
 
 

@@ -82,7 +82,7 @@ DARK = Palette(
 Chart = alt.LayerChart | alt.FacetChart
 Specification = dict[str, Any]
 LATER = alt.UrlData("later")  # stands for data that comes when the chart is drawn
-# Options of a legend: thin or faint lines are thick and in full color there.
+# Options of a legend, which show thin or faint lines thick and in full color.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 TALL, MIDDLE, LOW = 340, 240, 80  # heights of charts, in pixels
@@ -155,7 +155,7 @@ def _theme() -> alt.theme.ThemeConfig:
 def live(
     draw: Callable[Concatenate[Palette, Arguments], Chart],
 ) -> Callable[Arguments, Specification]:
-    """Decorate a function that makes a chart: it then returns Vega-Lite's JSON.
+    """A decorator: a function that makes a chart then returns the chart's JSON.
 
     The function gets the palette first, and uses LATER in place of the chart's data.
 

@@ -36,7 +36,7 @@ class JobPanel:
     failed: str = ""  # the title after a failure; default: `job_name` and "failed"
     cancelled: str = "Canceled. The measurements so far are still here."
     lane: str = "train"
-    # Whether people may start a job while another one goes on that isn't shown here
+    # Whether people may start a job while another job, not shown here, goes on
     several: bool = False
     subject: str | None = None  # a run's id: only measurements of its model; None: all
     measures: bool = False  # results are stored, and shown to visitors without a job

@@ -76,7 +76,7 @@ class Lab:
     job_name = "The measurement"  # the subject of sentences about the lab's job
     panel: Mapping[str, Any] = {}  # further fields of the lab's JobPanel
     event: type = object  # class of the job's progress reports
-    noun = "reading"  # what the page calls such a report, in the singular
+    noun = "reading"  # what the page calls a progress report, in the singular
     # For each tab of code: the tab's name, then its parts for core.ui.source.show
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()
     asks_below = False  # whether the guess is below the settings, not beside them

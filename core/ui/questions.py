@@ -26,7 +26,7 @@ class Question:
     right: str
     answers: dict[str, str]  # all answers, each with a reply to people who choose it
     code: str = ""  # shown above the question
-    gpu: bool = True  # False if the code can't run on a machine with a GPU
+    gpu: bool = True  # whether the code runs with a simulated GPU
     measured: bool = False  # the code measures, so its output depends on the machine
     check: str = ""  # Python that proves the right answer, for the tests
 

@@ -39,7 +39,8 @@ _tabs_lock = threading.Lock()
 def store() -> Store:
     """The database; app.py opens it before the engine and closes it after.
 
-    If it can't be used, the app continues with one in memory, whose `problem` says why.
+    If the database can't be used, the app continues with a store that lasts until the
+    app stops. The store's `problem` says why.
     """
     try:
         return Store()

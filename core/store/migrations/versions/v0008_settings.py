@@ -13,7 +13,7 @@ SETTINGS = (
     *("learning_rate", "weight_decay", "schedule", "augment", "seed", "num_workers"),
     *("pin_memory", "non_blocking"),
 )
-TEXTS = {  # columns with names of dataclasses and functions in them
+TEXTS = {  # columns whose texts name dataclasses and functions
     "runs": ("address", "arguments", "start", "value", "fit"),
     "epochs": ("value",),
     "measurements": ("kind", "provenance", "value"),
