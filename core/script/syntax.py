@@ -152,7 +152,7 @@ class Script:
 
     @cached_property
     def training_loops(self) -> list[Loop]:
-        """The innermost loop around each `backward`, if both are in the same function."""
+        """The loops that directly surround a call of `backward` in their function."""
         loops: list[Loop] = []
         for call in self.all("backward"):
             ends = Loop | Function | ast.Module
