@@ -198,7 +198,7 @@ def _folded(wordings: Sequence[str]) -> list[list[str]]:
 
 
 def explain(text: str) -> Answer:
-    """The answer to an error's message, a traceback, or a person's sentence."""
+    """The answer to a message, a traceback, or a sentence about an error."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
     if not text:
         return Answer("unknown", knowledge().none["empty"])
