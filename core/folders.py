@@ -3,5 +3,5 @@
 import os
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]  # the folder of core/, wherever it is installed
+ROOT = Path(__file__).parents[1]  # the folder in which core/ is
 DATA = Path(os.environ.get("DATA_DIR") or ROOT / "data").expanduser().absolute()

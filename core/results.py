@@ -29,7 +29,7 @@ class Fit:
     """A regression model's outputs at one step."""
 
     step: int  # steps made so far
-    outputs: tuple[float, ...]  # at core.data.curve.POSITIONS
+    outputs: tuple[float, ...]  # for each x in core.data.curve.POSITIONS
     noise: float | None  # the criterion's learned scale, if it has one
 
 
@@ -82,7 +82,7 @@ class Traffic:
 @dataclass(frozen=True)
 class StepProgress:
     step: int  # steps made so far in the whole run
-    losses: tuple[LossPoint, ...]  # since the last report, those that the chart shows
+    losses: tuple[LossPoint, ...]  # those since the last report that the chart shows
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
     traffic: Traffic | None = None  # only on the simulated accelerator

@@ -260,7 +260,7 @@ class LossMeter:
 
 
 def traffic(counts: ledger.Counts, steps: int) -> Traffic:
-    """Count the copies and waits that each line of our code caused in `steps` steps."""
+    """The copies and waits that each line of this project caused in `steps` steps."""
 
     def at(place: tuple[str, int], counter: Counter[ledger.Event], kind: str) -> int:
         return sum(n for e, n in counter.items() if e[1:] == place and kind in e.what)
@@ -365,7 +365,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
 
 def figures(split: str, score: loops.Score | loops.RegressionScore) -> dict[str, Any]:
-    """Epoch's fields for a score; `split` is "train" or "test"."""
+    """A score as keyword arguments of Epoch; `split` is "train" or "test"."""
     names = ("accuracy",) if isinstance(score, loops.Score) else ("r2", "rmse")
     return {f"{split}_{name}": getattr(score, name) for name in ("loss", *names)}
 

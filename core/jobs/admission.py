@@ -88,7 +88,7 @@ class Gate:
         """Raise ExplainedError if the owner of a running job may not have this wish."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Raise ExplainedError if the job may not wait; otherwise, count the job.
+        """Raise ExplainedError if the job may not wait. An admitted run is counted.
 
         `expected` is the estimate in seconds, or None without an estimate.
         """

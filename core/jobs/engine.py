@@ -68,7 +68,7 @@ class Engine:
         self._jobs = Jobs(self._history.record)
         self._queue = Queue()
         self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
-        self._stops: dict[str, Outcome] = {}  # for running jobs that must stop
+        self._stops: dict[str, Outcome] = {}  # how running jobs that must stop will end
         self.admission = Admission(gate)
         self._machine: Machine | None = None
         self._machine_due = 0.0  # when to ask for the machine's description again

@@ -163,7 +163,7 @@ class History:
             progress = replace(progress, fit=value.fit)
         end = {"status": row.status, "message": row.message, "stopped": row.ended}
         job = _job(stored, started=row.started, value=value, progress=progress, **end)
-        if not job.ended:  # `recover` could not read the database at the start
+        if not job.ended:  # the server ended meanwhile, and `recover` failed afterward
             why = interrupted(row.step, row.steps)
             job = replace(job, status="interrupted", message=why)
         return job

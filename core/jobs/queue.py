@@ -87,8 +87,9 @@ class Queue:
     def place(self, job_id: str) -> int:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
 
-        Each newcomer who has had fewer turns moves the job back by one place, but at
-        most PATIENCE newcomers do, and none in the round that is being served.
+        A newcomer who has had fewer turns goes before the job, which then moves back by
+        one place. At most PATIENCE newcomers can, and none in the round that is being
+        served.
         """
         ticket = self._waiting.get(job_id)
         return self._lane(ticket.job.lane).index(ticket) + 1 if ticket else 0

@@ -44,7 +44,7 @@ class Exercise:
     after: str
     say: Mapping[str, str]  # what is wrong, for each fact that differs
     machines: tuple[str, ...] = ("with",)
-    lesson: str = ""  # its title; "" if the exercise's own title is the lesson's
+    lesson: str = ""  # the lesson's title; "": the exercise has the same title
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
@@ -115,7 +115,7 @@ def solution_facts(title: str, machine: str) -> dict[str, Any]:
 
 
 def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts named in `exercise.say`: the dry run counts some, `after` sets the rest."""
+    """Facts named in `exercise.say`: from the dry run, or set by `exercise.after`."""
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
     values = {

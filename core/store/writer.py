@@ -62,7 +62,7 @@ class Writer:
         self._lost = 0  # writes that did not fit into the queue
         self._cause = ""  # why nothing can be written now
         self._closed = False
-        self._question = Write(_ask, ended=True)  # the last write of `answers`
+        self._question = Write(_ask, ended=True)  # the newest write from `answers`
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -322,7 +322,7 @@ def lines(
     band: bool = False,
     **mark: Any,
 ) -> Chart:
-    """A line. `points` is the size of its points; `band` shades from low to high."""
+    """A line. `points` is its points' size; `band` shades from column low to high."""
     if points:
         mark["point"] = alt.OverlayMarkDef(size=points)
     line = chart.mark_line(strokeWidth=width, **mark)

@@ -53,7 +53,7 @@ def forget() -> None:
 
 
 def machine() -> str:
-    """The identity of the machine that pages show; "" until it is known."""
+    """This machine's identity; "" until it is known."""
     return here.identity if (here := engine().machine()) else ""
 
 

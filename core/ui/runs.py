@@ -43,7 +43,7 @@ EPOCHS = pa.schema(
 )
 SMOOTHED_SHARE = 1 / 20  # the share of a run's drawn losses that a running mean spans
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
-FAR = 2.0  # a run hasn't diverged without a loss above this many times that of guessing
+FAR = 2.0  # a run diverged only if a loss is above this many times the loss of guessing
 # A cut axis ends at this many times the loss that 95% of the steps stay below.
 ROOM = 1.2
 
@@ -239,7 +239,7 @@ def number(run_id: str, owner: str) -> int:
     return numbers[run_id]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=512)  # keeps a dictionary for each owner: {run's id: number}
 def _numbers(_owner: str) -> dict[str, int]:
     return {}
 

@@ -132,7 +132,7 @@ def wrong(
 ) -> frozenset[int] | None:
     """Indices of the images that the run got wrong in the epoch `history[-back]`.
 
-    None if there are no answers of that epoch.
+    None if the model has given no answers in that epoch.
     """
     answers = run.history[-back].wall if run and len(run.history) >= back else ()
     if not answers or not labels:
