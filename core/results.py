@@ -69,7 +69,7 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What crossed between host and device in the newest epoch so far."""
+    """The copies and waits between host and device, in the newest epoch so far."""
 
     steps: int
     crossings: tuple[Crossing, ...]  # in the order of files and lines

@@ -24,7 +24,7 @@ from core.watch import NO_WISH, Watch, Wish
 
 # The sandbox warms up this long after the worker, since people need workers first.
 WARM_UP_SECONDS = 5.0
-# A low priority lets pages go first. With a spare core, training is as fast as before.
+# A low priority lets pages go first. Since one core stays free, training isn't slower.
 NICE = 10
 _simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop

@@ -31,7 +31,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
 
 Kind = TypeVar("Kind")
-SOON_SECONDS = 0.005  # before another try; a script's last messages take less time
+SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 GRACE_SECONDS = 5  # for connections to close when the server ends
 SIDEBAR = 220  # width in pixels
 SCRIPT = Path(__file__).with_name("page.js")  # browsers run it before they draw a page
@@ -40,7 +40,7 @@ PARTS = (  # JavaScript files of Streamlit's frontend that many pages need
     *("DownloadButton", "ImageList", "Metric", "NumberInput", "PageLink", "Progress"),
     *("Radio", "Selectbox", "Slider", "StreamlitSyntaxHighlighter", "TextInput"),
 )
-TURN_SECONDS = 0.3  # a page that has waited this long is drawn without a turn
+TURN_SECONDS = 0.3  # the longest that a page waits for the pages before it
 
 _turn = threading.BoundedSemaphore(1)
 _thread = threading.local()

@@ -21,7 +21,7 @@ def of_visitor() -> dict[str, Any]:
 
 
 def keep(key: str, answer: Any) -> None:
-    """Store an answer. Without a cookie, it lasts only until the tab is closed."""
+    """Store an answer; for a visitor without a cookie, until the tab is closed."""
     of_visitor()[key] = answer
     if visitor := visitor_of_cookie():
         store().answers.keep(visitor, key, answer)

@@ -32,7 +32,7 @@ class Palette:
     inverse: str  # text on a heat map's cells with the strongest color
     quiet: str
     page: str
-    ground: str  # a heat map's cells without a difference, and the background of images
+    ground: str  # a heat map's neutral cells, and the background of images
     low: str  # a heat map's lowest value, which must not look like an empty cell
     right: str  # only for right answers
     wrong: str  # only for wrong answers
@@ -88,7 +88,7 @@ AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 TALL, MIDDLE, LOW = 340, 240, 80  # heights of charts, in pixels
 MOST_TICKS = 7
 FONT_PIXELS = 12
-CHARACTER_PIXELS = 6.6  # the mean width of a character in that size
+CHARACTER_PIXELS = 6.6  # the mean width of a character of FONT_PIXELS
 # The ticks' format: 98%, 98.5%, 99%. With a fixed precision, two could look the same.
 PERCENT = "~%"
 

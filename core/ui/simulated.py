@@ -1,4 +1,4 @@
-"""The mark of what ran on the simulated accelerator: a dashed outline and a word."""
+"""The outline and the badge around what ran on the simulated accelerator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
