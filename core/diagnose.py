@@ -19,7 +19,7 @@ from core.lessons.device.diagnosis import diagnose
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0 if a GPU works, 1 if not, and 2 without a diagnosis."""
+    """Returns the exit status: 0 if a GPU works, 1 if not, 2 without a diagnosis."""
     parser = argparse.ArgumentParser(
         prog="python -m core.diagnose",
         description=__doc__,

@@ -78,7 +78,7 @@ def limit(memory_bytes: int) -> None:
 
 
 def give_up_calls() -> None:
-    """Let libseccomp tell the kernel to refuse all calls but CALLS."""
+    """Have the kernel refuse all calls but CALLS, and those added with conditions."""
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(library.seccomp_init(REFUSE | errno.EPERM))

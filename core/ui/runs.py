@@ -247,8 +247,8 @@ def _numbers(_owner: str) -> dict[str, int]:
 def earlier(later: Run, most: int) -> list[Run]:
     """Up to `most` runs that the same visitor started before this one, oldest first.
 
-    Only runs with losses, and with the same task and criterion count: other losses
-    can't be compared.
+    Only runs count that have losses, the same task, and the same criterion: other
+    losses can't be compared.
     """
     owner, before = later.job.owner, later.job.submitted
     task, criterion = later.config.task, later.config.criterion
