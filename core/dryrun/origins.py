@@ -137,29 +137,13 @@ class Origins:
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:
-        """Also note what no TorchFunctionMode sees.
-
-        These are new parameters, the calls of METHODS, and tensors that torch swaps.
-        """
+        """Also note new parameters and calls of METHODS, which no mode sees."""
         parameter: Any = nn.Parameter
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
         for name in UNSEEN:
             setattr(torch, name, self._noting(getattr(torch, name)))
         for kind, name in METHODS:
             setattr(kind, name, self._placing(getattr(kind, name)))
-        swap: Any = torch.utils.swap_tensors
-
-        def swap_tensors(first: Tensor, second: Tensor) -> None:
-            origin = self._of.pop(id(first), None)
-            self._of.pop(id(second), None)
-            if origin:
-                origin.tensor = None  # torch can't swap tensors with weak references
-            swap(first, second)
-            if origin:
-                origin.tensor = weakref.ref(first)
-                self._of[id(first)] = origin
-
-        torch.utils.swap_tensors = swap_tensors
 
     def _noting(self, function: Any) -> Any:
         def wrapper(*args: Any, **kwargs: Any) -> Any:

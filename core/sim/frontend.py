@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch.autograd import graph
 from torch.jit._builtins import _register_builtin
-from torch.nn.parameter import UninitializedParameter, is_lazy
 from torch.utils import backend_registration
 from torch.utils._device import _device_constructors
 
@@ -43,7 +42,6 @@ def install() -> None:
         _register_builtin(make, f"aten::{name}")  # for torch.jit.script
     if torch.__version__ < "2.15":  # it would copy a number to the device first
         torch.Tensor.__setitem__ = set_item  # type: ignore[assignment,method-assign]
-    torch.nn.Module._apply = keeping_parameters(torch.nn.Module._apply)  # type: ignore[method-assign]
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
 
@@ -54,30 +52,6 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
     if tensor.device.type == SIMULATED and isinstance(value, int | float):
         value = torch.tensor(value, dtype=tensor.dtype, device=memory.CPU)
     torch._C.TensorBase.__setitem__(tensor, index, value)
-
-
-def keeping_parameters(apply: Any) -> Any:
-    """Wrap Module._apply, which moves a module, so that its parameters stay the same.
-
-    On CUDA, a moved module keeps its parameter objects, too. An optimizer that was made
-    before the move would not train new ones.
-    """
-
-    def wrapper(module: torch.nn.Module, fn: Any, recurse: bool = True) -> Any:
-        future = torch.__future__
-        before = future.get_swap_module_params_on_conversion()
-        tensors = (fn(torch.empty(0, device=memory.CPU)), *module.parameters())
-        is_ours = any(tensor.device.type == SIMULATED for tensor in tensors)
-        lazy = [p for p in module.parameters(recurse=False) if is_lazy(p)]
-        future.set_swap_module_params_on_conversion(before or is_ours)
-        try:
-            return apply(module, fn, recurse)
-        finally:
-            future.set_swap_module_params_on_conversion(before)
-            for parameter in lazy:  # a swap forgets that a layer awaits its first batch
-                parameter.__class__ = UninitializedParameter  # type: ignore[assignment]
-
-    return wrapper
 
 
 # Python code may fail in a backward pass, in a hook for example. Then C++ asks the
@@ -132,13 +106,10 @@ class Hooks(torch._C._acc.PrivateUse1Hooks):
 class Event(torch.Event):
     """A torch.Event, which notes when the device has done the work before the event."""
 
-    is_timed = False
     reached: float | None = None  # by the host's clock, in seconds
 
-    def __new__(cls, *args: Any, enable_timing: bool = False, **kwargs: Any) -> "Event":
-        event = super().__new__(cls, *args, enable_timing=enable_timing, **kwargs)
-        event.is_timed = enable_timing
-        return event
+    def __init__(self, *_: Any, enable_timing: bool = False, **__: Any) -> None:
+        self.is_timed = enable_timing
 
     def record(self, _: Any = None) -> None:
         self.reached = None
@@ -221,6 +192,6 @@ def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Make torch.UntypedStorage(size, device="sim") work."""
     if torch.device(kwargs.get("device") or "cpu").type != SIMULATED:
         return torch._C.StorageBase.__new__(cls, *args, **kwargs)
-    flat = torch.empty(args[0] if args else 0, dtype=torch.uint8, device=memory.CPU)
-    with torch._C.DisableTorchFunction(), torch.no_grad():
-        return memory.to_device(flat).untyped_storage()
+    with torch._C.DisableTorchFunction():
+        size = args[0] if args else 0
+        return torch.empty(size, dtype=torch.uint8, device=SIMULATED).untyped_storage()

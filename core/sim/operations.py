@@ -7,7 +7,6 @@ as tensors on the device. So the digits are the CPU's. Operations that compute n
 expects each backend to provide.
 """
 
-import math
 import re
 import warnings
 from collections.abc import Callable
@@ -83,11 +82,9 @@ class Plan:
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
         places = {argument.name: place for place, argument in enumerate(arguments)}
-        takes_tensors = any("Tensor" in str(argument.type) for argument in arguments)
         self.name = op._schema.name.removeprefix("aten::")
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
-        self.size = None if takes_tensors else places.get("size")
         self.floating = rules.FLOATING.get(self.name)
         self.why = REASONS.get(self.name, self.name)  # the host waits
         self.fetches = FETCHES.get(self.why)
@@ -157,9 +154,6 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             rules.check_same_device(op, args, kwargs, hosts.strangers)
         if plan.generator is not None:
             generator.use(plan.generator, on_host, named)
-        if plan.size is not None:  # checked before the CPU takes that memory
-            dtype = named.get("dtype") or torch.get_default_dtype()
-            memory.check_room(math.prod(on_host[plan.size]) * dtype.itemsize)
         ledger.counts.operations[plan.name] += 1
         if plan.fetches:
             for size in plan.fetches(*args, **kwargs):
@@ -229,6 +223,10 @@ def to_copy(
 
 def pin(tensor: Tensor, _: Any = None) -> Tensor:
     """A copy on the host that is marked as pinned; no memory is really locked."""
+    if not tensor.is_cpu:
+        raise RuntimeError(
+            f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned"
+        )
     with torch._C.DisableTorchFunction():
         size, stride = tensor.shape, tensor.stride()
         pinned = torch.empty_strided(size, stride, dtype=tensor.dtype, device=CPU)
@@ -238,11 +236,6 @@ def pin(tensor: Tensor, _: Any = None) -> Tensor:
 
 def is_pinned(tensor: Tensor, _: Any = None) -> bool:
     return hasattr(tensor.untyped_storage(), "pinned")
-
-
-def convolution_backward(grad: Tensor, images: Tensor, weight: Tensor, *rest: Any):
-    op, sizes_of_bias = aten.convolution_backward.default, [grad.shape[1]]
-    return fallback(op, grad, images, weight, sizes_of_bias, *rest)
 
 
 def lstm_cell(from_input: Tensor, from_hidden: Tensor, cell: Tensor, *biases: Tensor):
@@ -270,16 +263,14 @@ OWN = {
     **{name: partial(describe, lookup_op(f"aten::{name}")) for name in DESCRIBE},
     "_copy_from": copy,
     "_to_copy": to_copy,
-    "_copy_from_and_resize": lambda source, to: copy(source, to.resize_(source.shape)),
     "convolution_overrideable": partial(fallback, aten.convolution.default),
-    "convolution_backward_overrideable": convolution_backward,
-    "_thnn_fused_lstm_cell": lstm_cell,
-    "_thnn_fused_gru_cell": gru_cell,
     "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
     "record_stream": lambda *_: None,  # there is one stream
-    "_pin_memory": rules.refuse_to_pin,
+    "_pin_memory": pin,
     "is_pinned": is_pinned,
 }
+# Autograd records the parts of these operations.
+CELLS = {"_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_gru_cell": gru_cell}
 
 # Under autocast, CUDA runs the first list in autocast's 16-bit type, the second in
 # float16, and the third in the widest type among the arguments. All other operations
@@ -340,10 +331,12 @@ def register() -> None:
     EVERY.fallback(fall_through, AUTOCAST)
     for name, function in OWN.items():
         ATEN.impl(name, function, KEY)
-    for name in ("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"):
-        ATEN.impl(name, OWN[name], f"Autograd{KEY}")  # autograd records their parts
+    for name, function in CELLS.items():
+        ATEN.impl(name, function, "CompositeImplicitAutograd")
     for key in ("Conjugate", "Negative"):  # otherwise, a copy would call itself forever
         ATEN.impl("_copy_from", fall_through, key)
+    # As on CUDA, a module and `.data` take a tensor of another device.
+    ATEN.impl("_has_compatible_shallow_copy_type", lambda *_: True, KEY)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
         ATEN.impl("_pin_memory", pin, "CPU")

@@ -69,14 +69,11 @@ def test_an_optimizer_is_found_out_not_asserted(device):
 
 def test_an_optimizer_that_lost_its_parameters_is_noticed():
     future = torch.__future__
-    swaps = future.get_swap_module_params_on_conversion()  # beside the simulated device
-    future.set_swap_module_params_on_conversion(False)
     future.set_overwrite_module_params_on_conversion(True)
     try:
         finding = model_to.find_out(torch.float64, "before")
     finally:
         future.set_overwrite_module_params_on_conversion(False)
-        future.set_swap_module_params_on_conversion(swaps)
     assert not finding.holds_the_parameters
     assert finding.weights_changed is False
 
