@@ -12,7 +12,7 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,23 +50,24 @@ def check_device(device: Any) -> None:
         )
 
 
-def refuse_to_pin(tensor: Tensor, _: Any = None) -> NoReturn:
-    raise RuntimeError(
-        f"cannot pin '{tensor.type()}' only dense CPU tensors can be pinned"
-    )
-
-
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
     """Raise RuntimeError if the operation refuses one of its CPU tensors, `strangers`.
 
     Elementwise operations accept a CPU tensor without dimensions, since it is a number.
+    Indices may be on the CPU, and so may a tensor that is written, but not one that is
+    read, at indices on the device.
     """
     schema = op._schema
     name, overload = schema.name.removeprefix("aten::"), schema.overload_name
-    if name in INDEXES:
-        return check_indices(name, *args[:3])
     if name in COPIES:
         return
+    if name == "index" and args[0].is_cpu:
+        raise RuntimeError(
+            "indices should be either on cpu or on the same device as the indexed "
+            "tensor (cpu)"
+        )
+    if name in INDEXES:
+        strangers = [value for value in args[2:3] if value.device != args[0].device]
     if name.startswith("masked_fill") and args[0].device != args[1].device:
         raise RuntimeError(
             "expected self and mask to be on the same device, but got mask on "
@@ -81,9 +82,8 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                 )
     entry = entries().get(op.name(), "")
     if "device_check: NoCheck" in entry or name.startswith("_foreach_"):
-        for tensor in strangers:
-            if tensor.dim() or (schema.is_mutable and tensor is args[0]):
-                raise RuntimeError(BOTH)
+        if any(x.dim() or (schema.is_mutable and x is args[0]) for x in strangers):
+            raise RuntimeError(BOTH)
         return
     if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # it trains
         name = "cudnn_batch_norm"
@@ -95,10 +95,8 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
     if "structured: True" in entry or "structured_delegate" in entry:
         wrapper = f"{function}_{overload}" if overload else function
     first = None
-    for argument in [*outputs, *(name for name in given if name not in outputs)]:
-        for tensor in tree_leaves(given[argument]):
-            if not isinstance(tensor, Tensor):
-                continue
+    for argument in sorted(given, key=lambda name: name not in outputs):
+        for tensor in filter(torch.is_tensor, tree_leaves(given[argument])):
             first = first or tensor.device
             if tensor.device != first:
                 raise RuntimeError(
@@ -106,24 +104,6 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                     f"from other tensors on {first} (when checking argument in method "
                     f"wrapper_SIM_{wrapper})"
                 )
-
-
-def check_indices(
-    name: str, tensor: Tensor, indices: list[Any], values: Tensor | None = None
-) -> None:
-    """Raise RuntimeError if indices or values are on the wrong device.
-
-    One can't read a tensor on the CPU at an index that is on the device, but write to
-    it. `values` must be on the tensor's device, unless they are a single number.
-    """
-    on_device = any(not i.is_cpu for i in indices if i is not None)
-    if name == "index" and tensor.is_cpu and on_device:
-        raise RuntimeError(
-            "indices should be either on cpu or on the same device as the indexed "
-            "tensor (cpu)"
-        )
-    if values is not None and values.dim() and values.device != tensor.device:
-        raise RuntimeError(BOTH)
 
 
 def check_type(kernel: str, tensor: Tensor) -> None:
