@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from core.sim import generator, ledger, memory, queue, rules
 from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
+WAYS = {(True, False): ledger.TO_DEVICE, (False, True): ledger.TO_HOST}
 STAGED = 64 << 10  # bytes: CUDA's driver takes a copy of up to this size at once
 
 
@@ -62,14 +64,15 @@ def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -
     used = [index for index in indices if index is not None]
     masks = [index for index in used if index.dtype in (torch.bool, torch.uint8)]
     if values is not None and values.is_cpu:
-        fills = len(used) == len(masks) == 1 and masks[0].is_sim
-        used = [] if fills and not any(options) else [*used, values]
-    for index in used:
-        is_mask = any(index is mask for mask in masks)
-        if index.is_cpu and is_mask:  # the places of True go through pinned memory
-            ledger.copy(ledger.TO_DEVICE, index.nonzero().nbytes)
-        elif index.is_cpu:
-            ledger.copy(ledger.TO_DEVICE, index.nbytes)
+        if len(used) == len(masks) == 1 and masks[0].is_sim and not any(options):
+            return
+        used.append(values)
+    for tensor in used:
+        is_mask = any(tensor is mask for mask in masks)
+        if tensor.is_cpu and is_mask:  # the places of True go through pinned memory
+            ledger.copy(ledger.TO_DEVICE, tensor.nonzero().nbytes)
+        elif tensor.is_cpu:
+            ledger.copy(ledger.TO_DEVICE, tensor.nbytes)
             ledger.wait("copy to device")
         elif is_mask:
             ledger.wait("nonzero")
@@ -187,8 +190,7 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         rules.check_process()
         if not source.numel():
             return target
-        way = ledger.TO_DEVICE if source.is_cpu else ledger.WITHIN
-        way = ledger.TO_HOST if target.is_cpu else way
+        way = WAYS.get((source.is_cpu, target.is_cpu), ledger.WITHIN)
         # The host converts to another dtype, or the device if the copy is non-blocking.
         sent = source if source.is_cpu == non_blocking else target
         size = source.numel() * sent.element_size()
@@ -272,40 +274,34 @@ OWN = {
 # Autograd records the parts of these operations.
 CELLS = {"_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_gru_cell": gru_cell}
 
-# Under autocast, CUDA runs the first list in autocast's 16-bit type, the second in
-# float16, and the third in the widest type among the arguments. All other operations
-# that it registers for autocast run in float32:
-# https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
-
-IN_16_BITS = """
-linear matmul einsum mm bmm mv addmm addbmm addmv addr baddbmm chain_matmul prelu
-linalg_multi_dot linalg_vecdot conv1d conv2d conv3d conv_tbc conv_transpose1d
-conv_transpose2d.input conv_transpose3d.input convolution _convolution
-_convolution.deprecated scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell
-rnn_relu_cell
-"""
-
+# cuDNN's recurrent layers, which CUDA runs in float16 under autocast.
 IN_FLOAT16 = "lstm.input lstm.data gru.input gru.data rnn_tanh.input rnn_relu.input"
 
-IN_THE_WIDEST = (
-    "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add "
-    "tensordot vdot"
-)
+
+def autocast_list(name: str) -> set[str]:
+    """A list of operations in ATen/autocast_mode.h, which comes with torch."""
+    header = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
+    entries = header.read_text("utf-8").split(f"AT_FORALL_{name}(_)")[1]
+    pairs = re.findall(r"_\((\w+)(?:, (\w+))?\)", entries.partition("\n\n")[0])
+    return {".".join(filter(None, pair)) for pair in pairs}
 
 
-def casting(op: Any) -> Callable:
-    """A function that casts its arguments as autocast does, then runs the operation."""
+def casting(op: Any, in_16_bits: set[str], in_the_widest: set[str]) -> Callable:
+    """A function that casts its arguments as autocast does, then runs the operation.
+
+    CUDA runs the first list in autocast's 16-bit type, and the second in the widest
+    type among the arguments. All other operations that it registers for autocast run in
+    float32: https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
+    """
     name = op.name().removeprefix("aten::")
-    lists = IN_16_BITS, IN_FLOAT16, IN_THE_WIDEST
-    in_16_bits, in_float16, in_the_widest = (name in names.split() for names in lists)
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
     if name == "binary_cross_entropy":  # CUDA's function only refuses
         return partial(op._op_dk, torch._C.DispatchKey.AutocastCUDA)
 
     def cast_and_run(*args: Any, **kwargs: Any) -> Any:
-        dtype = torch.float16 if in_float16 else torch.float32
+        dtype = torch.float16 if name in IN_FLOAT16.split() else torch.float32
         dtypes = {x.dtype for x in args if isinstance(x, Tensor)}
-        if in_16_bits or (in_the_widest and dtype not in dtypes):
+        if name in in_16_bits or (name in in_the_widest and dtype not in dtypes):
             dtype = torch.get_autocast_dtype(SIMULATED)
         with torch._C._ExcludeDispatchKeyGuard(this_key):
             return op(*_cast(args, SIMULATED, dtype), **_cast(kwargs, SIMULATED, dtype))
@@ -355,5 +351,6 @@ def register() -> None:
     ]:
         ATEN.impl(op, partial(fallback, op), KEY)
     recurrent = [lookup_op(f"aten::{name}") for name in IN_FLOAT16.split()]
+    lists = autocast_list("LOWER_PRECISION_FP"), autocast_list("PROMOTE")
     for op in operations_of("AutocastCUDA") + recurrent:
-        ATEN.impl(op, casting(op), AUTOCAST)
+        ATEN.impl(op, casting(op, *lists), AUTOCAST)

@@ -27,12 +27,7 @@ Work = Callable[[], object]
 
 _queue: queue.SimpleQueue[Work | None] | None = None  # None: work is done at once
 _failed: list[Exception] = []
-_AT_ONCE = {
-    torch.Tag.data_dependent_output,
-    torch.Tag.dynamic_output_shape,
-    torch.Tag.inplace_view,
-    torch.Tag.nondeterministic_seeded,
-}
+_AT_ONCE = {torch.Tag.inplace_view, torch.Tag.nondeterministic_seeded}
 
 
 @contextmanager
@@ -98,7 +93,7 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
     on_meta = partial(tree_map_only, Tensor, partial(torch.empty_like, device="meta"))
     try:
         sizes = op(*on_meta(args), **on_meta(kwargs))
-    # "meta" doesn't know the operation, or refuses it in other words than the CPU.
+    # "meta" doesn't know the operation or the size, or has other words than the CPU.
     except Exception:
         finish()
         return op(*args, **kwargs)
