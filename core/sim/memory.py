@@ -100,8 +100,7 @@ def to_device(host: Tensor) -> Tensor:
     """A new tensor on the device, which shares the memory of the CPU tensor `host`."""
     storage = host.untyped_storage()
     block = Block(storage)
-    flat = torch.empty(0, dtype=torch.uint8, device=CPU)
-    flat.set_(storage, 0, (storage.nbytes(),), (1,))
+    flat = torch.empty(0, dtype=torch.uint8, device=CPU).set_(storage)
     capsule = torch._C._to_dlpack(flat)
     label = _pointer(capsule, b"dltensor") + DEVICE_TYPE_AT
     ctypes.c_int32.from_address(label).value = OTHER_DEVICE

@@ -206,18 +206,10 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         return target
 
 
-def to_copy(
-    tensor: Tensor,
-    *,
-    non_blocking: bool = False,
-    memory_format: Any = None,
-    **options: Any,
-) -> Tensor:
+def to_copy(tensor: Tensor, *, non_blocking: bool = False, **options: Any) -> Tensor:
     """The copy that `.to` makes. A non-blocking copy to the host gets pinned memory."""
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        memory_format = memory_format or torch.preserve_format
-        options = {name: options.get(name) for name in ("dtype", "device")}
-        target = torch.empty_like(tensor, memory_format=memory_format, **options)
+        target = torch.empty_like(tensor, **options)
         if non_blocking and target.is_cpu:
             target = pin(target)
         return target.copy_(tensor, non_blocking)
@@ -268,8 +260,6 @@ OWN = {
     "convolution_overrideable": partial(fallback, aten.convolution.default),
     "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
     "record_stream": lambda *_: None,  # there is one stream
-    "_pin_memory": pin,
-    "is_pinned": is_pinned,
 }
 # Autograd records the parts of these operations.
 CELLS = {"_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_gru_cell": gru_cell}
@@ -335,8 +325,8 @@ def register() -> None:
     ATEN.impl("_has_compatible_shallow_copy_type", lambda *_: True, KEY)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
-        ATEN.impl("_pin_memory", pin, "CPU")
-        ATEN.impl("is_pinned", is_pinned, "CPU")
+        ATEN.impl("_pin_memory", pin, "CompositeExplicitAutograd")
+        ATEN.impl("is_pinned", is_pinned, "CompositeExplicitAutograd")
         for op in operations_of("CPU"):
             if (place := plan_of(op).generator) is not None:
                 kernel = torch.library.get_kernel(op, "CPU")
