@@ -146,7 +146,7 @@ class History:
                 return self._late[job_id].job
         try:
             return self._read(job_id)
-        except KeyError:  # this isn't cached, since the row may still be written
+        except KeyError:  # lru_cache doesn't keep errors: the row may come later
             return None
 
     def _read_ended(self, job_id: str) -> Job:

@@ -287,6 +287,6 @@ def _begin_with(engine: sa.Engine, begin: str, pragma: str) -> None:
 
 
 def _make_read_only(connection: Any, _record: object) -> None:
-    """Make a Postgres connection read-only, and each transaction see one moment."""
+    """Make a Postgres connection read-only; each transaction sees a single moment."""
     connection.read_only = True
     connection.isolation_level = 3  # psycopg's number for REPEATABLE READ
