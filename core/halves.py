@@ -38,7 +38,7 @@ def lines_of(function: str, half: str) -> list[tuple[str, bool]]:
 
 
 def _halves(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name and the code of each half; the other functions have no halves."""
+    """Yield the name and the code of both halves of each function with marked lines."""
     for node in ast.parse(text).body:
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         if isinstance(node, ast.FunctionDef) and any(map(MARK.search, lines)):

@@ -117,7 +117,7 @@ class Engine:
         return job or self._history.job(job_id)
 
     def _current(self, job_id: str) -> Job | None:
-        """A job in memory, with why it has to wait; call this with the lock."""
+        """A job in memory, with the reason why it waits; call this with the lock."""
         job = self._jobs.get(job_id)
         if job is None or job.status not in ("queued", "starting"):
             return job
@@ -247,7 +247,7 @@ class Engine:
         self._history.end(ended, outcome.value)
         try:
             self._on_end(ended)
-        except Exception:  # the caller's error, not the job's
+        except Exception:  # an error of `on_end`, not of the job
             logger.exception("the end of job %s could not be recorded", job_id)
 
     def ask(

@@ -45,7 +45,7 @@ class Host(NamedTuple):
     name: str  # "" if the workers are the app's own
     speaker: str  # the address of the worker to ask: the lab's, if there is one
     trains: int  # training workers
-    answers: bool  # whether any worker reports
+    answers: bool  # whether any of its workers has reported lately
     machine: Machine | None = None  # None until the machine has described itself
 
 

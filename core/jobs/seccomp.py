@@ -49,7 +49,7 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on the argument with this number, from 0.
+    """A condition on a call's argument, whose number `argument` counts from 0.
 
     EQUAL: the argument is `a`. MASKED_EQUAL: its bits in the mask `a` are `b`.
     """

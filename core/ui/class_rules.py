@@ -38,7 +38,7 @@ def among(setting: str, options: Sequence[Any]) -> Sequence[Any]:
 
 
 def fitting(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a training run's settings, changed where the class has other rules."""
+    """Return a training run's settings, changed where the class doesn't allow them."""
     class_rules = rules()
     settings = {**settings, **class_rules.settings}
     models, criteria = (of[settings["task"]] for of in (MODELS_FOR, CRITERIA_FOR))

@@ -90,7 +90,7 @@ def elsewhere(*environments: Environment | None) -> str:
     places = dict.fromkeys(
         format.provenance(environment)
         for environment in environments
-        # Nothing is measured in a simulation.
+        # The simulated accelerator is left out, since nothing is measured on it.
         if environment and not environment.is_simulated
     )
     return "" if places.keys() <= here else f"Measured on {'; '.join(places)}."

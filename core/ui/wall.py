@@ -36,7 +36,7 @@ ANSWER_SECONDS = 5.0
 DRAWING = "wall_drawing"
 INK = 56  # side of a drawing in pixels, as wall.js sends it
 HTML = Path(__file__).with_suffix(".html").read_text("utf-8")
-LEAST_INK = 0.03  # share of a drawing; the model has no answer for a dot
+LEAST_INK = 0.03  # share of a drawing's pixels; with less ink, the model isn't asked
 words = Words(__file__)
 
 
