@@ -34,7 +34,7 @@ from core.lessons.speed.climb import why
 from core.lessons.speed.climb_result import DEFAULTS, Climb, Kept
 from core.lessons.speed.climb_result import verdict as climb_verdict
 from core.lessons.speed.loader_result import loader_plan
-from core.lessons.speed.roofline import DEVICE_SIZE, SIZES, flops_per_image
+from core.lessons.speed.roofline import flops_per_image
 from core.lessons.speed.time_to_accuracy import tested
 from core.lessons.speed.time_to_accuracy_result import TARGET, Tested
 from core.measure import timing
@@ -51,6 +51,9 @@ QUICK_IMAGES = 6000  # images in an epoch with --quick
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
 MOST_EPOCHS = {"ann": 30, "cnn": 12}  # after these, the textbook loop gives up
+# Rows of the matrices that `arithmetic` multiplies. One product of much larger matrices
+# would have more operations than a whole epoch.
+MATRIX_SIZE = 1024
 SEEDS = 3  # a time to accuracy is measured once with each seed
 WAYS = ("textbook", "default", "fast", "recipe")
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
@@ -81,13 +84,12 @@ def run_through(steps: Iterable[object]) -> None:
 
 
 def arithmetic(images: int, device: torch.device) -> Callable[[], None]:
-    """A function that multiplies large matrices.
+    """A function that only multiplies large matrices.
 
-    It does as many operations as an epoch of the ANN on this number of images.
+    It does about as many operations as an epoch of the ANN on this number of images.
     """
-    size = SIZES.get(device.type, DEVICE_SIZE)
-    products = max(1, round(images * flops_per_image("ann") / (2 * size**3)))
-    matrix = torch.rand(size, size, device=device)
+    products = max(1, round(images * flops_per_image("ann") / (2 * MATRIX_SIZE**3)))
+    matrix = torch.rand(MATRIX_SIZE, MATRIX_SIZE, device=device)
 
     def work() -> None:
         for _ in range(products):

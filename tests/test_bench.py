@@ -5,13 +5,14 @@ from statistics import median
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from core import bench, devices
 from core.config import FAST, RECIPES
 from core.data import datasets, sprites
 from core.jobs import measurements
 from core.lessons.compare import crossover, step_profile, timing_pitfalls
-from core.lessons.speed import climb_result, copies, memory
+from core.lessons.speed import climb_result, copies, memory, roofline
 from core.lessons.speed.loader_result import LoaderPlan
 from core.sim import simulation
 from tests.process import HOUR
@@ -81,6 +82,14 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
     output = capsys.readouterr().out
     assert "The ladder. Best rung: Decode once." in output
     assert "over 3 pairs of epochs" in output
+
+
+def test_the_arithmetic_alone_is_that_of_an_epoch():
+    work = bench.arithmetic(60_000, torch.device("cpu"))
+    with FlopCounterMode(display=False) as counter:
+        work()
+    epoch = 60_000 * roofline.flops_per_image("ann")
+    assert counter.get_total_flops() == pytest.approx(epoch, rel=0.05)
 
 
 def test_what_is_said_has_its_spread(capsys):
