@@ -1,4 +1,4 @@
-"""Log lines as JSON objects, if LOG_FORMAT is "json", with ids but never names."""
+"""Log lines with the ids of runs and visitors, as JSON if LOG_FORMAT is "json"."""
 
 import json
 import logging

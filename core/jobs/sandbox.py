@@ -1,9 +1,9 @@
 """Call a function in its own process, which may die without harm to the caller.
 
-Some things must not share a process: an error that breaks the GPU's context, memory
-that runs out, a stranger's file. On Linux and macOS, a server process that has imported
+Some things would harm a worker: an error that breaks the GPU's context, memory that
+runs out, a stranger's file. On Linux and macOS, a server process that has imported
 torch forks such children in some hundredths of a second; on Windows, each child starts
-from scratch. Where there are process groups, a child's own children end with it.
+from scratch. Where there are process groups, a child's own children end with the child.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Whether the app runs visitors' code: RUN_CODE and who can reach the app decide it."""
+"""Whether visitors' code may run, which depends on RUN_CODE and on who has access."""
 
 import os
 import sys

@@ -1,9 +1,9 @@
 """The one writer: a thread with one connection, and a queue of small writes.
 
-Callers that need durability wait for the commit; others don't. While the database is
-away, the writes stay in memory, in order, and are made once it is back. Every write
-must have the same effect if it is made twice: a connection that breaks during a commit
-does not tell whether the commit happened.
+Callers that need durability wait for the commit; others don't. While the database can't
+be reached, the writes stay in memory, in order, and are made once it responds again.
+Every write must have the same effect if it is made twice: a connection that breaks
+during a commit does not tell whether the commit happened.
 """
 
 import logging
