@@ -23,7 +23,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-MOST_WAITING = 4  # jobs listed; the rest are only counted
+MOST_WAITING = 5  # jobs listed; the rest are only counted
 
 
 def draw() -> None:
@@ -217,8 +217,10 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
 
     queue = standings.queue
     listed = [job for job in queue if job.place <= MOST_WAITING or job.owner == me]
-    lines = [line(job) for job in listed]
-    if rest := len(queue) - len(listed):
+    rest = len(queue) - len(listed)
+    # One more job needs no more room than the count of the rest.
+    lines = [line(job) for job in (listed if rest > 1 else queue)]
+    if rest > 1:
         lines.append(f"and {rest} more")
     if engine().paused:
         why = words("board.paused") if queue else words("board.together")

@@ -30,3 +30,21 @@ def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous
         f"2. {ada} is waiting to train",
         f"{'Somebody' if anonymous else 'A guest'} is measuring on Device",
     ]
+
+
+@pytest.mark.parametrize(("waiting", "listed"), [(6, 6), (7, 5), (30, 5)])
+def test_the_count_of_the_rest_stands_for_more_than_one_job(
+    monkeypatch, waiting, listed
+):
+    monkeypatch.setattr(board_page, "engine", lambda: SimpleNamespace(paused=False))
+    standings = SimpleNamespace(
+        names={},
+        classroom=SimpleNamespace(rules=SimpleNamespace(anonymous=False)),
+        queue=[
+            Job(f"{n}", MEASURE, (), "train", owner="eve", status="queued", place=n)
+            for n in range(1, waiting + 1)
+        ],
+    )
+    lines = board_page.queue_lines(standings, on_wall=True)
+    assert sum("is waiting" in line for line in lines) == listed
+    assert (lines[-1] == f"and {waiting - listed} more") == (waiting > listed)
