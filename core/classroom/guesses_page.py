@@ -23,7 +23,7 @@ from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import BUSY, apart, times
 from core.store.tables import Class, RunSummary
-from core.ui import charts, format, guess
+from core.ui import charts, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
 from core.ui.lab import Lab
@@ -64,6 +64,14 @@ class Guess:
 class Tally(NamedTuple):
     answers: Counter[Any]  # people by answer, in order; "Just show me" doesn't count
     right: Measured
+    members: int
+    missing: list[str]  # names of members with no answer, not even "Just show me"
+
+    @property
+    def turnout(self) -> str:
+        """Text such as "4 of 5 have guessed"."""
+        count = self.answers.total()
+        return f"{count} of {self.members} {'has' if count == 1 else 'have'} guessed"
 
 
 def _of_lab(
@@ -129,7 +137,7 @@ Tallies = dict[Guess, Tally]
 
 def of_class(class_id: str) -> Tallies:
     """A tally for each question: the class's answers, and the measured answer."""
-    keys = [question.key for question in GUESSES]
+    keys, names = [question.key for question in GUESSES], room().names(class_id)
     answers = store().answers.of_class(class_id, keys)
     jobs = map(measured.newest, {question.address for question in GUESSES})
     results: dict[str, Any] = {job.address: job.value for job in jobs if job}
@@ -140,7 +148,11 @@ def of_class(class_id: str) -> Tallies:
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
         counts.update(a for a in answers[question.key].values() if a != guess.JUST_SHOW)
-        tallies[question] = Tally(counts, question.measured(results))
+        missing = [
+            name for who, name in names.items() if who not in answers[question.key]
+        ]
+        right = question.measured(results)
+        tallies[question] = Tally(counts, right, len(names), missing)
     return tallies
 
 
@@ -174,6 +186,8 @@ def reveal(classroom: Class) -> None:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
     do = room().reveal, key, question.title, with_result
     button(label, "reveal_guess", icon, *do)
+    if tallies[question].answers.total() and (names := tallies[question].missing):
+        st.markdown(words("guesses.missing", names=", ".join(names)))
 
 
 def tally(tallies: Tallies) -> Guess:
@@ -190,8 +204,8 @@ def tally(tallies: Tallies) -> Guess:
         key="class_guess",
         label_visibility="collapsed",
     )
-    answers, right = tallies[question]
-    st.markdown(finding(answers, right))
+    answers, right, *_ = tallies[question]
+    st.markdown(finding(tallies[question]))
     if answers.total():
         rows = [(str(answer), people) for answer, people in answers.items()]
         data = pd.DataFrame(rows, columns=["answer", "people"])
@@ -204,16 +218,14 @@ def tally(tallies: Tallies) -> Guess:
     return question
 
 
-def finding(answers: Counter[Any], right: Measured) -> str:
-    if not answers.total():
-        return "Nobody has made a guess about this yet."
-    text = f"Of {format.counted(answers.total(), 'guess', 'guesses')}"
-    count = max(answers.values())
-    first = [f"“{answer}”" for answer, people in answers.items() if people == count]
-    if len(first) > 1:
-        text += f", {' and '.join(first)} got {count} each"
-    else:
-        text += f", {count} {'was' if count == 1 else 'were'} {first[0]}"
+def finding(tally: Tally) -> str:
+    answers, right, *_ = tally
+    text = tally.turnout
+    if answers.total():
+        count = max(answers.values())
+        first = [f"“{answer}”" for answer, people in answers.items() if people == count]
+        each = " each" * (len(first) > 1)
+        text += f": {count}{each} said {' and '.join(first)}"
     if right is None:
         return f"**{text}.** There is no result yet."
     fitting, figure = right

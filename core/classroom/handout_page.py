@@ -126,7 +126,7 @@ def _guesses(classroom: Class) -> list[tuple[str, str, str]]:
     """A row for each question, with its guesses and answer; most guesses come first."""
     tallies = guesses.of_class(classroom.id).items()
     rows = []
-    for question, (counts, right) in sorted(
+    for question, (counts, right, *_) in sorted(
         tallies, key=lambda item: -item[1].answers.total()
     ):
         if counts.total():

@@ -44,18 +44,16 @@ def draw() -> None:
 
 def _wall(standings: Standings) -> None:
     classroom, rules = standings.classroom, standings.classroom.rules
-    leader = board.leader(standings, named=not rules.anonymous)
     door = joining.link_to(classroom)
     code = segno.make(door, error="m")
-    tally = None
+    tally, top = None, standings.best[:MOST_PLACES]
+    leader = board.leader(standings, named=not rules.anonymous)
+    lines = [*filter(None, (leader, board.headline(standings), standings.luck))]
     if key := room().revealed:
         question = next(guess for guess in guesses.GUESSES if guess.key == key)
-        answers, right = standings.guesses[question]
-        tally = {
-            "title": question.title,
-            "answers": [(str(answer), people) for answer, people in answers.items()],
-            "right": (room().with_result and right) or ((), ""),
-        }
+        tally = standings.guesses[question]
+        # The quest and the top five would give the result of the first runs away.
+        lines, top = [question.title, f"{tally.turnout}."], []
     points = board.points(standings)
     chart = axes.scaled(points, rules.limits)
     chart |= {
@@ -67,17 +65,18 @@ def _wall(standings: Standings) -> None:
         rules=rules,
         colors=charts.palette(),
         joining=classroom.is_open and not (standings.best or tally),
-        lines=[*filter(None, (leader, board.headline(standings), standings.luck))],
+        lines=lines,
         qr=code.svg_data_uri(scale=4, border=2, dark=charts.LIGHT.text, light="white"),
         door=door,
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
         tally=tally,
+        right=(tally and room().with_result and tally.right) or ((), ""),
         chart=chart,
         place=standings.place,
         names=standings.names,
         mistakes=None if tally else _mistakes(standings),
-        top=standings.best[:MOST_PLACES],
+        top=top,
         now=board.queue_lines(standings, on_wall=True) if classroom.is_open else [],
     )
     st.html(page)

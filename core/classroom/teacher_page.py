@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
+from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
 from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
@@ -144,6 +145,8 @@ def students(classroom: Class) -> None:
         left, right = st.columns([6, 5], gap="medium")
         with left:
             _headline(names, why)
+            if classroom.is_open:
+                _late(guesses.of_class(classroom.id))
             if names:
                 _table(classroom.rules, names, why, class_runs)
         with right:
@@ -192,6 +195,15 @@ def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
         figures.bullets(
             f"**{', '.join(people)}**: {reason}" for reason, people in by_reason.items()
         )
+
+
+def _late(tallies: guesses.Tallies) -> None:
+    """Name those who miss the last guess that at least half of the class has made."""
+    last = [(q, t) for q, t in tallies.items() if 2 * len(t.missing) <= t.members][-1:]
+    for question, tally in last:
+        if tally.missing:
+            late = words("guesses.missing", names=", ".join(tally.missing))
+            st.markdown(f"{late} ({question.title})")
 
 
 def _table(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.classroom.guesses_page import GUESSES, finding
+from core.classroom.guesses_page import GUESSES, Tally, finding
 from core.home import first_run_page as first_run
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.device import parallel_page as parallel
@@ -52,13 +52,15 @@ def test_readings_that_allow_every_answer_prove_none_right():
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():
-    answers = Counter({"Slower": 3, "Up to twice as fast": 9})
-    assert finding(answers, (("Slower",), "0.9×")) == (
-        "**Of 12 guesses, 9 were “Up to twice as fast”. Measured: 0.9×.** 3 guessed "
-        "right: “Slower”."
+    tally = Tally(Counter({"Slower": 3, "Twice": 9}), (("Slower",), "0.9×"), 14, [])
+    assert finding(tally) == (
+        "**12 of 14 have guessed: 9 said “Twice”. Measured: 0.9×.** 3 guessed right: "
+        "“Slower”."
     )
-    assert "There is no result yet" in finding(answers, None)
-    assert "The machine couldn't tell: 0.51 to 1.57×" in finding(
-        answers, ((), "0.51 to 1.57×")
-    )
-    assert finding(Counter(), None) == "Nobody has made a guess about this yet."
+    assert "There is no result yet" in finding(tally._replace(right=None))
+    unclear = tally._replace(right=((), "0.51 to 1.57×"))
+    assert "The machine couldn't tell: 0.51 to 1.57×" in finding(unclear)
+    tied = tally._replace(answers=Counter({"Slower": 1, "Twice": 1}))
+    assert "2 of 14 have guessed: 1 each said “Slower” and “Twice”" in finding(tied)
+    none = tally._replace(answers=Counter(), right=None)
+    assert finding(none) == "**0 of 14 have guessed.** There is no result yet."

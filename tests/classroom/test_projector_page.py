@@ -1,3 +1,4 @@
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -5,13 +6,15 @@ from typing import Any
 import pytest
 
 from core.classroom import projector_page
+from core.classroom.guesses_page import Tally
 from core.classroom.rules import Rules
 from core.ui import charts, paper
 from tests.store.made_up import summary
 
 WALL = Path(projector_page.__file__).with_name("projector.html")
 EVIL = "<script>alert(1)</script>"
-TALLY = {"title": EVIL, "answers": [(EVIL, 3)], "right": ((EVIL,), EVIL)}
+RIGHT = ((EVIL,), EVIL)
+TALLY = Tally(Counter({EVIL: 3}), RIGHT, 3, [])
 
 
 def wall(**more: Any) -> str:
@@ -28,6 +31,7 @@ def wall(**more: Any) -> str:
         place=lambda _: 1,
         names={"me": EVIL},
         now=[EVIL],
+        right=RIGHT,
         **more,
     )
 
@@ -49,7 +53,7 @@ def test_revealed_guesses_replace_the_chart_and_before_a_run_there_is_neither():
     assert [chart in wall(joining=True), bar in wall(joining=True)] == [False, False]
 
 
-def test_the_wall_says_once_which_runs_are_not_ranked():
-    ranked, once, others = wall().partition("Not ranked yet")
+def test_the_wall_says_once_which_runs_are_not_ranked_and_why():
+    ranked, once, others = wall().partition("Not ranked yet: below 80%")
     assert (ranked.count("90.00% in 590 steps"), bool(once)) == (1, True)
     assert others.count("in 590 steps") == 2

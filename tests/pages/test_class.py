@@ -142,7 +142,7 @@ def test_members_see_everybodys_best_and_their_own_place(opened):
         assert "2 people share first place." in page_text(at)
         assert "You are tied for **number 1** of 2." in page_text(at)
         assert "2 of 2 are ranked so far" in page_text(at)
-        assert "Of 2 guesses, 2 were “A card”" in page_text(at)
+        assert "2 of 2 have guessed: 2 said “A card”" in page_text(at)
         (table,) = at.dataframe
         assert sum("(you)" in name for name in table.value["Who"]) == 1
     assert len(first.get("vega_lite_chart")) == 2
@@ -237,7 +237,12 @@ def test_the_projector_shows_the_code_to_members_alone(opened):
     assert 'class="chart"' not in wall(at)
     train((f"{room_class.id} first", at))
     assert 'class="chart"' in wall(at.run())
+    assert "The top five" in wall(at)
     assert not at.sidebar.markdown
+    server.room().reveal(TEACHER, "race_guess", "Compare", False)
+    assert "0 of 1 have guessed" in wall(at.run())
+    for text in ("The top five", "The quest", 'class="chart"'):
+        assert text not in wall(at)
 
 
 def test_a_projector_can_hide_names_also_on_its_chart(opened):
