@@ -131,10 +131,10 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     store.writer.flush()
     at = open_page(PAGE)
-    assert "No guess yet" not in texts(at.markdown)
+    assert "Without a guess" not in texts(at.markdown)
     store.answers.keep("tidy", "race_guess", "A card")
     store.writer.flush()
-    late = f"No guess yet: **{names['amber']}** (Compare: which one wins the race?)"
+    late = f"Without a guess: **{names['amber']}** (Compare: which one wins the race?)"
     assert late in texts(at.run().markdown)
     assert "**1 of 2 may need your help.**" in texts(at.markdown)
     assert "**0 running, 1 waiting**" in texts(at.markdown)
