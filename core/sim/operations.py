@@ -89,8 +89,8 @@ class Plan:
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
         self.floating = rules.FLOATING.get(self.name)
-        self.why = REASONS.get(self.name, self.name)  # the host waits
-        self.fetches = FETCHES.get(self.why)
+        self.reason = REASONS.get(self.name, self.name)  # if the host waits
+        self.fetches = FETCHES.get(self.reason)
         self.writes = op._schema.is_mutable
 
 
@@ -160,7 +160,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         ledger.counts.operations[plan.name] += 1
         if plan.fetches:
             for size in plan.fetches(*args, **kwargs):
-                ledger.wait(plan.why)
+                ledger.wait(plan.reason)
                 ledger.copy(ledger.TO_HOST, size)
         if plan.name in rules.INDEXES:
             count_indexing(*args, **kwargs)
@@ -253,7 +253,7 @@ DESCRIBE = (
     *("as_strided", "view", "_reshape_alias", "set_.source_Tensor"),
     *("set_.source_Storage", "set_.source_Storage_storage_offset"),
 )
-OWN = {
+KERNELS = {
     **{name: partial(describe, lookup_op(f"aten::{name}")) for name in DESCRIBE},
     "_copy_from": copy,
     "_to_copy": to_copy,
@@ -299,7 +299,7 @@ def casting(op: Any, in_16_bits: set[str], in_the_widest: set[str]) -> Callable:
     return cast_and_run
 
 
-EVERY = torch.library.Library("_", "IMPL")  # stands for the operations of all libraries
+LIBRARIES = torch.library.Library("_", "IMPL")  # all libraries of operations
 ATEN = torch.library.Library("aten", "IMPL")  # PyTorch's own operations
 
 
@@ -312,10 +312,10 @@ def operations_of(key: str) -> list[Any]:
 def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     fall_through = torch.library.fallthrough_kernel
-    EVERY.fallback(fallback, KEY)
+    LIBRARIES.fallback(fallback, KEY)
     # Autocast doesn't cast the arguments of most operations.
-    EVERY.fallback(fall_through, AUTOCAST)
-    for name, function in OWN.items():
+    LIBRARIES.fallback(fall_through, AUTOCAST)
+    for name, function in KERNELS.items():
         ATEN.impl(name, function, KEY)
     for name, function in CELLS.items():
         ATEN.impl(name, function, "CompositeImplicitAutograd")

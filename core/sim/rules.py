@@ -28,7 +28,7 @@ FLOATING = {"mm": "addmm_cuda", "addmm": "addmm_cuda", "bmm": "baddbmm_cuda"}
 FLOATING |= {"baddbmm": "baddbmm_cuda", "addmv_": "addmv_impl_cuda", "dot": "dot"}
 process = 0  # the id of the process that has the device
 SAME_DEVICE = "Expected all tensors to be on the same device, but "
-BOTH = f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
+TWO_DEVICES = f"{SAME_DEVICE}found at least two devices, {SIMULATED}:0 and cpu!"
 
 
 def check_process() -> None:
@@ -83,7 +83,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
     entry = entries().get(op.name(), "")
     if "device_check: NoCheck" in entry:
         if any(x.dim() or (schema.is_mutable and x is args[0]) for x in strangers):
-            raise RuntimeError(BOTH)
+            raise RuntimeError(TWO_DEVICES)
         return
     if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # it trains
         name = "cudnn_batch_norm"

@@ -154,6 +154,16 @@ def test_the_optimizer_made_before_the_move_trains_what_was_moved() -> None:
     assert (before - layer.weight).abs().min() == 1
 
 
+def test_data_moves_while_a_graph_waits_for_its_backward_pass() -> None:
+    layer = nn.Linear(3, 2).to("sim")
+    loss = layer(torch.ones(1, 3, device="sim")).sum()
+    layer.cpu()
+    assert layer.weight.is_cpu
+    layer.weight.data = torch.ones(2, 3, device="sim")
+    loss.backward()
+    assert layer.weight.grad.tolist() == layer.weight.tolist()
+
+
 @pytest.mark.parametrize(
     ("size", "pinned", "non_blocking", "waits"),
     [
