@@ -26,7 +26,7 @@ def install() -> None:
     module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
     backend_registration._setup_privateuseone_for_python_backend(
-        rename=SIMULATED, backend_module=module, hook=Hooks(), device_guard=Guard()
+        rename=SIMULATED, backend_module=module, device_guard=Guard()
     )
     operations.register()
     generator.default = generator.Generator(SIMULATED)
@@ -91,16 +91,6 @@ class Guard(torch._C._acc.DeviceGuard):
         except BaseException as error:
             _failed.append(error)
         return torch._C._autograd.DeviceType.PrivateUse1
-
-
-class Hooks(torch._C._acc.PrivateUse1Hooks):
-    """Answers what PyTorch's C++ asks about a kind of device."""
-
-    def is_available(self) -> bool:
-        return True
-
-    def has_primary_context(self, _: int) -> bool:
-        return True
 
 
 class Event(torch.Event):

@@ -15,7 +15,7 @@ a tensor of the host.
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -87,14 +87,13 @@ def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -
     """
     if _queue is None or not any(isinstance(x, Tensor) for x in tree_leaves(args)):
         return op(*args, **kwargs)
-    if reads_host or not _has_known_size(op):
-        finish()
-        return op(*args, **kwargs)
     on_meta = partial(tree_map_only, Tensor, partial(torch.empty_like, device="meta"))
-    try:
-        sizes = op(*on_meta(args), **on_meta(kwargs))
-    # "meta" doesn't know the operation or the size, or has other words than the CPU.
-    except Exception:
+    sizes = NotImplemented
+    # "meta" may not know the operation or the size, or have other words than the CPU.
+    with suppress(Exception):
+        if not reads_host and _has_known_size(op):
+            sizes = op(*on_meta(args), **on_meta(kwargs))
+    if sizes is NotImplemented:
         finish()
         return op(*args, **kwargs)
     if op._schema.is_mutable:  # in place
