@@ -1,6 +1,8 @@
 """The Compare page: race, timing lab, one step taken apart, the map."""
 
+import re
 from dataclasses import replace
+from itertools import zip_longest
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -155,8 +157,31 @@ def test_a_browsers_gpu_is_judged_like_any_other():
     assert "Your GPU wins at 256 and above" in texts(at.success)
     assert "You guessed right" in texts(at.success)
     assert len(at.get("vega_lite_chart")) == 3
-    assert "the GPU ran at 83%" in texts(at.markdown)
+    assert "your GPU ran at 83%" in texts(at.markdown)
     assert "The browser calls this GPU `nvidia ampere`" in texts(at.caption)
+
+
+@pytest.mark.parametrize(
+    ("speedups", "finding", "lesson"),
+    [
+        ((2, 2, 2, 2, 2, 2), "wins at 64 and above", "wins even at size 64"),
+        ((0.5, 1, 2, 2, 2, 2), "wins at 256 and above", "At size 256, your GPU begins"),
+        ((0.5,) * 6, "wins at no size", "large enough to make up for the start"),
+        ((0.5, 2, 2, 2, 2, 1), "can't tell from which size", "These times don't tell"),
+        ((), "nothing to compare the times with", "32,768 times the work"),
+    ],
+)
+def test_a_finding_and_a_lesson_say_where_this_gpu_wins(speedups, finding, lesson):
+    sides = zip_longest(BROWSER_GPU.works, speedups)
+    works = (
+        replace(work, cpu=tuple(ratio * s for s in work.gpu) if ratio else ())
+        for work, ratio in sides
+    )
+    at = show_lab("your_gpu", replace(BROWSER_GPU, works=tuple(works)))
+    assert finding in texts(at.info)
+    assert lesson in texts(at.markdown)
+    sentences = texts(at.markdown)
+    assert not re.search(r"[{}]|None", sentences)
 
 
 def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
@@ -183,7 +208,7 @@ def test_a_gpu_is_measured_once_the_browser_has_one():
     assert not go["answer"]  # that was about another run
     report({"id": go["id"]})
     assert not go["answer"]  # the browser compares the GPU with its own thread
-    go["against"] = "torch"
+    go["torch"] = True
     report({})
     report({"id": go["id"]})
     answer = go["answer"]

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from statistics import fmean, median
 from typing import Any
 
 import altair as alt
@@ -15,10 +14,9 @@ import streamlit as st
 from core.errors import ExplainedError, quoted
 from core.jobs.job import Job, Stored
 from core.lessons.compare.your_gpu_result import (
+    COMPARED,
+    FURTHER,
     KINDS,
-    NAMES,
-    SIZES,
-    WORKS,
     YOURS,
     BrowserGpu,
     Work,
@@ -28,18 +26,21 @@ from core.lessons.compare.your_gpu_result import (
 from core.measure.environment import Machine
 from core.serving.execution_policy import is_direct
 from core.ui import answers, charts, controls, dataset, figures, format, runs, server
-from core.ui.charts import LINES, MIDDLE, Chart
+from core.ui.charts import LINES, MIDDLE
 from core.ui.frame import PROSE
-from core.ui.lab import SIDES, Finding, Guess, Lab
+from core.ui.lab import SIDES, Finding, Lab
 from core.words import capitalized
 
 # The keys of kept answers. The Device page also reads the first: the GPU's name.
-NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
-COMPONENT, RUN, NEVER = "your_gpu_component", "your_gpu_run", "At no size"
+NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_times", "your_gpu_shared"
+COMPONENT, RUN = "your_gpu_component", "your_gpu_run"
 MEASURE = "core.lessons.compare.your_gpu:measure"
 ROUND_SECONDS = 60.0  # time limit for an answer of the workers
-SOURCE = Path(__file__).with_name("your_gpu.js").read_text("utf-8")
-SHADER = Path(__file__).with_name("your_gpu.wgsl").read_text("utf-8")
+STEADY = 0.95  # a GPU whose endurance is below this has slowed down
+SOURCE, SHADER = (
+    Path(__file__).with_name(f"your_gpu.{suffix}").read_text("utf-8")
+    for suffix in ("js", "wgsl")
+)
 _component = st.components.v2.component(
     "your_gpu", html='<p role="status"></p>', css="p { margin: 0 }", js=SOURCE
 )
@@ -58,26 +59,20 @@ class YourGpu(Lab):
         ),
     )
 
-    def asks(self, *_: Any) -> Guess:
-        sizes = [f"At {size:,} and above" for size in SIZES]
-        return Guess("your_gpu_guess", self.words["question"], [*sizes, NEVER])
-
     @st.fragment
     def draw(self, machine: Machine) -> None:
         state = st.session_state
         report = state.get(COMPONENT, {}).get("report")
-        if not report:  # the tab was closed in between, and this ends a run
-            state.pop(RUN, None)
-        else:
-            if (name := literal(report["name"])) != answers.of_visitor().get(NAME):
-                answers.keep(NAME, name)
+        if report:
             with server.noticed():
                 self._follow(report)
+        else:  # the tab was closed in between, and this ends a run
+            state.pop(RUN, None)
         gpu = answers.of_visitor().get(RESULT)
         st.subheader(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, gpu is not None)
-        same = is_direct(st.context.headers) and answers.toggle(
+        with_torch = is_direct(st.context.headers) and answers.toggle(
             self.words["same"], "your_gpu_same"
         )
         busy = st.toggle(self.words["keep_busy"], key="your_gpu_busy")
@@ -87,7 +82,7 @@ class YourGpu(Lab):
             type="primary",
             icon=":material/timer:",
             on_click=self._start,
-            args=(machine, "torch" if same else "browser", busy),
+            args=(machine, with_torch, busy),
             disabled=not report or RUN in state,
         )
         server.tell_notice()
@@ -102,87 +97,84 @@ class YourGpu(Lab):
         share(self.words, gpu)
         self._draw_code(gpu is not None)
 
-    def _start(self, machine: Machine, against: str, busy: bool) -> None:
+    def _start(self, machine: Machine, with_torch: bool, busy: bool) -> None:
         own = (run for run in runs.finished() if run.visitor == server.visitor())
         run = next((run for run in own if run.model == "ann"), None)
         task = run.task if run else dataset.default_task(machine)
         checkpoint = Stored(run.id) if run else None
         with server.noticed():
-            if against == "torch" and server.engine().going_on():
+            if with_torch and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
             work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
-            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
+            go = {"id": uuid.uuid4().hex, "torch": with_torch, "busy": busy}
             go |= {"work": work, "wgsl": SHADER, "answer": {}}
             facts = {"own_weights": run is not None, "expected": work["losses"]}
-            st.session_state[RUN] = go, facts | {"against": against}
+            st.session_state[RUN] = go, facts
 
     def _follow(self, report: dict[str, Any]) -> None:
-        """Follow the run that is going on, by the browser's report on it.
+        """Keep the GPU's name, and follow the run that is going on.
 
         A problem or a result ends the run, and a result is kept. If the browser asks
         for the CPU's times, the workers measure them.
         """
-        state = st.session_state
-        go, facts = state.get(RUN, ({}, {}))
+        if (name := literal(report["name"])) != answers.of_visitor().get(NAME):
+            answers.keep(NAME, name)
+        go, facts = st.session_state.get(RUN, ({}, {}))
         if not go or report.get("id") != go["id"]:
             return
         go.pop("work", None)  # the browser has received the work
-        if "problem" in report:
-            del state[RUN]
-        elif "result" in report:
-            del state[RUN]
-            answers.keep(RESULT, read(report["result"], **facts))
-        elif go["against"] == "torch" and report["round"] != go["answer"].get("round"):
-            works = [(k, n) for k, n in report["works"] if n in WORKS.get(k, ())]
+        if "problem" in report or "result" in report:
+            del st.session_state[RUN]
+            if "result" in report:
+                answers.keep(RESULT, read(report, **facts))
+        elif go["torch"] and report["round"] != go["answer"].get("round"):
+            works = [(k, n) for k, n in report["works"] if n in COMPARED.get(k, ())]
+            answer = go["answer"] = {"round": report["round"]}
             try:
-                answer = server.ask(MEASURE, works, seconds=ROUND_SECONDS)
-                seconds, facts["environment"] = answer
-                go["answer"] = {"round": report["round"], "seconds": seconds}
+                answer["seconds"], facts["environment"] = server.ask(
+                    MEASURE, works, seconds=ROUND_SECONDS
+                )
             except ExplainedError as error:
-                go["answer"] = {"round": report["round"], "problem": str(error)}
+                answer["problem"] = str(error)
 
     def finding(self, gpu: BrowserGpu) -> Finding:
         if gpu.kind == "software":
             return Finding(self.words["software"].format(name=quoted(gpu.name)))
-        compared = gpu.compared("product")
-        if not compared:
-            return Finding(self.words["alone"])
-        first, text = gpu.crossover, versus(gpu, compared[-1])
-        if first is None:
-            wins = any(work.speedup.winner == 1 for work in compared)
-            right = None if wins else NEVER
-            return Finding(f"Your GPU doesn't win at the largest size. {text}", right)
-        right = f"At {first:,} and above"
-        return Finding(f"**Your GPU wins {right.lower()}.** {text}", right)
+        right = "At no size" if gpu.outcome == "nowhere" else None
+        if gpu.crossover:
+            right = f"At {gpu.crossover:,} and above"
+        text = f"{self.words['findings'][gpu.outcome]} {versus(gpu, 'product')}"
+        return Finding(text.format(gpu.crossover), right)
 
     def chart(self, gpu: BrowserGpu) -> None:
         draw_times(gpu, "product", "Rows of the square matrices")
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
-        tied = (work for work in gpu.works if work.cpu and work.speedup.winner is None)
-        noted = [*((work.kind, work.size, "tied") for work in tied), *gpu.left_out]
         lines = [self.words["checked"]]
-        for why, text in self.words["notes"].items():
-            if names := [label(kind, size) for kind, size, w in noted if w == why]:
+        for note, text in self.words["notes"].items():
+            if names := [label(work) for work in gpu.works if work.note == note]:
                 lines.append(f"{capitalized(', '.join(names))}: {text}")
         return lines
 
     def below(self, gpu: BrowserGpu) -> None:
         left, right = st.columns(SIDES, gap="medium")
         with left:
-            largest = gpu.compared("forward")[-1:]
-            comparison = "".join(versus(gpu, work) for work in largest)
             weights = self.words["own" if gpu.own_weights else "fresh"]
-            st.markdown(f"**{weights}** {comparison}")
+            st.markdown(f"**{weights}** {versus(gpu, 'forward')}")
             draw_times(gpu, "forward", "Images in a batch")
         with right:
             draw_training(gpu)
-        numbers = lesson_figures(gpu)
-        for name, lesson in self.words["lessons"].items():
-            if name == "heat" and not gpu.paces:
-                continue
-            text = f"**{lesson['title']}** {lesson['text'].format(**numbers)}"
-            st.markdown(text, width=PROSE)
+        numbers, verdicts = lesson_figures(gpu), {"crossover": gpu.outcome}
+        lessons = dict(self.words["lessons"])
+        if gpu.paces:
+            numbers["share"] = f"{gpu.endurance:.0%}"
+            verdicts["heat"] = "cool" if gpu.endurance >= STEADY else "hot"
+        else:
+            del lessons["heat"]
+        for name, lesson in lessons.items():
+            parts = lesson["text"], lesson.get(verdicts.get(name), "")
+            text = f"**{lesson['title']}** {' '.join(parts)}"
+            st.markdown(text.format(**numbers), width=PROSE)
             script, python = st.columns(SIDES)
             script.code(lesson["js"], language="javascript")
             python.code(lesson["torch"])
@@ -193,9 +185,9 @@ class YourGpu(Lab):
         return self.words["caption"].format(n=n, name=name, other=other)
 
 
-def label(kind: str, size: int) -> str:
-    noun = {"product": "size", "forward": "batch", "step": "training step, batch"}
-    return f"{noun.get(kind, '')} {size:,}"
+def label(work: Work) -> str:
+    noun = {"product": "size", "forward": "batch"}.get(work.kind)
+    return f"{noun or 'training step, batch'} {work.size:,}"
 
 
 def opponent(gpu: BrowserGpu) -> str:
@@ -205,9 +197,13 @@ def opponent(gpu: BrowserGpu) -> str:
     return f"PyTorch on this machine's CPU ({threads})"
 
 
-def versus(gpu: BrowserGpu, work: Work) -> str:
-    sentence = work.speedup.sentence(opponent(gpu), "your GPU", "pairs of rounds")
-    return f"{capitalized(label(work.kind, work.size))}: {sentence}"
+def versus(gpu: BrowserGpu, kind: str) -> str:
+    """Which side is faster at the largest size that both did; "" if there is none."""
+    for work in reversed(gpu.of(kind)):
+        if work.speedup:
+            names = opponent(gpu), "your GPU", "pairs of rounds"
+            return f"{capitalized(label(work))}: {work.speedup.sentence(*names)}"
+    return ""
 
 
 def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
@@ -221,7 +217,7 @@ def draw_times(gpu: BrowserGpu, kind: str, title: str) -> None:
     chart = alt.Chart(frame).encode(
         x=x.axis(charts.ticks(sorted(set(frame["size"])), format=",d")),
         y=y.axis(charts.microseconds()),
-        color=charts.hues("who", [YOURS, NAMES[gpu.against]], hues, **LINES),
+        color=charts.hues("who", [YOURS, gpu.opponent], hues, **LINES),
         tooltip=["who", "size", *charts.middle_half("µs")],
     )
     lines = charts.lines(chart, points=60, band=True).properties(height=MIDDLE)
@@ -232,10 +228,10 @@ def draw_training(gpu: BrowserGpu) -> None:
     if not gpu.losses:
         return
     apart = max(abs(a - b) for a, b in zip(gpu.losses, gpu.expected, strict=True))
-    fallen = f"from {gpu.losses[0]:.2f} to {gpu.losses[-1]:.2f}"
     st.markdown(
-        f"**The ANN learns on your GPU: its loss falls {fallen}.** At every step, the "
-        f"loss is within {apart:.1g} of PyTorch's."
+        f"**The ANN learns on your GPU: its loss falls from {gpu.losses[0]:.2f} to "
+        f"{gpu.losses[-1]:.2f}.** At every step, the loss is within "
+        f"{format.rounded(apart, 1)} of PyTorch's."
     )
     losses = enumerate(gpu.losses, 1)
     chart = alt.Chart(pd.DataFrame(losses, columns=["step", "loss"])).encode(
@@ -245,24 +241,26 @@ def draw_training(gpu: BrowserGpu) -> None:
     )
     st.altair_chart(charts.lines(chart).properties(height=MIDDLE), alt="Loss by step")
     for work in gpu.of("step"):
-        text = f"A step of {work.size} images takes {format.precise(median(work.gpu))}."
-        st.markdown(f"{text} {versus(gpu, work) if work.cpu else ''}")
+        text = f"A step of {work.size} images takes {format.precise(work.seconds)}."
+        st.markdown(f"{text} {versus(gpu, 'step')}")
 
 
 def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     """The figures that the lessons' texts quote, keyed by placeholder."""
-    forward = gpu.of("forward")
-    rates = [work.size / median(work.gpu) for work in forward]
-    # A mean, since a coarse clock may show 0 for most calls, and so as their median.
-    seconds = {"unwaited": fmean(gpu.unwaited), "computing": median(forward[-1].gpu)}
-    seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
+    products, batches = gpu.of("product"), gpu.of("forward")
+    small, large, few, many = products[0], products[-1], batches[0], batches[-1]
+    seconds = {"small": small.seconds, "large": large.seconds, "forward": many.seconds}
+    seconds |= {kind: gpu.of(kind)[-1].seconds for kind in FURTHER}
     return {name: format.precise(time) for name, time in seconds.items()} | {
-        "size": f"{gpu.clocked:,}",
-        "images": format.counted(forward[-1].size, "image"),
-        "slow": format.rounded(rates[0]),
-        "fast": format.rounded(rates[-1]),
-        "seconds": str(len(gpu.paces)),
-        "share": f"{gpu.paces[-1] / max(gpu.paces):.0%}" if gpu.paces else "",
+        "first": f"{gpu.crossover or 0:,}",
+        "least": f"{small.size:,}",
+        "most": f"{large.size:,}",
+        "longer": format.times(large.seconds / small.seconds),
+        "work": f"{(large.size // small.size) ** 3:,}",
+        "few": format.counted(few.size, "image"),
+        "many": format.counted(many.size, "image"),
+        "slow": format.rounded(few.size / few.seconds),
+        "fast": format.rounded(many.size / many.seconds),
     }
 
 
@@ -277,7 +275,7 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
     elif gpu and server.room().member(server.visitor()):
         st.markdown(words["what_is_shared"], width=PROSE)
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
-        mine |= {"against": gpu.against, "from": gpu.crossover}
+        mine |= {"against": gpu.opponent, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
     with server.explained("The list of the class's GPUs can't be read"):
         shared = server.store().answers.of_class(open_class.id, (SHARED,))[SHARED]
@@ -285,23 +283,24 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
 
 
 def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
-    rows = []
     ranked = sorted(shared, key=lambda gpu: gpu["speed"], reverse=True)
-    for place, gpu in enumerate(ranked, 1):
-        wins = f"wins at {gpu['from']:,} and above" if gpu["from"] else "never wins"
-        speed, other = gpu["speed"] / 1e9, NAMES[gpu["against"]]
-        text = f"{format.rounded(speed, 3)}, {wins}"
-        rows.append((f"{place}. {gpu['name']}", gpu["kind"], speed, text, other))
-    st.markdown(words["class_chart" if rows else "nobody"])
-    if not rows:
+    st.markdown(words["class_chart" if ranked else "nobody"])
+    if not ranked:
         return
-    frame = pd.DataFrame(rows, columns=["name", "kind", "speed", "text", "other"])
+    frame = pd.DataFrame(ranked)
+    frame["speed"] /= 1e9
+    frame["name"] = [f"{place}. {name}" for place, name in enumerate(frame["name"], 1)]
+    frame["text"] = [
+        f"{format.rounded(gpu['speed'] / 1e9, 3)}, "
+        + (f"wins at {gpu['from']:,} and above" if gpu["from"] else "no clear win")
+        for gpu in ranked
+    ]
     colors = charts.palette()
     shades = [colors.accelerator, colors.further[1], colors.quiet]
     x = alt.X("speed:Q").title("Billions of operations per second, log scale")
     x = x.scale(type="log", domain=[frame["speed"].min() / 2, frame["speed"].max() * 2])
     names = charts.rows(frame, "name", limit=90 if controls.on_phone() else 200)
     kinds = charts.hues("kind", KINDS, shades, columns=2)
-    tips = charts.tips(name="GPU", kind="Kind", other="Compared with")
-    chart: Chart = charts.dots(names, x, "text", color=kinds, tooltip=tips)
+    tips = charts.tips(name="GPU", kind="Kind", against="Compared with")
+    chart = charts.dots(names, x, "text", color=kinds, tooltip=tips)
     st.altair_chart(chart, alt="Speed of each GPU in the class")

@@ -1,7 +1,6 @@
 """What torch sends a browser's GPU, and what is believed of what comes back."""
 
 import base64
-import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -10,56 +9,78 @@ import torch
 
 from core import models
 from core.lessons.compare import your_gpu
-from core.lessons.compare.your_gpu_result import BrowserGpu, literal, read
+from core.lessons.compare.your_gpu_result import (
+    SIZES,
+    BrowserGpu,
+    Work,
+    literal,
+    read,
+)
 from core.store import codec
 from tests.samples import BROWSER_GPU, PROCESSOR
 
-PRODUCT = {"kind": "product", "size": 64, "gpu": [1e-3] * 7, "cpu": [2e-3] * 7}
-FORWARD = {"kind": "forward", "size": 1, "gpu": [1e-3] * 7, "cpu": []}
-SAID = {
-    "id": "run",
-    "name": "nvidia ampere",
-    "kind": "computer",
-    "works": [PRODUCT, FORWARD],
-    "left_out": [["product", 2048, "slow"]],
+TURNS = [1e-3] * 7
+PRODUCT = {"kind": "product", "size": 64, "gpu": TURNS, "cpu": [2e-3] * 7}
+FORWARD = {"kind": "forward", "size": 1, "gpu": TURNS}
+FURTHER = [
+    {"kind": "unwaited", "size": 64, "gpu": TURNS},
+    {"kind": "there", "size": 1, "gpu": TURNS},
+    {"kind": "back", "size": 1, "gpu": TURNS},
+]
+RESULT = {
+    "works": [
+        *(PRODUCT, FORWARD, *FURTHER),
+        {"kind": "product", "size": 2048, "left_out": "slow"},
+    ],
     "losses": [1.0] * 100,
-    "clocked": 64,
-    "paces": [1e3],
-    **{name: [1e-3] * 7 for name in ("unwaited", "waited", "there", "back")},
+    "paces": [1e3] * 15,
 }
-KNOWN = {
+REPORT = {"id": "run", "name": "nvidia ampere", "kind": "computer", "result": RESULT}
+FACTS = {
     "environment": PROCESSOR,
-    "against": "torch",
     "expected": [1.0] * 100,
     "own_weights": False,
 }
+# Microseconds of products on an NVIDIA H100 in Chrome, and in one thread of the browser
+ON_H100 = {
+    64: ((83, 82, 70, 76, 79, 85, 82), (567, 579, 571, 903, 967, 896, 1036)),
+    128: ((72, 78, 87, 77, 69, 70, 83), (4570, 4300, 4740, 6960, 7110, 7370, 6730)),
+    256: (
+        (98, 84, 85, 74, 74, 74, 77),
+        (36_050, 37_150, 34_900, 41_550, 56_250, 40_100, 55_500),
+    ),
+    512: ((97, 86, 106, 105, 95, 91, 100), ()),
+    1024: ((547, 533, 565, 563, 512, 516, 551), ()),
+    2048: ((3930, 3880, 4040, 4160, 3690, 3720, 4070), ()),
+}
+PACES_ON_H100 = (
+    *(262, 256, 259, 272, 259, 259, 260),
+    *(259, 255, 248, 250, 258, 259, 260, 258),
+)
 
 
 def unpacked(text: str, kind: type = np.float32) -> torch.Tensor:
-    return torch.tensor(np.frombuffer(zlib.decompress(base64.b64decode(text)), kind))
+    return torch.tensor(np.frombuffer(base64.b64decode(text), kind))
 
 
 def test_the_formula_draws_numbers_of_both_signs():
-    numbers = your_gpu.random(100, your_gpu.FACTORS[0])
-    assert -0.5 <= numbers.min() < -0.49
-    assert 0.49 < numbers.max() <= 0.5
-    assert abs(numbers.mean()) < 0.02
+    for numbers in your_gpu.matrices(100):
+        assert -0.5 <= numbers.min() < -0.49
+        assert 0.49 < numbers.max() <= 0.5
+        assert abs(numbers.mean()) < 0.02
 
 
 def test_the_answers_are_those_of_the_weights_that_are_sent():
     sent = your_gpu.prepare(None, "sprites")
-    model, parameters = models.ANN(), unpacked(sent["parameters"])
+    model = models.ANN()
     with torch.no_grad():
-        for parameter in model.parameters():
-            own, parameters = parameters.split(
-                (parameter.numel(), len(parameters) - parameter.numel())
-            )
-            parameter.copy_(own.view(parameter.t().shape).t())
+        for own, text in zip(model.parameters(), sent["parameters"], strict=True):
+            own.copy_(unpacked(text).view(own.t().shape).t())
     images = unpacked(sent["images"], np.uint8).view(-1, 1, 28, 28)
     logits = unpacked(sent["logits"]).view(-1, 10)
     assert torch.allclose(model(images), logits, atol=1e-5)
     assert len(sent["losses"]) == 100
-    assert sent["losses"][-1] < sent["losses"][0] / 2
+    assert sent["losses"][-1] < 0.7 * sent["losses"][0]
 
 
 def test_every_piece_of_work_is_timed():
@@ -70,34 +91,41 @@ def test_every_piece_of_work_is_timed():
 
 
 def test_what_a_browser_says_is_read_and_kept():
-    gpu = read(SAID, **KNOWN)
+    gpu = read(REPORT, **FACTS)
     assert gpu.crossover == 64
     assert gpu.works[0].speedup.ratio == 2
+    assert gpu.of("product") == [gpu.works[0]]
+    assert gpu.works[-1].note == "slow"
     assert codec.loads(codec.dumps(gpu), "It") == gpu
 
 
 @pytest.mark.parametrize(
     "lie",
     [
-        {"kind": "<b>fast</b>"},
-        {"works": [PRODUCT | {"size": 65}, FORWARD]},
-        {"works": [PRODUCT | {"gpu": [float("nan")] * 7}, FORWARD]},
-        {"works": [PRODUCT | {"gpu": [-1.0] * 7}, FORWARD]},
-        {"works": [PRODUCT | {"gpu": [1e-15] * 7}, FORWARD]},
-        {"works": [PRODUCT | {"gpu": [1.0] * 1000, "cpu": []}, FORWARD]},
-        {"works": [PRODUCT | {"cpu": [1.0] * 6}, FORWARD]},
-        {"works": [PRODUCT]},
-        {"works": SAID["works"] * 2},
+        {"works": [PRODUCT | {"size": 65}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"gpu": [float("nan")] * 7}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"gpu": [-1.0] * 7}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"gpu": [1e-15] * 7}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"gpu": [1.0] * 1000, "cpu": []}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"cpu": [1.0] * 6}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT | {"gpu": [], "cpu": []}, FORWARD, *FURTHER]},
+        {"works": [PRODUCT, *FURTHER]},
+        {"works": [PRODUCT, FORWARD]},
+        {"works": RESULT["works"] * 2},
         {"works": 5},
         {"losses": [1.0] * 99},
-        {"paces": [1e30]},
-        {"waited": []},
-        {"there": None},
+        {"paces": [1e30] * 15},
+        {"paces": [1.0] * 16},
     ],
 )
 def test_what_no_gpu_can_have_done_is_refused(lie):
     with pytest.raises(ValueError, match="browser"):
-        read(SAID | lie, **KNOWN)
+        read(REPORT | {"result": RESULT | lie}, **FACTS)
+
+
+def test_a_kind_of_device_is_one_of_three():
+    with pytest.raises(ValueError, match="browser"):
+        read(REPORT | {"kind": "<b>fast</b>"}, **FACTS)
 
 
 def test_a_name_is_a_short_line():
@@ -106,9 +134,38 @@ def test_a_name_is_a_short_line():
     assert literal("") == "a GPU without a name"
 
 
-def test_a_win_has_to_last_to_the_largest_size():
-    works = list(BROWSER_GPU.works)
-    assert BROWSER_GPU.crossover == 256
-    works[5] = replace(works[5], gpu=works[5].cpu)  # too close to call
-    gpu: BrowserGpu = replace(BROWSER_GPU, works=tuple(works))
-    assert gpu.crossover is None
+def products(*works: tuple[tuple[float, ...], tuple[float, ...]]) -> BrowserGpu:
+    """A browser's GPU with these times of products, on both sides."""
+    sized = zip(SIZES, works, strict=False)
+    works = tuple(Work("product", size, *sides) for size, sides in sized)
+    return replace(BROWSER_GPU, works=works)
+
+
+WON, LOST, TIED = ((1.0,) * 7, (2.0,) * 7), ((2.0,) * 7, (1.0,) * 7), ((1.0,) * 7,) * 2
+
+
+@pytest.mark.parametrize(
+    ("works", "outcome", "crossover"),
+    [
+        ((WON, WON), "everywhere", 64),
+        ((LOST, WON, WON), "above", 128),
+        ((TIED, WON), "above", 128),
+        ((LOST, LOST), "nowhere", None),
+        ((TIED, TIED), "unclear", None),
+        ((LOST, TIED), "unclear", None),
+        ((LOST, WON, TIED), "unclear", None),  # a win has to last to the largest size
+        ((WON, LOST), "unclear", None),
+        (((WON[0], ()),), "alone", None),
+    ],
+)
+def test_a_gpu_wins_everywhere_above_a_size_or_nowhere(works, outcome, crossover):
+    gpu = products(*works)
+    assert (gpu.outcome, gpu.crossover) == (outcome, crossover)
+
+
+def test_an_h100_wins_at_every_size_that_a_thread_can_do():
+    gpu = replace(products(*ON_H100.values()), paces=PACES_ON_H100)
+    assert (gpu.outcome, gpu.crossover) == ("everywhere", 64)
+    notes = {work.size: work.note for work in gpu.works}
+    assert notes == dict.fromkeys(SIZES[:3], "") | dict.fromkeys(SIZES[3:], "alone")
+    assert gpu.endurance == 258 / 259  # one fast second isn't its usual speed
