@@ -17,6 +17,7 @@ from core.lessons.compare.your_gpu_result import (
     COMPARED,
     FURTHER,
     KINDS,
+    ROUNDS,
     YOURS,
     BrowserGpu,
     Work,
@@ -180,9 +181,8 @@ class YourGpu(Lab):
             python.code(lesson["torch"])
 
     def caption(self, gpu: BrowserGpu) -> str:
-        n = max((len(work.gpu) for work in gpu.works), default=0)
         name, other = quoted(gpu.name), opponent(gpu)
-        return self.words["caption"].format(n=n, name=name, other=other)
+        return self.words["caption"].format(n=ROUNDS, name=name, other=other)
 
 
 def label(work: Work) -> str:
