@@ -231,7 +231,7 @@ def draw_training(gpu: BrowserGpu) -> None:
     st.markdown(
         f"**The ANN learns on your GPU: its loss falls from {gpu.losses[0]:.2f} to "
         f"{gpu.losses[-1]:.2f}.** At every step, the loss is within "
-        f"{format.rounded(apart, 1)} of PyTorch's."
+        f"{apart:.7f} of PyTorch's."
     )
     losses = enumerate(gpu.losses, 1)
     chart = alt.Chart(pd.DataFrame(losses, columns=["step", "loss"])).encode(
