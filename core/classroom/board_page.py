@@ -1,4 +1,4 @@
-"""The class's board for students: chart, quest, queue, and guesses."""
+"""The board that a class's members see: chart, quest, queue, and guesses."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-MOST_WAITING = 5  # jobs listed; the rest are only counted
+MOST_WAITING = 5  # waiting jobs in the list; further jobs are only counted
 
 
 def draw() -> None:
@@ -51,7 +51,10 @@ def draw() -> None:
 
 
 def live(draw: Callable[[Standings], None]) -> None:
-    """Call `draw` every few seconds; redraw the whole page if the class changes."""
+    """Call `draw` with the newest standings every few seconds.
+
+    Rerun the whole page if the class opens or closes, or if another class opens.
+    """
 
     def state() -> tuple[str, bool] | None:
         classroom = room().board_for(visitor())
@@ -74,7 +77,10 @@ def live(draw: Callable[[Standings], None]) -> None:
 
 
 def leader(standings: Standings, named: bool = True) -> str:
-    """A sentence on who leads the quest or has won it; "" until somebody is ranked."""
+    """A sentence on who leads the quest or has won it; "" until somebody is ranked.
+
+    If not `named`, the sentence says "Somebody" instead of the name.
+    """
     if not standings.order:
         return ""
     first, classroom = standings.order[0], standings.classroom
@@ -135,7 +141,7 @@ def chart(standings: Standings) -> None:
 
 
 def _quest(standings: Standings) -> None:
-    """Draw the visitor's place in the quest and neighbors, or why there is no place."""
+    """Draw a sentence on the visitor's place in the quest, and the runs around it."""
     rules: Rules = standings.classroom.rules
     me = visitor()
     own = next((run for run in standings.best if run.visitor == me), None)
@@ -167,7 +173,7 @@ def _quest(standings: Standings) -> None:
 
 
 def _place(standings: Standings, own: RunSummary | None) -> str:
-    """A sentence on the place of a visitor's best run, or on how far it is from one."""
+    """A sentence on the place of a visitor's best run, or on how much the run lacks."""
     if own is None:
         return f"You haven't trained on {format.NAMES[standings.task]} yet."
     if own in standings.order:

@@ -36,7 +36,7 @@ words = Words(__file__)
 
 # The right answers, and the measured figure as text; None if not measured yet
 Measured = tuple[tuple, str] | None
-UNDECIDED = 3  # if so many answers may be right, none counts as right
+UNDECIDED = 3  # if this many answers may be right, none of them counts as right
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,16 @@ class Guess:
     key: str  # identifies the stored answers
     title: str
     address: str  # function of the job whose result answers the question
-    # Reads the answers from the job's result. Streamlit copies the question that is
-    # chosen, and a function's copy may differ from the function.
+    # Reads the right answers from the job's result. This function isn't compared,
+    # because Streamlit copies the chosen Guess, and then the two functions differ.
     read: Callable[[Any], Measured] = field(compare=False)
-    options: tuple[str, ...] = ()  # the answers in order; (): they depend on settings
+    options: tuple[str, ...] = ()  # answers in order; () if they depend on settings
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
-        """Find the right answers in `results`, which has jobs' results by address.
+        """The right answers and the figure; None if nothing was measured.
 
-        There are no right answers if too many would fit, or the machine was too busy.
+        `results` are jobs' results by address. There are no right answers if too many
+        would fit, or the machine was too busy.
         """
         result = results.get(self.address)
         measured = self.read(result) if result else None
@@ -62,7 +63,7 @@ class Guess:
 
 
 class Tally(NamedTuple):
-    answers: Counter[Any]  # people by answer, in order; "Just show me" doesn't count
+    answers: Counter[Any]  # how many gave each answer; "Just show me" isn't counted
     right: Measured
     members: int
     missing: list[str]  # names of members with no answer, not even "Just show me"
@@ -96,7 +97,7 @@ def _rung(name: str, climbed: Climbed) -> Measured:
 
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
-    # `class_runs` begins with the newest run, so each visitor's earliest run counts.
+    # `class_runs` begins with the newest run, so `shares` keeps each visitor's first.
     shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
     if not shares:
         return None

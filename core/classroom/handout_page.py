@@ -123,7 +123,10 @@ def handout(classroom: Class) -> dict[str, Any]:
 
 
 def _guesses(classroom: Class) -> list[tuple[str, str, str]]:
-    """A row for each question, with its guesses and answer; most guesses come first."""
+    """For each question that people guessed: its title, the guesses, and the answer.
+
+    The question with the most guesses comes first.
+    """
     tallies = guesses.of_class(classroom.id).items()
     rows = []
     for question, (counts, right, *_) in sorted(

@@ -26,7 +26,7 @@ from core.words import Words
 words = Words(__file__)
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
-# Docker and Podman make these files in a container. Its address is useless outside it.
+# Docker and Podman make these files in a container, whose address nobody else can reach
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
@@ -63,7 +63,7 @@ def draw() -> bool:
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"You are **{member.name}** in **{name}**.", width="content")
-        label, key = "Change your name", f"rename_{member.name}"  # a new name closes it
+        label, key = "Change your name", f"rename_{member.name}"  # closes the box
         box = st.popover(label, icon=":material/edit:", type="tertiary", key=key)
         with box, st.form("rename", clear_on_submit=True, border=False):
             label = "Your name in this class"

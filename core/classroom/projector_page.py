@@ -26,7 +26,7 @@ MOST_MISTAKES = 10  # images that the newest model gets wrong, in one row
 
 
 def draw() -> None:
-    """Draw the board for members and teachers only: it shows the code to join."""
+    """Draw the board, for members and teachers only: it contains the code to join."""
     st.set_page_config(
         page_title="Class · to(device)",
         page_icon=LOGO,

@@ -24,7 +24,7 @@ class Score:
     question: Question
     answered: int
     right: int
-    mistaken: str  # the most frequent wrong answer; empty: there was none
+    mistaken: str  # the most frequent wrong answer; "" if there was none
 
 
 def scores(answers: Mapping[str, Mapping[str, Any]]) -> list[Score]:

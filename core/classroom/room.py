@@ -31,13 +31,13 @@ words = Words(__file__)
 
 EXPIRY_SECONDS = 3600.0  # between two searches for expired classes
 SEEDS = 10_000  # a member's own seed is below this number
-OUTSIDE = "everybody outside"  # all people who haven't joined, as one person
+OUTSIDE = "everybody outside"  # the queue's name for all people who haven't joined
 Forget = Callable[[str, list[str]], object]  # Engine.forget: takes an owner, run ids
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """Proof of a sign-in; only a sign-in makes one."""
+    """Proof that a visitor has signed in; only a sign-in makes a Teacher."""
 
     visitor: str
     name: str  # shown in the teacher's log
@@ -60,7 +60,7 @@ class Room(Gate):
         # By visitor: the class's rules, and a copy that fixes the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
         self.revealed = ""  # key of the guess that the projector shows; "": none
-        self.with_result = False  # whether the projector also shows its result
+        self.with_result = False  # whether the projector also shows what was measured
         self._teachers: set[str] = set()  # visitors who are exempt from the rules
         try:
             for classroom in classes.all():
@@ -146,7 +146,7 @@ class Room(Gate):
         raise ExplainedError(self.why_not(code))
 
     def why_not(self, code: str) -> str:
-        """A sentence on why a code other than the open class's lets nobody join."""
+        """A sentence on why this code, which isn't the open class's, lets nobody in."""
         codes = [classroom.code for classroom in self._classes.all()]
         is_closed = as_code(code) in codes
         return words("room.closed") if is_closed else words("room.wrong_code")
@@ -176,16 +176,16 @@ class Room(Gate):
             self._members[member.visitor] = changed
         return changed
 
-    # What core.jobs.admission.Gate, the queue's gate, asks for
+    # Methods of core.jobs.admission.Gate, which the queue calls
 
     @property
     def paused(self) -> bool:
         return self.open is not None and self.open.is_paused
 
     def person(self, owner: str) -> str:
-        """Whom this owner counts as in the queue, where people take turns.
+        """The name under which this owner takes turns in the queue.
 
-        All people who haven't joined count as one, so a new cookie gains nothing.
+        All people who haven't joined share a name, so a new cookie gains nothing.
         """
         if not owner or self.open is None or owner in self._teachers:
             return owner

@@ -18,7 +18,7 @@ words = Words(__file__)
 RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # a teacher can hide these
-# These settings have controls on other pages than Train, too.
+# Settings that have controls on other pages, too, not only on Train.
 SHARED = ("task", "model", "batch_size", "device")
 # Who wins: the run with the fewest seconds or steps to the target accuracy, or the run
 # with the best accuracy within WITHIN seconds.
@@ -28,10 +28,10 @@ WITHIN = 10.0
 
 @dataclass(frozen=True)
 class Rules:
-    """A class's rules, checked when they are made.
+    """A class's rules.
 
-    Making them raises ValueError if fixed settings don't fit together, or conflict with
-    a limit. Nothing else is checked, since the teacher's controls offer only valid
+    Rules() raises ValueError if fixed settings don't fit together, or conflict with a
+    limit. Nothing else is checked, since the teacher's controls offer only valid
     values.
     """
 
@@ -41,7 +41,7 @@ class Rules:
     seconds: int | None = None  # the longest time of a job
     models: tuple[str, ...] = ()  # the models that people may train
     devices: tuple[str, ...] = ()  # the devices that people may use
-    # Settings that nobody may change: each one's value as text, as in Train's address
+    # Settings that nobody may change. The values are texts, as in Train's address.
     fixed: dict[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()  # the controls that aren't drawn, out of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
@@ -67,11 +67,11 @@ class Rules:
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """The quest's highest cost and lowest accuracy; None where it has no limit."""
+        """The quest's highest cost and lowest accuracy; None stands for no limit."""
         return (WITHIN, None) if self.quest == "accuracy" else (None, self.target)
 
     def reached(self, run: RunSummary) -> bool:
-        """Whether a finished run meets the quest's condition, and so is ranked."""
+        """Whether a finished run meets the quest's condition, and so has a place."""
         if self.quest == "accuracy":
             return (run.seconds or 0.0) <= WITHIN
         return (run.accuracy or 0.0) >= self.target

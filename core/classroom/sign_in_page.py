@@ -46,7 +46,8 @@ FIELDS = f"""<label>Password
   <input name="name" maxlength="{LONGEST_NAME}" placeholder="Teacher"
          autocomplete="name"></label>"""
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
-_sign_ins: dict[str, tuple[Teacher, float]] = {}  # by token; the float: when it expires
+# By token: who has signed in, and the time (as time.time) when the sign-in expires
+_sign_ins: dict[str, tuple[Teacher, float]] = {}
 failures = Failures()
 _one_at_a_time = threading.Lock()  # each digest takes 16 MiB, and a core for 0.05 s
 
@@ -70,7 +71,7 @@ def password() -> tuple[bytes, bytes] | None:
 
 
 def fits(typed: str) -> bool:
-    """Whether the password is right; a wrong one takes just as long to check."""
+    """Whether the password is right. Checking a wrong password takes just as long."""
     salt, digest = password() or (b"", b"")
     return hmac.compare_digest(_digest(typed[: LONGEST + 1], salt), digest)
 

@@ -57,7 +57,7 @@ def ticks(points: Sequence[Point], limits: Limits) -> tuple[Ticks, Ticks]:
 def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
     """The fields from which an HTML template draws the chart.
 
-    `x` and `y` are functions: they return percentages of the chart's width and height.
+    x(cost) and y(accuracy) are percentages of the chart's width and height.
     """
     across, up = ticks(points, limits)
     left, right = log(across[0]), log(across[-1])

@@ -1,4 +1,4 @@
-"""The standings that the class's board shows, computed once for all who look at it."""
+"""The standings that the class's board shows, computed once for all its readers."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -26,11 +26,11 @@ from core.words import Words
 words = Words(__file__)
 
 CHOSEN = "teacher_class"
-MOST_JOBS = 8  # listed, each with a button; the rest are only counted
+MOST_JOBS = 8  # jobs in the list, each with a button; further jobs are only counted
 
 
 def choose() -> Class | None:
-    """Draw a choice of classes; returns the chosen one, or None if there is none."""
+    """Draw a choice of classes; returns the chosen class, or None without a class."""
     all_classes = store().classes.all()  # the newest first
     classes = {classroom.id: classroom for classroom in all_classes}
     if st.session_state.get(CHOSEN) not in classes:
@@ -214,7 +214,7 @@ def _table(
 ) -> None:
     """Draw a row for each member, the stuck members first.
 
-    A row has the page that the member has open. `why` contains the stuck members.
+    A row has the page that the member has open. `why` has each stuck member's reason.
     """
     count = Counter(run.visitor for run in class_runs)
     scores = {r.visitor: rules.score(r) for r in bests(class_runs, names, rules)}

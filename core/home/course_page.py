@@ -25,7 +25,7 @@ STYLE = Path(__file__).with_name("course.css")
 def by_lesson(records: Records) -> dict[str, str]:
     """The figures for the lessons' cards, keyed by the lesson's title.
 
-    A lesson has none if nothing was measured, or if the visitor hasn't guessed yet.
+    A lesson has no figure if nothing was measured, or the visitor hasn't guessed yet.
     """
     figures = {}
     if records.samples_per_second:
@@ -55,7 +55,10 @@ def by_lesson(records: Records) -> dict[str, str]:
 
 
 def _result(address: str, guess_key: str = "") -> Any:
-    """The newest result of a function; None without one, or until a guess is made."""
+    """The newest result of the function at `address`.
+
+    None if there is no result, or if the visitor hasn't made the guess with this key.
+    """
     job = last_measurement.newest(address)
     if job is None or (guess_key and guess.of(guess_key) is None):
         return None
@@ -63,7 +66,7 @@ def _result(address: str, guess_key: str = "") -> Any:
 
 
 def draw_lessons(by_title: dict[str, str]) -> None:
-    """Draw a card for each lesson; `by_title` has a figure for some of them."""
+    """Draw a card for each lesson; `by_title` has the figures for the cards."""
     my_answers = answers.of_visitor()
     undone = [lesson for lesson in LESSONS if not lesson.is_done(my_answers)]
     has_begun = any(lesson.solved(my_answers) for lesson in LESSONS)

@@ -63,7 +63,7 @@ def draw() -> None:
         else:
             polling.every(polling.interval(run.job, polling.RUN_SECONDS))
         racers = race(run) if run else {}
-        # In a race, the wall of images shows the newest run that has answers.
+        # In a race, the wall of images shows the newest run that has been tested.
         tested = [racer for racer in racers.values() if racer.history]
         task = run.config.task if run else dataset.default_task(engine().machine())
         left, right = st.columns([5, 6], gap="large")
@@ -80,7 +80,7 @@ def _state(run: Run | None) -> tuple[str, bool] | None:
 
 
 def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig:
-    """The settings that "Train now" trains with.
+    """The settings that "Train now" trains with; with `fast`, those of the fast recipe.
 
     `before` is how many runs the visitor has had. This number is the seed, so each run
     has another seed.

@@ -20,7 +20,7 @@ words = Words(__file__)
 
 
 def draw() -> None:
-    """Draw the download, once there is something to take along."""
+    """Draw the download if the visitor has trained a model or answered a question."""
     if not (runs.newest(visitor()) or answers.of_visitor()):
         return
     st.subheader("Take it along", anchor="take-it-along")

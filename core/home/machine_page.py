@@ -17,7 +17,7 @@ from core.words import Words
 words = Words(__file__)
 
 FRESH_SECONDS = 10.0
-# To find the fastest run, read the histories of this many with the shortest epochs.
+# To find the fastest run, read the histories of this many runs with short epochs.
 SHORTLIST = 3
 
 

@@ -28,7 +28,10 @@ def level(runs: Sequence[Run]) -> float | None:
 
 
 def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
-    """Seconds of training until an epoch ended at this test accuracy or above."""
+    """Seconds of training until an epoch ended at this test accuracy or above.
+
+    None if no epoch did, or without a level.
+    """
     seconds = 0.0
     for epoch in history:
         seconds += epoch.seconds
@@ -54,10 +57,10 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
 
 
 def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
-    """The fastest run, the next one with other settings, and how far apart they are.
+    """The fastest run, the next run with other settings, and the speedup.
 
-    If the speedup has no winner, either may be the faster one. None unless two finished
-    runs differ in more than the seed.
+    If the speedup has no winner, either run may be the faster one. None unless two
+    finished runs differ in more than the seed.
     """
     ranked = ranking(runs)
     for seconds, run in ranked[1:]:
@@ -175,7 +178,7 @@ def _samples(run: Run) -> int:
 def _noise(best: Run, other: Run) -> float:
     """The largest difference in accuracy that chance alone may make.
 
-    0 if these runs differ by more, or if they have no accuracy.
+    The result is 0 if the runs differ by more, or have no accuracy.
     """
     p, q = _quality(best), _quality(other)
     if not best.config.has_images:

@@ -21,11 +21,11 @@ COMPARED = 8  # runs on a chart, at most
 OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}
 WIDE = 20.0  # ratio of the most to the least seconds above which an axis is logarithmic
 POLL_SECONDS = 2.0
-OTHER_MACHINE = "Another machine"  # the run's device isn't one of this machine's
+OTHER_MACHINE = "Another machine"  # if this machine doesn't have the run's device
 
 
 def draw(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
-    """Compare the selected runs, beside all that the table lists."""
+    """Compare the selected runs; a chart shows them among all listed runs."""
 
     def going_on() -> set[str]:
         return {job.id for job in runs.going_on(server.visitor())}

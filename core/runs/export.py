@@ -143,9 +143,9 @@ def inlined(
 ) -> str:
     """The template, filled in with these settings and with the source used from core.
 
-    `changes` has the learning rates that were set by hand, each after the number of
-    steps before the change. With `shuffle`, a DataLoader draws an order of its own
-    instead of the run's.
+    `changes` has the learning rates that were set by hand: pairs of the steps made
+    before a change, and the new rate. With `shuffle`, a DataLoader draws an order of
+    its own instead of the run's.
     """
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}

@@ -99,7 +99,7 @@ def first_choice(runs: Sequence[RunSummary], most: int) -> list[str]:
 
 
 def beside(runs: Sequence[RunSummary], run: RunSummary, most: int) -> list[str]:
-    """At most `most` ids: the given run, and earlier ones to compare it with."""
+    """At most `most` ids: the given run, and earlier runs to compare it with."""
     earlier = alike(runs[runs.index(run) + 1 :], run)
     return [run.id, *(other.id for other in earlier if has_figures(other))][:most]
 

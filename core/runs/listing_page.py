@@ -21,7 +21,7 @@ from core.ui.course import Lesson, link, page
 from core.ui.runs import RUN
 from core.words import Words
 
-# How many rows show without scrolling, and how high st.dataframe draws one, in pixels.
+# How many rows show without scrolling, and the height of a row in pixels
 ROWS, ROW_HEIGHT = 5, 35
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # limit of the selected runs in the page's address
@@ -45,7 +45,7 @@ def mine() -> list[RunSummary]:
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
-    """Keyed by id: each run's number among its owner's runs, which sets its color."""
+    """Each run's number among its owner's runs, by id. It sets the run's color."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
@@ -129,7 +129,7 @@ def draw_no_match() -> None:
 
 
 def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
-    """Draw the table of these runs; returns the selected ones."""
+    """Draw the table of these runs; returns the selected runs."""
     state = st.session_state
     ids = [run.id for run in listed]
     selected_ids: list[str] = state.runs_selected

@@ -14,7 +14,7 @@ class TensorInfo:
     shape: tuple[int, ...]
     dtype: str  # "float32"
     bytes: int
-    device: str  # the device it was saved from, or "not recorded"
+    device: str  # the device that the tensor was saved from, or "not recorded"
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class RoundTrip:
 class PartLosses:
     """New losses of one of the three trainings that the lab compares."""
 
-    lasts: ClassVar[bool] = True  # kept with the ended job, since Resumed has no losses
+    lasts: ClassVar[bool] = True  # finished jobs keep these: Resumed has no losses
     part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """How a training that was resumed differs from one without a break."""
+    """How a training that was resumed differs from a training without a break."""
 
     bytes: int  # size of the checkpoint that was saved halfway
     contents: tuple[str, ...]  # the checkpoint's keys
@@ -69,5 +69,5 @@ class Resumed:
     greatest_loss_difference: float  # between "resumed" and "through", in any step
     differing_weights: int  # numbers that differ between the final state_dicts
     weights: int  # numbers in a state_dict
-    weights_only_difference: float  # the same, between "weights" and "through"
+    weights_only_difference: float  # greatest loss difference, "weights" to "through"
     environment: Environment

@@ -88,7 +88,7 @@ def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
 
 
 def file_bar(size: int, tensors: Sequence[TensorInfo]) -> Chart:
-    """A bar with a segment for each tensor, and a last one for all other bytes.
+    """A bar with a segment for each tensor, and a last segment for all other bytes.
 
     Neighboring layers differ in color.
     """
@@ -151,5 +151,5 @@ def tensor_table(tensors: Sequence[TensorInfo]) -> None:
 
 
 def table(rows: list[tuple], columns: list[str], alt: str, **more: Any) -> None:
-    """Draw a table of at most 300 pixels; a longer table scrolls."""
+    """Draw a table that is at most 300 pixels high; a longer table scrolls."""
     figures.table(rows, columns, alt, height=min(38 + 35 * len(rows), 300), **more)

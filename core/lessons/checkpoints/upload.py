@@ -136,7 +136,7 @@ def _read(data: bytes) -> tuple[str, Any, dict[int, str]]:
     if data.startswith(b"PK"):
         return "a zip file from torch.save", *_read_torch(_checked_zip(data))
     if data.startswith(LEGACY):
-        _check_index(io.BytesIO(data), pickles=5)  # the tensors' values come after them
+        _check_index(io.BytesIO(data), pickles=5)  # the tensors' values come later
         return "a torch.save file in torch's pre-1.6 format", *_read_torch(data)
     if data[8:9] == b"{":
         if struct.unpack("<Q", data[:8])[0] > MAX_INDEX_BYTES:
@@ -182,7 +182,10 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse a long pickle, or one that would use a device. No pickle is run."""
+    """Refuse a file if one of its first `pickles` is long, or would use a device.
+
+    The pickles are read, but not run.
+    """
     for _ in range(pickles):
         for operation, argument, _ in pickletools.genops(file):
             if file.tell() > MAX_INDEX_BYTES:
@@ -224,7 +227,10 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
 
 
 def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
-    """Find the state_dict in the content, which may be a dictionary with it inside."""
+    """The state_dict, which is the content itself or under a key of the content.
+
+    `notes` gets sentences on all that was left out.
+    """
     for _ in WRAPPERS:
         if not isinstance(content, dict):
             raise _refusal(
@@ -378,11 +384,11 @@ def _likeness(model: str, tensors: dict[str, Tensor]) -> float:
 def _rename(tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, str]:
     """Map the file's names to the model's; {} if names and shapes don't match up.
 
-    If all shapes agree in order, so do the names. But safetensors sorts by name, and
-    the order of the layers is lost. Then each form, (last part of the name, shape),
-    must occur equally often in both. Names of one form are matched in sorted order,
-    "conv2.weight" before "conv10.weight". In our models, only the counters of batch
-    norm share a form, and they do nothing after training.
+    If both have the same shapes in the same order, the names are matched in this order.
+    But safetensors sorts by name, so the order of the layers is lost. Then each form,
+    (last part of the name, shape), must occur equally often in both. Names of one form
+    are matched in sorted order, "conv2.weight" before "conv10.weight". In our models,
+    only the counters of batch norm share a form, and they do nothing after training.
     """
     if [t.shape for t in tensors.values()] == [t.shape for t in expected.values()]:
         return dict(zip(tensors, expected, strict=True))
@@ -408,7 +414,7 @@ def _natural(name: str) -> list[str | int]:
 
 
 def _alike(theirs: Tensor, ours: Tensor) -> bool:
-    """Whether both have the same shape, and both or neither hold floats."""
+    """Whether the shapes are equal, and both hold floats or both hold integers."""
     kinds = theirs.is_floating_point() == ours.is_floating_point()
     return kinds and theirs.shape == ours.shape and theirs.dtype != torch.bool
 

@@ -41,12 +41,12 @@ def candidates(machine: Machine) -> list[Candidate]:
 
 
 def spare(cores: int) -> int:
-    """The number of cores, less one that is left to the server and the browser."""
+    """The cores for training: all but one, which the server and the browser use."""
     return max(1, cores - 1)
 
 
 def default_pair(options: Sequence[Candidate]) -> Pair:
-    """The CPU and the accelerator. With only a CPU: one thread of it, and all threads.
+    """The CPU and the best accelerator; or else the CPU with one thread, and with all.
 
     `options` are a machine's `candidates`, in their order. Against an accelerator, the
     CPU gets as many threads as the app trains with. A win over fewer threads would say

@@ -182,8 +182,9 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
     """Speedup of the second contender over batch size and width, as a heat map.
 
     Draws `rows`, in which positions and sides are exponents of two. The kinds of rows:
-    "cell" is measured. "blank" is not; its shade is that of the nearest cell, but pale.
-    "tie" is a hatching line in a tied cell. "equal" is where both are equally fast.
+    a "cell" was measured; a "blank" has a pale shade of the nearest cell's color; a
+    "tie" is a hatching line in a tied cell; "equal" is a place where both are equally
+    fast.
     """
     first, second = (
         charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)

@@ -36,7 +36,7 @@ class Timeline:
 
     @property
     def share(self) -> float:
-        """The share of the true time that `stopped` is: 0 to 1."""
+        """`stopped` as a share of the true time, `waited`."""
         return self.stopped / self.waited
 
     @property

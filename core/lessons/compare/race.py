@@ -1,8 +1,9 @@
-"""Race two candidates: both train with one configuration, trial after trial.
+"""Race two candidates, each a device with a number of CPU threads.
 
-The candidates take turns, A B A B, so that a drift of the machine affects both. The
-first trial of each is its warm-up. It also shows how many steps the slower candidate
-makes in WARM_UP_SECONDS. In the other trials, both make at most that many.
+Both train with one configuration, trial after trial. They take turns, A B A B, so that
+a drift of the machine affects both. The first trial of each is its warm-up. It also
+shows how many steps the slower candidate makes in WARM_UP_SECONDS. In the other trials,
+both make at most this number of steps.
 """
 
 import math

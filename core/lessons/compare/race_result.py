@@ -20,7 +20,7 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # a job that fails drops old reports without losses
+    passes: ClassVar[bool] = True  # a failed job drops old reports if they lack losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # steps made so far in this trial
@@ -57,7 +57,7 @@ LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 @dataclass(frozen=True)
 class Race:
-    """The trials of two candidates. While the race goes on, it has those that ended."""
+    """The trials of two candidates. During the race, these are the trials so far."""
 
     candidates: Pair
     # None for a candidate that has not finished a trial.

@@ -36,7 +36,7 @@ from core.training import Training
 from core.watch import UNWATCHED, Watch
 
 STEPS = 16  # steps that count in a measurement
-WARM_UP = 3  # steps before them, which don't count
+WARM_UP = 3  # the first steps, which don't count
 TRACED = 3  # steps in the trace; few, since the job's result keeps the trace
 
 Wait = Callable[[torch.device], None]  # waits until the device has finished its work

@@ -16,7 +16,7 @@ HOST, DEVICE = "host", "device"
 class Span:
     """When a part of the work ran, on the host or on the device."""
 
-    lane: str  # HOST, which asks for work, or DEVICE, which does it
+    lane: str  # HOST, which asks for work, or DEVICE, which does the work
     part: str  # in a step, one of PARTS
     start: float  # seconds since the work began
     end: float

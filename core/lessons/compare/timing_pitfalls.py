@@ -1,7 +1,7 @@
 """Why is your timing wrong? The same operation, timed in three ways.
 
-Each way has a process of its own, so that its first call really is the first one: the
-GPU's context, the libraries and the thread pool are set up in it, as in a fresh script.
+Each way has a process of its own. Its first call sets up the GPU's context, the
+libraries and the thread pool, as the first call of a script does.
 """
 
 import time
@@ -25,7 +25,7 @@ from core.watch import UNWATCHED, Watch
 
 CPU_SIZE, DEVICE_SIZE = 512, 4096  # rows of the square matrices
 CALLS = 20
-PAIRS = 5  # how often two ways of timing are compared, with CALLS calls each
+PAIRS = 5  # how often two ways of timing are compared, with CALLS calls of each way
 WARM_UP = 5
 THREAD_SIZES = (32, 1024)
 THREAD_REPEATS = 20

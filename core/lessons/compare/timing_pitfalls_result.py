@@ -82,7 +82,7 @@ class TimingLab:
 
 
 def misleading(lab: TimingLab) -> dict[str, bool]:
-    """Whether the mean of all calls is off by a quarter or more, for each way.
+    """For each way, whether the mean of all calls is off by a quarter or more.
 
     The truth is the median of the calls that were synchronized and warmed up. On the
     CPU, only a first call that stands out can mislead.

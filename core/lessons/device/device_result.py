@@ -22,8 +22,8 @@ VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "XPU": "Intel", "MPS": "Apple"}
 @dataclass(frozen=True)
 class VisibleDevice:
     name: str
-    architecture: str = ""  # "sm_90", "gfx1100"; "" if it is neither NVIDIA's nor AMD's
-    complaint: str = ""  # torch's error in a computation on the device; "" if it worked
+    architecture: str = ""  # of an NVIDIA or AMD GPU: "sm_90", "gfx1100"; otherwise ""
+    complaint: str = ""  # torch's error in computing on the device; "" without an error
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Facts:
     releases: tuple[tuple[str, tuple[str, ...]], ...] = ()
     accelerator: str = ""  # type of the device that torch says it can use: "cuda"
     seen: tuple[VisibleDevice, ...] = ()  # the devices of that type
-    complaint: str = ""  # torch's error if it was built for an accelerator it can't use
+    # torch's error if torch was built for an accelerator that torch can't use
+    complaint: str = ""
     vendors: tuple[str, ...] = ()  # makers of all GPUs in the machine: "NVIDIA", ...
     nvidia_gpus: tuple[str, ...] = ()  # names of the GPUs that the NVIDIA driver lists
     nvidia_driver: str = ""  # the driver's version

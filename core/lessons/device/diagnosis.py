@@ -13,7 +13,7 @@ from core.words import Words
 
 words = Words(__file__)
 
-# Whether a cause applies. A dict means yes; it fills the placeholders in the texts.
+# Whether a cause applies. A dict means yes, and fills the placeholders in the texts.
 Answer = dict[str, str] | bool
 Cause = Callable[[Facts], Answer]
 BUILDS = {vendor: build for build, vendor in VENDORS.items()}
@@ -240,7 +240,8 @@ def no_gpu(facts: Facts) -> Answer:
     return {"built": built.format(cuda=facts.cuda, hip=facts.hip)}
 
 
-# The page's questions and their causes. A cause may assume that no earlier one holds.
+# The page's questions and their causes. A cause's function assumes that no earlier
+# cause applies.
 BRANCHES: dict[str, tuple[Cause, ...]] = {
     "accelerator": (works, architecture_missing, computation_failed),
     "mac": (rosetta, intel_mac, mps_not_built, macos_too_old, mps_unavailable),
@@ -256,7 +257,7 @@ LINKS: dict[str, str] = words.table("links")
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """Diagnose the first cause that applies; the last one always does."""
+    """Diagnose the first cause that applies; the last cause always applies."""
     for cause in CAUSES:
         if answer := cause(facts):
             further = {} if answer is True else answer
@@ -296,7 +297,7 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
 
 
 def runs_on(built: tuple[str, ...], architecture: str) -> bool:
-    """Whether one architecture runs code `built` for others: "sm_89" runs "sm_86".
+    """Whether an architecture runs code `built` for these: "sm_89" runs "sm_86".
 
     Machine code runs on devices of the same major version and at least the same minor
     version. Code for a virtual architecture ("compute_90") runs on all later devices.
@@ -329,7 +330,7 @@ def version(text: str) -> tuple[int, ...]:
 def _newest_wheel(
     facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
 ) -> str:
-    """The newest CUDA version for which PyTorch has a fitting wheel; "" without one.
+    """The newest CUDA version whose wheel `fits`; "" if no wheel does.
 
     `fits` gets the version and the architectures that the wheel has code for.
     """

@@ -101,7 +101,7 @@ def draw(diagnosis: Diagnosis) -> None:
 def branches(diagnosis: Diagnosis) -> list[Branch]:
     """A branch for each group of causes.
 
-    The question of the diagnosed cause is the last one that is asked.
+    After the question of the diagnosed cause, no question is asked.
     """
     way, asked = [], True
     for name, group in BRANCHES.items():

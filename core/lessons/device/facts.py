@@ -63,7 +63,7 @@ def probe() -> Facts:
         and run_tool("sysctl", "-n", "sysctl.proc_translated") == "1",
         macos=platform.mac_ver()[0],
         variables=tuple(
-            # Without the UUIDs of GPUs, which identify the hardware.
+            # The UUIDs of GPUs are left out, since they identify the hardware.
             (name, re.sub(r"((?:GPU|MIG)-)[\w-]+", r"\1…", os.environ[name]))
             for name in VARIABLES
             if name in os.environ
@@ -74,8 +74,8 @@ def probe() -> Facts:
 def ask_torch() -> tuple[str, tuple[VisibleDevice, ...], str]:
     """The accelerator's type, its devices (each has tried to compute), and a complaint.
 
-    The complaint is "" if the accelerator is usable. Otherwise, the others are empty,
-    and the complaint is torch's error or warning, or "" if torch has none.
+    The complaint is "" if the accelerator is usable. Otherwise, type and devices are
+    empty, and the complaint is torch's error or warning, or "" if torch has none.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -55,7 +55,7 @@ def answers() -> dict[str, str]:
 
 
 def simulated_answers() -> dict[str, str]:
-    """Like `answers`, after installing the simulated accelerator: the process keeps it.
+    """Install the simulated accelerator in this process for good, then call `answers`.
 
     Raises ExplainedError if there is no simulated accelerator.
     """

@@ -64,7 +64,7 @@ def cards() -> None:
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
-    # The name of the browser's GPU, from Compare
+    # Compare has stored the name of the browser's GPU.
     if name := visitor_answers.of_visitor().get("your_gpu_name"):
         st.markdown(words("cards.browser", name=quoted(name)))
     tab = {"tab": "Your GPU"}
@@ -141,7 +141,7 @@ def trap(answers: dict[str, str]) -> None:
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:
-    """Draw all that the page knows as JSON, to be pasted into a question in a forum."""
+    """Draw the page's facts as JSON, to be pasted into a question in a forum."""
     rows = [vars(device) | device.details for device in devices]
     machine = engine().machine()
     contents = {

@@ -62,7 +62,7 @@ def confusion_matrix(predictions: Tensor, targets: Tensor, classes: int) -> Tens
 def per_class(confusion: Tensor) -> Tensor:
     """float32 (classes, 3): each class's precision, recall and F1.
 
-    A figure is 0 if it is undefined, since the formula would divide by 0.
+    A figure whose formula would divide by 0 is 0.
     """
     right, predicted, true = confusion.diagonal(), confusion.sum(0), confusion.sum(1)
     figures = right / predicted, right / true, 2 * right / (predicted + true)

@@ -44,7 +44,8 @@ INTERVAL = "95% interval"
 def evaluate(run_id: str, _anew: bool = False) -> Job:
     """A job whose value is the Evaluation of a finished run's model.
 
-    All visitors share the job. The database keeps it when the app restarts.
+    All visitors share the job, which the database keeps when the app restarts. With
+    `_anew`, the stored job is not used.
     """
     if not _anew and (stored := measured.newest(EVALUATE, run_id)):
         return stored
@@ -70,7 +71,7 @@ def before_any_run() -> None:
 def guess_hardest(run: Run, evaluation: Evaluation) -> str | None:
     """Ask which class is the hardest, once for each task.
 
-    Returns the answer, or None as long as there is none.
+    Returns the answer, or None until the visitor has answered.
     """
     key = f"hardest_{run.config.task}"
     if (guessed := guess.of(key)) is None:
@@ -218,7 +219,7 @@ def confusion_chart(
     order: list[str],
     first_cell: tuple[str, str],
 ) -> Chart:
-    """The confusion matrix: rows are true classes, columns predicted ones.
+    """The confusion matrix: rows are true classes, columns are predicted classes.
 
     Selecting a cell gives (true, predicted). At first, `first_cell` is selected.
     Right answers are gray. The shade of an error shows its share of the row. The

@@ -21,7 +21,7 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# Pillow reads only these. Otherwise, it would have Ghostscript run PostScript files.
+# Pillow may read only these. Without a limit, Ghostscript would run PostScript files.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # most phones save pictures of 12 million
@@ -138,7 +138,7 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _is_thin(pixels: np.ndarray) -> bool:
-    """Whether the short edge would shrink to under a pixel if the long one got SIZE."""
+    """Whether the short edge is under a pixel if the long edge shrinks to SIZE."""
     return max(pixels.shape) > SIZE * min(pixels.shape)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.data.fashion_mnist import CLASSES  # the sprites dataset has the same
+from core.data.fashion_mnist import CLASSES  # also those of the sprites
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
@@ -35,7 +35,7 @@ def draw(run: Run) -> None:
             key="picture_file",
             max_upload_size=10,
         )
-        # If the uploader refuses a file, the one before stays. So the error names it.
+        # If the uploader refuses a file, it keeps the file before, so name this file.
         problem += f" for {quoted(file.name)}" if file else ""
     elif source == "The camera":
         prompt = "Hold a piece of clothing in front of a plain wall"

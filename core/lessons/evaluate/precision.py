@@ -21,7 +21,7 @@ REPEATS = 5
 def compare(
     checkpoint: bytes, config: RunConfig, watch: Watch = UNWATCHED
 ) -> tuple[PrecisionCost, ...]:
-    """Time each precision on the test set; count predictions that it changes."""
+    """Time each precision on the test set; count the changed predictions."""
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
@@ -71,7 +71,7 @@ def answers(
 def tf32(allowed: bool) -> Iterator[None]:
     """Inside the block, allow or forbid TF32 in products and convolutions.
 
-    By default, PyTorch allows it in convolutions, not in matrix products.
+    By default, PyTorch allows TF32 in convolutions, not in matrix products.
     """
     matmul, conv = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, conv.allow_tf32

@@ -21,10 +21,11 @@ _FIELD = st.components.v2.component(
 
 
 def ask(here: bool = True) -> Answer | None:
-    """Draw the search field, and the answer to its text or to the page's address.
+    """Draw the search field, and the answer to the error in it; return the answer.
 
-    The later of both counts: a new text puts its cause into the address. The text
-    itself is not stored. Unless `here`, the answer has a link to the Mistakes page.
+    A new text puts the error's cause into the page's address, but the text itself is
+    not stored. If a link has opened the page, the answer is about the link's cause.
+    Unless `here`, the answer has a link to the Mistakes page.
     """
     label = words("search.label")
     st.markdown(f"**{label}**")
@@ -39,7 +40,7 @@ def ask(here: bool = True) -> Answer | None:
         on_value_change=lambda: None,  # without a callback, Streamlit takes no default
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
-    # core.explain knows messages in CUDA's words, so translate the simulated ones.
+    # core.explain knows CUDA's messages, so translate the simulated accelerator's.
     answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
     if answer and answer.cause is None and not whole:
         answer = None

@@ -1,4 +1,4 @@
-"""Names and explanations of the mistakes, and the results of running one.
+"""Names and explanations of the mistakes, and the results of running a mistake.
 
 The texts are in mistakes.toml, which a teacher can edit; the code is in examples.
 Nothing here imports torch, so that the web server can read all of it.
@@ -34,9 +34,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: the function broken_<slug> makes it, and fixed_<slug> avoids it.
+    """A mistake and its halves: broken_<slug> makes it, and fixed_<slug> avoids it.
 
-    These are its halves. core.halves makes both from the lines of one function.
+    core.halves makes these two functions from the lines of one function.
     """
 
     module: str  # the module's name in core.lessons.mistakes.examples

@@ -1,4 +1,4 @@
-"""The Mistakes page: find a mistake, run it, and see how both halves end."""
+"""The Mistakes page: find a mistake, and run its halves, a broken and a fixed one."""
 
 import ast
 import textwrap
@@ -80,9 +80,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def choice(answer: Answer | None) -> Mistake | None:
-    """The mistake that the page's address names, or else the one that causes the error.
+    """The mistake in the page's address, or else the mistake that causes the error.
 
-    Without an error to explain, it is the first mistake of the list.
+    Without an error to explain, the first mistake of the list.
     """
     slug = st.query_params.get("mistake")
     if slug in BY_SLUG:
@@ -135,7 +135,10 @@ def _slugs(loud: bool) -> list[str]:
 
 @st.fragment
 def card(mistake: Mistake, opened: bool = False) -> None:
-    """Draw a mistake. Hide its cause until it was run or asked for, unless `opened`."""
+    """Draw a mistake, and its cause if `opened`.
+
+    Otherwise, the cause appears after a run, or when the visitor asks for the cause.
+    """
     slug = mistake.slug
     panel = replace(
         PANEL, key=f"run_mistake_{slug}", about=lambda chosen: chosen == slug
@@ -233,7 +236,7 @@ def _job_of_failures() -> Job | None:
 
 
 def _known_failure(slug: str) -> Failure | None:
-    """How the loud mistake fails on this machine; None if it hasn't run yet."""
+    """How the loud mistake fails on this machine; None if it has not been run yet."""
     job = _job_of_failures()
     if job is None:
         return None
@@ -350,7 +353,10 @@ def arrowed(code: str, failure: Failure | None) -> str:
 
 
 def _marked_code(mistake: Mistake, half: str, failure: Failure | None) -> str:
-    """A half's code, with an arrow where it failed or signs at lines only it has."""
+    """A half's code: an arrow marks the line that failed, or signs mark its own lines.
+
+    The half's own lines are those that the other half lacks.
+    """
     if half == BROKEN and mistake.loud:
         return arrowed(body(mistake.address("broken")), failure)
     _, *lines = lines_of(source(mistake.address()), half.lower())

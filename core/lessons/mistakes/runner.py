@@ -77,7 +77,7 @@ def place(where: str) -> str:
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """Run one half in a child process. A dead child is an Outcome, too."""
+    """Run one half in a child process, whose death is an Outcome, too."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",
@@ -150,7 +150,7 @@ def describe(error: Exception, function: Callable, device: torch.device) -> Fail
     text = "".join(traceback.format_exception(type(error), error, frames))
     for root in ROOTS:
         text = text.replace(f"{root}{os.sep}", "")
-    file = function.__code__.co_filename  # core.halves gives each half its own
+    file = function.__code__.co_filename  # each half has a file name of its own
     lines = [
         line
         for frame, line in traceback.walk_tb(error.__traceback__)

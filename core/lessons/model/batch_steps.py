@@ -41,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """Move the batch, make the five steps; yield each one's new tensors."""
+    """Move the batch, make the five steps; yield the new tensors of each."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}

@@ -81,7 +81,7 @@ def _buttons(number: int, place: int, step: str) -> None:
 
 
 def loop(part: str) -> str:
-    """The loop's body, with an arrow at the lines that contain `part`."""
+    """The body of `walk` without its yields; arrows mark the lines that have `part`."""
     lines = body("core.lessons.model.batch_steps:walk").splitlines()
     lines = [line for line in lines if line and not line.startswith("yield")]
     numbers = [number for number, line in enumerate(lines, 1) if part in line]
@@ -261,8 +261,8 @@ def _memories(batch: SteppedBatch, place: int) -> None:
 def on_host(group: Group, one_memory: bool) -> bool:
     """Whether to draw the tensors in the host's memory.
 
-    With `one_memory`, there is no accelerator, so the diagram shows what one would
-    hold: all but the step counts, which would stay on the host.
+    With `one_memory`, there is no accelerator. The diagram then shows what would be in
+    an accelerator's memory: all but the step counts, which would stay on the host.
     """
     return group.name == "step counts" if one_memory else group.device == "cpu"
 

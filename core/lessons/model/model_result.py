@@ -61,7 +61,7 @@ class Forgotten:
     """How a training step ends if some moves to the device are forgotten."""
 
     error: str = ""  # "" if there was none
-    line: int | None = None  # the line of model_to.step that raised it, from 1
+    line: int | None = None  # the line of model_to.step with the error, from 1
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def places() -> dict[str, str]:
 
 
 def tried(block: AbstractContextManager[object]) -> dict[str, Any]:
-    """Where tensors are made in the block, in another thread, and after the block."""
+    """Where tensors are made inside `with block`, in another thread, and afterwards."""
     with block, ThreadPoolExecutor(1) as another:
         types = places()
         thread = another.submit(torch.zeros, 3).result().device.type
@@ -60,7 +60,7 @@ def shuffle(generator: torch.Generator | None = None) -> str:
     """The error of a shuffled DataLoader, or "" if it works.
 
     With `generator=None`, the loader draws the order with a generator on the CPU, which
-    fails if the default device is another.
+    fails if the default device isn't the CPU.
     """
     data: Any = existing
     try:
@@ -71,7 +71,7 @@ def shuffle(generator: torch.Generator | None = None) -> str:
 
 
 def seconds_a_call() -> list[float]:
-    """Seconds of a small addition without a default device, and with one (minima).
+    """Least seconds of a small addition: without a default device, and with one.
 
     Here, the default device is the CPU: all default devices cost the same time.
     """

@@ -138,7 +138,7 @@ class TransfersLab(Lab):
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
-        """A sentence for each kind of copy, and one if new memory is slower.
+        """A sentence for each kind of copy, and a sentence if new memory is slower.
 
         If copies within the host are faster at some size, the CPU's cache is the cause.
         """

@@ -53,7 +53,10 @@ class Way:
         )
 
     def seconds(self, steps: int, silent: bool = False) -> float:
-        """Mean seconds of a step here; if `silent`, without the exchange."""
+        """Mean seconds of a step on this rank.
+
+        If `silent`, the ranks don't exchange gradients.
+        """
         exchange = self.model.no_sync() if silent else nullcontext()
         dist.barrier(self.group)
         with devices.cpu_threads(self.threads), exchange:
@@ -81,9 +84,9 @@ def take_turns(
 ) -> list[list[float]]:
     """Run on each rank: time the ways in turn; return its seconds per step.
 
-    The result has a list for each setup, and one more if its ranks exchange
-    gradients: without the exchange. A list has a value per repeat, or none if
-    this rank takes no part.
+    The result has a list for a setup with one rank, and two lists for a setup
+    with several: with and without the exchange of gradients. A list has a
+    value per repeat, or none if this rank takes no part.
     """
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*setup, model_name, batch) for setup in setups]
@@ -95,8 +98,8 @@ def take_turns(
     ]
     readings: list[list[float]] = [[] for _ in turns]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks. Threads of a way
-        # may spin on into the next way, which should not always be the same.
+        # Each repeat has a new order, the same on all ranks: a way's threads
+        # may still be busy for a moment, which slows down the next way.
         for place in Random(number).sample(range(len(turns)), len(turns)):
             way, silent = turns[place]
             dist.barrier()  # wait until no rank is busy with the previous way

@@ -125,9 +125,9 @@ def two(cost: Cost) -> Step:
 
 
 def verdict(cost: Cost) -> str:
-    """Whether several ranks are faster than one rank here.
+    """A sentence on whether several ranks are faster than one rank here.
 
-    The fastest way with several ranks is compared with the fastest way with one.
+    The fastest way with several ranks is compared with the fastest way with one rank.
     """
     steps = sorted(cost.steps, key=lambda step: median(step.seconds))
     single = next(step for step in steps if step.ranks == 1)

@@ -144,7 +144,7 @@ class DataParallelLab(Lab):
 
 
 def why_on_cpu(machine: Machine) -> str:
-    """Why the ranks run on the CPU although there is an accelerator; "" without one.
+    """Why the ranks don't run on the accelerator; "" if there is no accelerator.
 
     A worker sees only one NVIDIA GPU (see core.jobs.cluster), but all AMD GPUs.
     """

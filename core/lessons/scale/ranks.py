@@ -111,7 +111,7 @@ def backend_for(count: int) -> str:
 
 
 def means(backend: str) -> tuple[str, Environment]:
-    """The backend, and the environment of a rank that uses it."""
+    """The backend, and the environment of a rank with this backend."""
     kind = "cuda" if backend == "nccl" else "cpu"
     here = devices.environment(torch.device(kind))
     return backend, replace(here, threads=1)  # each rank has one thread

@@ -83,7 +83,7 @@ class Step:
     ranks: int
     threads: int  # CPU threads per rank
     seconds: tuple[float, ...]  # a step's time on the slowest rank, one for each repeat
-    silent: tuple[float, ...] = ()  # the same without exchanging gradients
+    silent: tuple[float, ...] = ()  # the same times without exchanging gradients
 
     @property
     def exchange(self) -> float:
@@ -100,14 +100,14 @@ class Step:
 class Cost:
     model: str
     batch_size: int  # images of all ranks together
-    steps: tuple[Step, ...]  # the first is that of one rank with one thread
+    steps: tuple[Step, ...]  # the first is a step of one rank with one thread
     cores: int
     backend: str
     environment: Environment
     date: str
 
     def speedup(self, step: Step) -> Speedup:
-        """Speedup over one rank with one thread."""
+        """The step's speedup over one rank with one thread."""
         return paired(self.steps[0].seconds, step.seconds)
 
     def rows(self) -> list[rows.Row]:

@@ -64,7 +64,7 @@ COUNTED_IMAGES = 1024  # images in the epoch whose waits and copies are counted
 
 @dataclass(frozen=True)
 class Climb:
-    """The settings of a climb; raises ValueError with a sentence for each bad one."""
+    """The settings of a climb; raises ValueError with a sentence for each bad value."""
 
     task: str
     model: str
@@ -124,7 +124,7 @@ class Result:
     """The readings of one rung, or why there are none."""
 
     rung: str
-    base: str  # the last rung kept before, which this one changes; "" if none
+    base: str  # the last kept rung before this rung; "" if no rung was kept
     seconds: tuple[float, ...] = ()  # one per timed epoch; empty if it wasn't measured
     # After each epoch of this rung, an epoch of the base was timed, too.
     base_seconds: tuple[float, ...] = ()
@@ -136,7 +136,7 @@ class Result:
     total: int = 0  # test images
     kept: bool = False  # whether later rungs have this change, too
     message: str = ""  # why the rung does not apply, or why it failed
-    again: tuple[float, ...] = ()  # its seconds in turn with the textbook
+    again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
 
     @property
     def measured(self) -> bool:
@@ -223,13 +223,13 @@ def kept_changes(results: Sequence[Result]) -> Kept:
 
 
 def precision(rung: str, results: Sequence[Result]) -> str:
-    """ "bfloat16" if this rung or an earlier kept one switches to it, or "float32"."""
+    """The rung's dtype: "bfloat16" with 16-bit autocast, otherwise "float32"."""
     earlier = tuple(takewhile(lambda result: result.rung != rung, results))
     return "bfloat16" if kept_changes(earlier).with_change(rung).half else "float32"
 
 
 def base(results: Sequence[Result]) -> str:
-    """The last kept rung, which is the base of the next one; "" if none was kept."""
+    """The last kept rung, which is the next rung's base; "" if no rung was kept."""
     return next((r.rung for r in reversed(results) if r.kept), "")
 
 
@@ -247,7 +247,7 @@ def is_kept(result: Result, before: Sequence[Result]) -> bool:
 
 
 def multiplied(result: Result, results: Sequence[Result]) -> float:
-    """The product of all gains up to a rung. It ranks rungs, but it isn't measured."""
+    """The product of all gains up to a rung: it ranks rungs, but was not measured."""
     if (gain := gain_of(result, results)) is None:
         return 1.0
     return gain.ratio * multiplied(measured(results)[result.base], results)
@@ -262,8 +262,8 @@ def best(results: Sequence[Result]) -> Result | None:
 class Roofline:
     """The work of training a model, and this machine's rates for such work.
 
-    Together they say how fast the machine could train at best. Of several readings of a
-    rate, the fastest counts, since other programs may have slowed the others.
+    The work and the rates say how fast the machine could train at best. Of several
+    readings of a rate, the fastest counts: other programs may have slowed the others.
     """
 
     flops_per_image: float  # forward and backward pass
@@ -271,7 +271,7 @@ class Roofline:
     bytes_per_step: float  # weights, gradients and Adam's moments, read and written
     flops_per_second: dict[str, tuple[float, ...]]  # readings for each dtype
     bytes_per_second: tuple[float, ...]  # readings of a large copy, reads plus writes
-    # The same for a copy as large as weights, gradients and moments together.
+    # Readings of a copy as large as weights, gradients and moments together.
     state_bytes_per_second: tuple[float, ...]
 
     def arithmetic_seconds(self, images: int, dtype: str = "float32") -> float:

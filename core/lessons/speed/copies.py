@@ -62,7 +62,7 @@ def measure(
 def count_waits(steps: int) -> tuple[Waited, ...]:
     """For each method, count the host's waits for the simulated accelerator."""
     device, results = torch.device(SIMULATED), []
-    pageable = torch.rand(BATCHES, 512, WIDTH)  # the driver can't take so much at once
+    pageable = torch.rand(BATCHES, 512, WIDTH)  # batches of 128 KiB, so the host waits
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
     for (memory, batches), non_blocking in product(memories.items(), (False, True)):
         with ledger.counting() as counts:
@@ -78,7 +78,7 @@ def count_waits(steps: int) -> tuple[Waited, ...]:
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
-    """Copy batches; the host waits unless they are pinned and non_blocking."""
+    """Copy batches; the host waits unless pinned and non_blocking."""
     for batch in batches:
         batch.to(device, non_blocking=non_blocking)
 

@@ -127,7 +127,7 @@ def measure_cell(
     with batches_of(loader) as feed:  # this starts the workers
         take(feed, 1, device, pinned, check)
         start_seconds = time.perf_counter() - start
-        # Skip the batches made ahead, which arrive faster than they are made.
+        # Skip the batches made ahead, which arrive sooner than later batches.
         take(feed, AHEAD * workers, device, pinned, check)
         for _ in range(READINGS):
             start = time.perf_counter()

@@ -170,7 +170,7 @@ def row_name(batch_size: int, pinned: bool) -> str:
 
 
 def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """The cell's speed in words; cells in `in_turn` are compared with the best one."""
+    """The cell's speed in words; a cell of `in_turn` is compared with the fastest."""
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
     if cell not in in_turn.values():
         return f"{text}."

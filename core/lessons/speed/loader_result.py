@@ -38,7 +38,7 @@ def loader_plan(machine: Machine) -> LoaderPlan:
 
 
 def per_core(cores: int) -> int:
-    """The number of workers by the advice "one per core", at most MOST_WORKERS."""
+    """The number of workers at one worker per core, but at most MOST_WORKERS."""
     return min(cores, MOST_WORKERS)
 
 
@@ -48,7 +48,7 @@ class LoaderCell:
     workers: int
     pinned: bool
     start_seconds: float  # time from iter(loader) to the first batch
-    samples: int  # number in each reading
+    samples: int  # number of samples in each reading
     seconds: tuple[float, ...]  # one for each reading, without the start
 
     @property

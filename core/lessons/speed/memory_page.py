@@ -20,7 +20,8 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 
 WAYS = 6
-PLAIN = {"training": STEP, "inference": "gradients"}  # others are compared with these
+# The method that the other methods of training or inference are compared with
+PLAIN = {"training": STEP, "inference": "gradients"}
 BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
 
 

@@ -104,7 +104,7 @@ def startable() -> bool:
 
 
 def start(config: RunConfig | None = None) -> None:
-    """Queue a run, by default the one that the controls describe."""
+    """Queue a run, by default with the settings that the controls show."""
     # This callback isn't in the page's own file: there, everything that the page has
     # drawn would stay in memory until the garbage collector runs.
     state = st.session_state
@@ -209,8 +209,8 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
 
 
 def _number(label: str, key: str, step: float = 1.0) -> None:
-    # Take any float: a widget of whole numbers would silently take 2.5 as 2, and one
-    # with limits would keep its last value. RunConfig says what is wrong.
+    # Take any float, and let RunConfig say what is wrong. A widget of whole numbers
+    # would silently take 2.5 as 2, and a widget with limits would keep its last value.
     if not class_rules.hides(key):
         st.number_input(label, step=step, format="%g", **_common(key))
 
@@ -284,7 +284,7 @@ def _use_recipe(fast: bool) -> None:
 
 
 def _model_was_chosen() -> None:
-    """Use the new model's recipe, or its fast one if a fast one was in use."""
+    """Use the new model's recipe, or its fast recipe if a fast recipe was in use."""
     if _is_fast():
         _use_recipe(fast=True)
     else:

@@ -41,7 +41,7 @@ def offer(machine: Machine) -> None:
 
 
 def _job() -> Job | None:
-    """The download in progress, whoever started it, or else this visitor's last one."""
+    """The download in progress, of any visitor; or else this visitor's last one."""
     going_on = [job for job in engine().jobs(FETCH) if not job.ended]
     return next(iter(going_on or engine().jobs(FETCH, visitor())[-1:]), None)
 

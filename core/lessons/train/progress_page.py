@@ -36,7 +36,7 @@ FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
 ROW = 48  # pixels: height of the line that names the run, with or without a button
-FEW = 2  # up to so many settings fit beside a run's name
+FEW = 2  # with more settings beside its name, a run's name would be too long
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 words = Words(__file__)
@@ -532,7 +532,7 @@ def _traffic(run: Run) -> None:
 
 
 def _crossing(crossing: Crossing, steps: int) -> str:
-    """A list item for a step: "`code` (core/loops.py): 50 kB to the device, 1 wait"."""
+    """A line's traffic in a step: "`code` (core/loops.py): 50 kB to the device"."""
     there, back = crossing.to_device / steps, crossing.to_host / steps
     parts = [f"{format.size(there)} to the device"] if there else []
     parts += [f"{format.size(back)} back"] if back else []

@@ -12,8 +12,8 @@ from core.ui.server import engine, noticed, room, tell_notice, visitor
 from core.words import Words
 
 STEPS = range(-4, 5)  # slider positions around the run's rate, a factor of √10 apart
-NAMED = 6  # so many of the newest changes are listed
-RACE = "home_race"  # key of the kept answer that names the runs of Home's race
+NAMED = 6  # how many of the newest changes are listed
+RACE = "home_race"  # key of the stored answer that names the runs of Home's race
 words = Words(__file__)
 
 
@@ -95,7 +95,7 @@ def _steer(run_id: str, **wish: Any) -> None:
 
 
 def in_words(run: Run) -> str:
-    """What was changed by hand; "" if nothing was."""
+    """Sentences on the learning rates that were set by hand; "" if none was."""
     if not run.changes:
         return ""
     rates = ", ".join(
