@@ -41,7 +41,7 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
         fits = kind in "LN" or (
             place > 0 and (kind == "M" or character in BETWEEN) and marks <= MARKS
         )
-        is_list = character == "." and name[:place].isdigit()  # Markdown's "1. Ada"
+        is_list = character == "." and name[:place].isdigit()  # in Markdown, "1. Ada"
         if not fits or is_list:
             raise ExplainedError(words("names.letters"))
     if fold(name) in map(fold, taken_names):

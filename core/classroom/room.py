@@ -228,7 +228,7 @@ class Room(Gate):
         if rate is not None and (why := rules.refusal("learning_rate", rate)):
             raise ExplainedError(why)
 
-    # For teachers: changes are logged, and may raise StoreError
+    # Methods for teachers. Changes are logged, and may raise StoreError
 
     def welcome(self, teacher: Teacher) -> None:
         """Exempt a teacher who has signed in from the rules, until `dismiss`."""

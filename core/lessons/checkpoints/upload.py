@@ -182,7 +182,7 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse a file if one of its first `pickles` is long, or would use a device.
+    """Refuse a file whose first `pickles` are too long, or would use a device.
 
     The pickles are read, but not run.
     """

@@ -41,7 +41,7 @@ def candidates(machine: Machine) -> list[Candidate]:
 
 
 def spare(cores: int) -> int:
-    """The cores for training: all but one, which the server and the browser use."""
+    """The cores for training: all but one, which the server uses; at least 1."""
     return max(1, cores - 1)
 
 

@@ -1,8 +1,8 @@
 """Measure a map of which device is faster at which batch size and model width.
 
-A cell of the map has the times of a training step of a two-layer MLP of one size. The
-map is measured from coarse to fine, so that it covers the whole range of sizes even if
-time runs out.
+A cell of the map is one size of a two-layer MLP, whose training step is timed on both
+devices. The map is measured from coarse to fine, so that it covers the whole range of
+sizes even if time runs out.
 """
 
 import time

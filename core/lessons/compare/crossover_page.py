@@ -27,7 +27,7 @@ from core.ui.lab import Finding, Guess, Lab
 
 BUDGETS = (10, 30, 60, 120)  # seconds
 PLANNED = len(WIDTHS) * len(BATCH_SIZES)
-SAME_SHADE = 2.0  # larger speedups have the same shade as this one
+SAME_SHADE = 2.0  # larger speedups have the same shade as a speedup of 2
 COLUMNS = (
     *("kind", "batch", "width", "left", "right", "bottom", "top", "log2"),
     *("label", "interval", "batch_size", "hidden", "joined"),

@@ -127,7 +127,7 @@ def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
                         lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
                         device,
                         repeats=1,
-                        warmup=1,  # absorbs the cost of changing threads
+                        warmup=1,  # the first call with other threads is slow
                     )
         readings += [ThreadReading(size, *reading) for reading in seconds.items()]
     return tuple(readings)

@@ -166,7 +166,7 @@ def confusion(run: Run, evaluation: Evaluation) -> None:
 
 
 def _cell(run: Run, evaluation: Evaluation, pair: tuple[int, int]) -> None:
-    """Show images of a cell of the matrix: those that the model was surest of.
+    """Show those images of a cell of the matrix that the model was surest of.
 
     `pair` has the true class and the predicted class.
     """

@@ -151,7 +151,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
 
 
 def _why(count: int, dead: dict[int, str], outcomes: dict[int, Outcome]) -> str:
-    """Sentences on why there is no result: which rank died, or else failed first."""
+    """Sentences on why there is no result: which rank died, or which failed first."""
     failures = (item for item in outcomes.items() if item[1].status == "failed")
     rank, outcome = next(failures, (0, Outcome("failed")))
     if not dead:

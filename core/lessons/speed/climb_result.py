@@ -135,7 +135,7 @@ class Result:
     correct: int = 0  # right answers on the test images, after all epochs
     total: int = 0  # test images
     kept: bool = False  # whether later rungs have this change, too
-    message: str = ""  # why the rung does not apply, or why it failed
+    message: str = ""  # why the rung can't be measured here, or why it failed
     again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
 
     @property

@@ -274,7 +274,7 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
 
 
 def draw_table(visible: Sequence[Result], results: Sequence[Result]) -> None:
-    """Draw a table of the rungs `visible`; their speedups need all `results` so far."""
+    """Draw a table of the `visible` results; their speedups need all `results`."""
     rows = [
         {
             "Rung": BY_NAME[result.rung].title,

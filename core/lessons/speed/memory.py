@@ -41,7 +41,7 @@ INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 # Width and batch size. With CPU_SIZE, a step takes 0.2 s on one CPU core.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
 CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes of simulated memory
-SMALLEST_BATCH = 256  # fits on every card
+SMALLEST_BATCH = 256  # images; this batch fits in the memory of all CARDS
 
 
 def measure(
@@ -165,7 +165,7 @@ def greatest_difference(first: list[Tensor], second: list[Tensor]) -> float:
 
 
 class CardStep(NamedTuple):
-    """The bytes that a training step took on the simulated card."""
+    """The bytes that a training step took on the simulated accelerator."""
 
     peak: int  # the step's peak, with model and optimizer
     activations: int  # the step's own share of the peak: activations and gradients
@@ -173,7 +173,7 @@ class CardStep(NamedTuple):
 
 
 def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
-    """Find the largest batches that fit on each card, by doubling the batch."""
+    """Find the largest batches that fit in the memory of each of CARDS, by doubling."""
     ways: dict[str, dict[int, CardStep]] = {STEP: {}, CHECKPOINTED: {}}
     for way, steps in ways.items():
         batch_size = SMALLEST_BATCH

@@ -14,7 +14,8 @@ class MemoryCost:
     name: str
     seconds: tuple[float, ...]  # one for each repeat; empty until times are measured
     peak_bytes: int | None  # None where the device does not count it
-    difference: float  # the most that a gradient or output differs from the plain one
+    # The greatest difference of a gradient or output from the kind's first method
+    difference: float
     greatest: float  # the largest gradient or output, to judge the difference by
 
 

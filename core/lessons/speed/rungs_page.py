@@ -1,4 +1,4 @@
-"""The rungs of the ladder on the Speed page: a row for each, and one of them in full.
+"""The rungs of the ladder on the Speed page: a row for each, and the chosen rung.
 
 A row shows buttons for the learner's guess, or the rung's bar after the guess and the
 measurement. Beside the rows are the chosen rung's code and results.

@@ -36,7 +36,7 @@ FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
 ROW = 48  # pixels: height of the line that names the run, with or without a button
-FEW = 2  # with more settings beside its name, a run's name would be too long
+FEW = 2  # the most settings that fit beside a run's name
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 words = Words(__file__)
@@ -319,7 +319,7 @@ def _figures(current: Run) -> None:
 
 
 def _finding(before: Run, now: Run) -> None:
-    """Ask the owner which of two runs will be faster; once `now` has ended, tell."""
+    """Ask the owner which run will be faster; after `now` has ended, say which was."""
     is_asked = not (now.job.ended or comparison.same_work(before, now))
     if not is_asked or now.job.owner != visitor():
         st.markdown(finding(before, now))
