@@ -81,7 +81,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
                     f"({parameter.type()}) should be the same"
                 )
     entry = entries().get(op.name(), "")
-    if "device_check: NoCheck" in entry:
+    if name in INDEXES or "device_check: NoCheck" in entry:
         if any(x.dim() or (schema.is_mutable and x is args[0]) for x in strangers):
             raise RuntimeError(TWO_DEVICES)
         return
