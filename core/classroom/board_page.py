@@ -226,8 +226,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     rest = len(queue) - len(listed)
     # One more job needs no more room than the count of the rest.
     lines = [line(job) for job in (listed if rest > 1 else queue)]
-    if rest > 1:
-        lines.append(f"and {rest} more")
+    lines += [f"and {rest} more"] * (rest > 1)
     if engine().paused:
         why = words("board.paused") if queue else words("board.together")
         lines.insert(0, f"{pause}{why}")

@@ -149,9 +149,7 @@ def of_class(class_id: str) -> Tallies:
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
         counts.update(a for a in answers[question.key].values() if a != guess.JUST_SHOW)
-        missing = [
-            name for who, name in names.items() if who not in answers[question.key]
-        ]
+        missing = [names[who] for who in names if who not in answers[question.key]]
         right = question.measured(results)
         tallies[question] = Tally(counts, right, len(names), missing)
     return tallies
@@ -162,7 +160,7 @@ def draw(tallies: Tallies) -> None:
     mine = {q: tally for q, tally in tallies.items() if guess.of(q.key) is not None}
     st.subheader("What the class guessed", anchor=False)
     if mine:
-        tally(mine)
+        choose(mine)
     else:
         st.markdown(words("guesses.none"))
 
@@ -174,28 +172,24 @@ def reveal(classroom: Class) -> None:
     Once the answers are on the projector, the button adds the measured result.
     """
     tallies = of_class(classroom.id)
-    question = tally(tallies)
+    question = choose(tallies)
     if not classroom.is_open:
         return
     label, icon, key = "Show the guesses on the wall", "cast", question.key
-    is_on = room().revealed == key
-    is_measured = tallies[question].right is not None
-    with_result = is_on and not room().with_result and is_measured
+    is_on, tally = room().revealed == key, tallies[question]
+    with_result = is_on and not room().with_result and tally.right is not None
     if with_result:
         label = "Show the result on the wall"
     elif is_on:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
     do = room().reveal, key, question.title, with_result
     button(label, "reveal_guess", icon, *do)
-    if tallies[question].answers.total() and (names := tallies[question].missing):
-        st.markdown(words("guesses.missing", names=", ".join(names)))
+    if tally.missing and tally.answers.total():
+        st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
 
 
-def tally(tallies: Tallies) -> Guess:
-    """Draw a choice of questions, and the answers to the chosen question.
-
-    Returns the chosen question.
-    """
+def choose(tallies: Tallies) -> Guess:
+    """Draw a choice of questions, and the answers to the question that it returns."""
     totals = [tally.answers.total() for tally in tallies.values()]
     question = st.selectbox(
         "Question",
@@ -208,11 +202,10 @@ def tally(tallies: Tallies) -> Guess:
     answers, right, *_ = tallies[question]
     st.markdown(finding(tallies[question]))
     if answers.total():
-        rows = [(str(answer), people) for answer, people in answers.items()]
-        data = pd.DataFrame(rows, columns=["answer", "people"])
+        names = tuple(map(str, answers))
         st.vega_lite_chart(
-            data,
-            chart(tuple(data["answer"]), right[0] if right else ()),
+            pd.DataFrame({"answer": names, "people": answers.values()}),
+            chart(names, right[0] if right else ()),
             key="class_guesses",
             alt="How many people in the class gave each answer",
         )
@@ -220,21 +213,14 @@ def tally(tallies: Tallies) -> Guess:
 
 
 def finding(tally: Tally) -> str:
-    answers, right, *_ = tally
-    text = tally.turnout
-    if answers.total():
-        count = max(answers.values())
-        first = [f"“{answer}”" for answer, people in answers.items() if people == count]
-        each = " each" * (len(first) > 1)
-        text += f": {count}{each} said {' and '.join(first)}"
-    if right is None:
-        return f"**{text}.** There is no result yet."
-    fitting, figure = right
+    if tally.right is None:
+        return f"**{tally.turnout}.** There is no result yet."
+    fitting, figure = tally.right
     if not fitting:
-        return f"**{text}. The machine couldn't tell: {figure.rstrip('.')}.**"
-    people = sum(answers[answer] for answer in fitting)
+        return f"**{tally.turnout}. The machine couldn't tell: {figure.rstrip('.')}.**"
+    people = sum(tally.answers[answer] for answer in fitting)
     either = " or ".join(f"“{answer}”" for answer in fitting)
-    return f"**{text}. Measured: {figure}.** {people} guessed right: {either}."
+    return f"**{tally.turnout}. Measured: {figure}.** {people} guessed right: {either}."
 
 
 @charts.live

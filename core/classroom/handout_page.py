@@ -129,13 +129,11 @@ def _guesses(classroom: Class) -> list[tuple[str, str, str]]:
     """
     tallies = guesses.of_class(classroom.id).items()
     rows = []
-    for question, (counts, right, *_) in sorted(
-        tallies, key=lambda item: -item[1].answers.total()
-    ):
-        if counts.total():
-            texts = "; ".join(f"{answer}: {n}" for answer, n in counts.items())
+    for question, tally in sorted(tallies, key=lambda row: -row[1].answers.total()):
+        if tally.answers.total():
+            texts = "; ".join(f"{answer}: {n}" for answer, n in tally.answers.items())
             measured = "Not measured yet"
-            if right:
+            if right := tally.right:
                 measured = f"{' or '.join(right[0]) or 'Not clear'}: {right[1]}"
             rows.append((question.title, texts, measured))
     return rows

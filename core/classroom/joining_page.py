@@ -3,14 +3,12 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import segno
 import streamlit as st
 from streamlit.net_util import get_internal_ip
 
 from core.classroom.names import LONGEST
 from core.store.tables import Class
 from core.store.visitors import as_code
-from core.ui.charts import LIGHT
 from core.ui.course import RUNS, TEACHER, link
 from core.ui.frame import PROSE
 from core.ui.server import (
@@ -129,12 +127,3 @@ def address(page: str, query: str = "") -> str:
 
 def link_to(classroom: Class) -> str:
     return address("Class", f"code={classroom.code}")
-
-
-def draw_code(classroom: Class) -> None:
-    link = link_to(classroom)
-    # Dark on light in both themes, since some phones can't read light on dark.
-    svg = segno.make(link, error="m").svg_inline(
-        scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
-    )
-    st.image(svg, alt=f"A QR code that opens {link}", width=220)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
+import segno
 import streamlit as st
 
 from core.classroom import guesses_page as guesses
@@ -19,6 +20,7 @@ from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
 from core.ui import figures, format
+from core.ui.charts import LIGHT
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, open_pages, room, store
 from core.words import Words
@@ -31,10 +33,9 @@ MOST_JOBS = 8  # jobs in the list, each with a button; further jobs are only cou
 
 def choose() -> Class | None:
     """Draw a choice of classes; returns the chosen class, or None without a class."""
-    all_classes = store().classes.all()  # the newest first
-    classes = {classroom.id: classroom for classroom in all_classes}
+    classes = {classroom.id: classroom for classroom in store().classes.all()}
     if st.session_state.get(CHOSEN) not in classes:
-        classroom = room().open or next(iter(all_classes), None)
+        classroom = room().open or next(iter(classes.values()), None)  # the newest
         st.session_state[CHOSEN] = classroom and classroom.id
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if classes:
@@ -107,7 +108,11 @@ def _how_to_join(classroom: Class) -> None:
         st.link_button("Projector view", wall, icon=icon)
         if urlsplit(link).hostname in (*joining.LOCAL, None):
             st.warning(words("teacher.local"), icon=":material/wifi_off:")
-        joining.draw_code(classroom)
+        # Dark on light in both themes, since some phones can't read light on dark.
+        svg = segno.make(link, error="m").svg_inline(
+            scale=6, border=4, dark=LIGHT.text, light=LIGHT.page
+        )
+        st.image(svg, alt=f"A QR code that opens {link}", width=220)
 
 
 @st.dialog("Are you sure?")
@@ -199,11 +204,10 @@ def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
 
 def _late(tallies: guesses.Tallies) -> None:
     """Name those who miss the last guess that at least half of the class has made."""
-    last = [(q, t) for q, t in tallies.items() if 2 * len(t.missing) <= t.members][-1:]
-    for question, tally in last:
-        if tally.missing:
-            late = words("guesses.missing", names=", ".join(tally.missing))
-            st.markdown(f"{late} ({question.title})")
+    made = [(q, t) for q, t in tallies.items() if 2 * len(t.missing) <= t.members]
+    if made and (missing := made[-1][1].missing):
+        late = words("guesses.missing", names=", ".join(missing))
+        st.markdown(f"{late} ({made[-1][0].title})")
 
 
 def _table(
@@ -212,10 +216,7 @@ def _table(
     why: Mapping[str, str],
     class_runs: Sequence[RunSummary],
 ) -> None:
-    """Draw a row for each member, the stuck members first.
-
-    A row has the page that the member has open. `why` has each stuck member's reason.
-    """
+    """Draw a row for each member, first the members in `why`, who are stuck."""
     count = Counter(run.visitor for run in class_runs)
     scores = {r.visitor: rules.score(r) for r in bests(class_runs, names, rules)}
     pages = open_pages()
