@@ -25,7 +25,7 @@ class TrialProgress:
     repeat: int  # 0 is the warm-up
     step: int  # steps made so far in this trial
     steps: int  # number of steps of the whole trial
-    losses: tuple[LossPoint, ...]  # those since the last report
+    losses: tuple[LossPoint, ...]  # the losses since the last report
 
 
 @dataclass(frozen=True)

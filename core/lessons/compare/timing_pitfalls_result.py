@@ -29,7 +29,7 @@ class TimingLab:
     device: str
     size: int
     readings: tuple[Reading, ...]
-    queueing: tuple[float, ...]  # ratios: time of synchronized to naive calls
+    queueing: tuple[float, ...]  # ratios: a synchronized call's time to a naive one's
     threads: tuple[ThreadReading, ...]  # for the CPU, on one thread and on all
     environment: Environment
     cpu_environment: Environment

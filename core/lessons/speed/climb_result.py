@@ -89,7 +89,7 @@ class Climb:
 
 @dataclass(frozen=True)
 class Progress:
-    passes: ClassVar[bool] = True  # the next Progress replaces this one
+    passes: ClassVar[bool] = True  # a failed job keeps only the newest Progress
     rung: str  # "" in the direct comparison, so as not to give away the best rung
     epoch: int = 0  # from 1; 0 while the rung is being set up
     step: int = 0  # steps made in this epoch
