@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -52,6 +53,10 @@ class Kind(str):
 KIND = Kind("cuda")
 
 
+def is_device(value: Any) -> bool:
+    return isinstance(value, torch.device | str)
+
+
 def to_simulated(value: Any) -> Any:
     """The simulated device for a CUDA device or its name; else the value itself."""
     global is_requested
@@ -85,7 +90,7 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if function is Tensor.type and len(args) == 1 and not kwargs:
         return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
     if function is Tensor.type and (kind := legacy_type(args[1])):
-        return args[0].to(SIMULATED, kind.dtype)
+        return kind.converted(args[0])
     args = tuple(map(to_simulated, args))
     kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
     result = function(*args, **kwargs)
@@ -104,8 +109,16 @@ class Legacy(type):
     dtype: torch.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
+        if all(isinstance(arg, int | torch.Size) for arg in args):
+            return torch.empty(*args, dtype=cls.dtype, device=SIMULATED)
+        if isinstance(args[0], numpy.ndarray):
+            return cls.converted(torch.from_numpy(args[0]))
         tensor: Tensor = getattr(torch, cls.__name__)(*args)
         return tensor.to(SIMULATED)
+
+    def converted(cls, tensor: Tensor) -> Tensor:
+        """The tensor on the device, which converts it, as measured on an H100."""
+        return tensor.to(SIMULATED).to(cls.dtype)
 
     def __instancecheck__(cls, value: Any) -> bool:
         is_ours = isinstance(value, Tensor) and type_of(value.device) == SIMULATED

@@ -5,18 +5,23 @@ import inspect
 import linecache
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
-from core.dryrun.origins import MOVES, Call, Origin, Origins
-from core.dryrun.script import Line
+from core.dryrun.origins import Call, Origin, Origins
+from core.dryrun.script import MOVES, Line
 from core.words import Words
 
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # code such as "model.head = ..."
+# The last part of the name of the device, as in `.to(self.device)`.
+TO_NAME = re.compile(r"\.to\( *(?:device *= *)?(?:\w+\.)*(\w+) *[,)]")
+DOTTED = re.compile(r"[\w.]+")
 ASSIGNED = re.compile(r"load_state_dict\(.*assign *= *True")
 
 
@@ -25,12 +30,14 @@ def line_to_change(
 ) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
     start = origins.of(tensor)
-    running = {frame.f_code for _, frame in frames}
     for ancestor in start.chain() if start else ():
-        for code, at in ancestor.batch_movers.items():
-            if code not in running and not ancestor.copies:
-                return at, words("why.passed")
-    origin = origin_to_move(start, line)
+        if ancestor.copies or is_moved(ancestor):
+            break
+        if ancestor.kept:
+            return line_of_cpu(ancestor.kept, frames)
+        if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):
+            return at, words("why.passed")
+    origin = origin_to_move(start, line, frames)
     if origin is None:
         return line, words("why.unknown")
     *_, root = origin.chain()
@@ -45,16 +52,59 @@ def line_to_change(
         if copy() is None and is_dropped(at):
             return at, words("why.lost_copy")
     is_single = origin.copies or origin.makers or origin.is_of_loop
-    mover = None if is_single else origins.movers.get(origin.line)
-    if mover and any(
-        mover.file == at.file and mover.number in setters(at, frame, origin.tensor())
-        for at, frame in frames
-    ):
+    mover = None if is_single else origins.movers.get(tuple(origin.calls))
+    if mover:
         return mover, words("why.several", line=origin.line.number)
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
     return line_of_to(tensor, frames, origins) or place(origin, frames)
+
+
+def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
+    """The line of a wrapper that passes on a tensor in its *args or **kwargs.
+
+    A wrapper is a function that moves tensors, or calls another one that does, and is
+    still running.
+    """
+    for line, frame in frames if tensor is not None else ():
+        info = inspect.getargvalues(frame)
+        names = filter(None, (info.varargs, info.keywords))
+        packed = tree_leaves([info.locals[name] for name in names])
+        if not any(tensor is part for part in packed):
+            continue
+        named = map(frame.f_globals.get, frame.f_code.co_names)
+        codes = filter(inspect.iscode, [getattr(f, "__code__", None) for f in named])
+        for code in [frame.f_code, *codes]:
+            is_own = origins.script.owns(code.co_filename)
+            if is_own and MOVES.search(inspect.getsource(code)):
+                return line
+    return None
+
+
+def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
+    """The line that chose the CPU for a move that left a tensor there, and why.
+
+    If the device comes from a parameter whose default is the CPU, the line is the first
+    call that doesn't pass the parameter. Otherwise, it is the move's own.
+    """
+    match = TO_NAME.search(move.code)
+    name = match[1] if match else ""
+    for line, frame in frames:
+        nodes = ast.walk(tree(line.file))
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
+            function = ast.unparse(call.func)
+            if not DOTTED.fullmatch(function):
+                continue  # to evaluate it could run the script's code
+            with suppress(Exception):  # another function's variable, or no signature
+                value = eval(function, frame.f_globals, frame.f_locals)
+                parameters = inspect.signature(value).parameters
+                place = list(parameters).index(name)
+                is_passed = any(k.arg in (name, None) for k in call.keywords)
+                is_cpu = "cpu" in str(parameters[name].default)
+                if is_cpu and not is_passed and len(call.args) <= place:
+                    return Line(line.file, call.lineno), words("why.default", name=name)
+    return move, words("why.kept")
 
 
 def line_of_to(
@@ -77,20 +127,25 @@ def line_of_to(
     return None
 
 
-def origin_to_move(origin: Origin | None, line: Line) -> Origin | None:
+def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin | None:
     """The tensor that should have been moved: this one, or one it was computed from.
 
     The search goes back from this tensor, which failed at `line`. It returns the first
     tensor that was copied to the device, or computed from a parameter on the device.
-    It stops at a tensor that another line computed or that a model's constructor made.
-    Then it returns the latest tensor that a constructor made or, if there is none, the
+    It stops at a tensor that a model's constructor made or that another line computed,
+    unless a function that has returned computed it from what it was given. Then the
+    search returns the latest tensor that a constructor made or, if there is none, the
     tensor at which it stopped.
     """
     chain = list(origin.chain()) if origin else []
+    running = {frame.f_code for _, frame in frames}
     built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]
     for ancestor in chain:
         if ancestor.copies or is_moved(ancestor.source):
             return ancestor
+        function = ancestor.function
+        if function not in running and function is not ancestor.first_function:
+            continue
         if ancestor in built or (ancestor.line != line and not ancestor.is_same):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
@@ -149,14 +204,17 @@ def setters(line: Line, frame: FrameType, tensor: Any) -> list[int]:
 
 def assignments(file: str, names: Collection[str]) -> list[int]:
     """The numbers of the lines that assign to variables or attributes."""
-    tree = ast.parse("".join(linecache.getlines(file)))
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in ast.walk(tree(file))
         if isinstance(node, ast.Assign)
         for part in ast.walk(node.targets[0])
         if ast.unparse(part) in names
     ]
+
+
+def tree(file: str) -> ast.Module:
+    return ast.parse("".join(linecache.getlines(file)))
 
 
 def is_dropped(line: Line) -> bool:

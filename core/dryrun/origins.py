@@ -1,7 +1,6 @@
 """Where each tensor was made. From this, culprit.py chooses the line to change."""
 
 import ast
-import re
 import sys
 import traceback
 import weakref
@@ -37,8 +36,6 @@ METHODS: tuple[tuple[Any, str], ...] = (
     (Optimizer, "load_state_dict"),
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
-MOVES = re.compile(r"\.(to|cuda)\(")
-BATCHES = (dict, list, tuple)
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -64,7 +61,6 @@ class Origin:
     # The lines in the `__init__` of modules that were running when the tensor was made,
     # each with a weak reference to the module.
     makers: list[tuple[Line, Any]]
-    source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
     # Whether the tensor has the same numbers as its source, or one method of a model
     # made both.
     is_same: bool = False
@@ -73,8 +69,24 @@ class Origin:
     method: CodeType | None = None
     # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
-    # Functions that moved other tensors of the same batch, and the line of the move.
-    batch_movers: dict[CodeType, Line] = field(default_factory=dict)
+    # Where a function that moves tensors returned this one, which it didn't make.
+    passed: Line | None = None
+    kept: Line | None = None  # where a move to the CPU left it as it was
+    source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
+
+    def __post_init__(self) -> None:
+        # The function that made the last tensor of the chain, if any.
+        self.first_function = self.function
+
+    def take(self, inputs: "list[Origin]") -> "Origin | None":
+        """Make one of the inputs the source; None if there are none.
+
+        An input that comes from outside the function is the likeliest to be at fault.
+        """
+        outside = (i for i in inputs if i.first_function is not self.function)
+        if source := next(outside, inputs[0] if inputs else None):
+            self.source, self.first_function = source, source.first_function
+        return self.source
 
     @property
     def line(self) -> Line:
@@ -118,8 +130,8 @@ class Origins:
         self._of: dict[int, Origin] = {}
         # Where one of METHODS was called last, by object's id and method's name.
         self._lines: dict[tuple[int, str], Line] = {}
-        # Where tensors were moved to the device last, by the line that made them.
-        self.movers: dict[Line, Line] = {}
+        # Where tensors were moved to the device last, by the calls that made them.
+        self.movers: dict[tuple[Call, ...], Line] = {}
 
     def __iter__(self) -> Iterator[Origin]:
         origins = list(self._of.values())
@@ -174,17 +186,22 @@ class Origins:
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
 
-    def _note_batch(self, moved: Tensor, line: Line) -> None:
-        """Note the other tensors in a list or dictionary that a function moves from."""
-        for _, frame in self.stack() if MOVES.search(line.code) else ():
-            if frame.f_code.co_name == "<module>":
-                continue
-            for value in frame.f_locals.values():
-                parts = tree_leaves(value) if isinstance(value, BATCHES) else []
-                if any(part is moved for part in parts):
-                    for part in filter(torch.is_tensor, parts):
-                        if origin := self.of(part):
-                            origin.batch_movers[frame.f_code] = line
+    def note_kept(self, tensor: Tensor) -> None:
+        """Remember where a move to the CPU left a tensor as it was."""
+        if origin := self.of(tensor):
+            origin.kept = self.here()
+
+    def note_returned(self, value: Any, file: str, number: int) -> Any:
+        """Remember which tensors a function that moves tensors returns unmoved.
+
+        A tensor that the function made itself doesn't count. Returns the value.
+        """
+        code = sys._getframe(1).f_code
+        for tensor in tree_leaves(value):
+            origin = self.of(tensor)
+            if origin and all(call.code is not code for call in origin.calls):
+                origin.passed = origin.passed or Line(file, number)
+        return value
 
     def _method(self) -> CodeType | None:
         """The method of a model, or of an autograd function, that is running."""
@@ -203,8 +220,8 @@ class Origins:
         is_fetched = tensor.is_cpu and len(arguments) == 1 and not hosts
         if not is_same:  # parameters count only if there are no other inputs
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
-        source = next(filter(None, map(self.of, hosts)), None)
-        origin = Origin(weakref.ref(tensor), *place, source, is_same, is_fetched)
+        origin = Origin(weakref.ref(tensor), *place, is_same, is_fetched)
+        source = origin.take([host for host in map(self.of, hosts) if host])
         origin.method = self._method() if tensor.is_cpu else None
         if source and origin.method and not origin.is_of_loop:
             origin.is_same |= origin.method is source.method
@@ -219,8 +236,7 @@ class Origins:
             line = next(movers, origin.line)
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
-            self.movers[source.line] = line
-            self._note_batch(source.tensor(), line)
+            self.movers[tuple(source.calls)] = line
         self._of[id(tensor)] = origin
 
     def _place(self) -> tuple[list[Call], list] | None:

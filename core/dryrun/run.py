@@ -80,6 +80,8 @@ class Mode(TorchFunctionMode):
                 raise
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
             self.origins.note(name, result, tensors)
+            if name == "to" and result is args[0] and any(map(cuda.is_device, leaves)):
+                self.origins.note_kept(result)
             self.remarks.note_loss(name, tensors)
         return result
 
@@ -111,6 +113,7 @@ class Run:
             if not self.request.names:
                 self.script.install()
             self.origins.install()
+            self.script.returned = self.origins.note_returned
             self.steps.install()
             self.remarks.install()
             cuda.install(self.mode)

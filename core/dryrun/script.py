@@ -28,6 +28,8 @@ LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
 SHARE_WITHOUT_STEPS = 1 / 20
 # Kinds of expressions whose values are reported even if no variable gets them.
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
+# Code that moves a tensor or a model, and doesn't only convert it to another dtype.
+MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
 MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
 
 
@@ -85,6 +87,8 @@ class Script:
         self.steps, self.progress, self.shortens = steps, progress, False
         self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # called with each value that a line makes
+        # Called with what a function that moves tensors returns.
+        self.returned: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
         self.folder = str(Path(name).resolve().parent)
@@ -117,6 +121,9 @@ class Script:
         if self.tell is not None and file in self.main:
             vars(builtins).update(__tell__=self.tell)
             tree = ast.fix_missing_locations(Values().visit(tree))
+        if self.returned is not None:
+            vars(builtins).update(__returned__=self.returned)
+            tree = ast.fix_missing_locations(Returns(file).visit(tree))
         if self.shortens:
             tree = ast.fix_missing_locations(Loops(file).visit(tree))
         return compile(tree, file, "exec")
@@ -196,6 +203,24 @@ class Values(ast.NodeTransformer):
         return ast.copy_location(call, at)
 
 
+class Returns(ast.NodeTransformer):
+    """Makes each function that moves tensors report what it returns."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.moves = file, False
+
+    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.AST:
+        outer, self.moves = self.moves, bool(MOVES.search(ast.unparse(function)))
+        self.generic_visit(function)
+        self.moves = outer
+        return function
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if self.moves and node.value:
+            node.value = _call("__returned__", self.file, node, node.value)
+        return node
+
+
 class Loops(ast.NodeTransformer):
     """Makes each loop ask whether to go on."""
 
@@ -204,7 +229,7 @@ class Loops(ast.NodeTransformer):
 
     def visit_For(self, loop: ast.For) -> ast.AST:
         self.generic_visit(loop)
-        loop.iter = self._call("__turns__", loop.iter, loop.iter)
+        loop.iter = _call("__turns__", self.file, loop.iter, loop.iter)
         return loop
 
     def visit_While(self, loop: ast.While) -> list[ast.AST]:
@@ -213,16 +238,20 @@ class Loops(ast.NodeTransformer):
         if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
             return [loop]  # an endless generator: its caller decides when it ends
         goes_on = f"__goes_on_{loop.lineno}__"
-        begin = self._call("__begin__", loop.test)
+        begin = _call("__begin__", self.file, loop.test)
         first = ast.Assign([ast.Name(goes_on, ast.Store())], begin)
         test = [loop.test, ast.Call(_name(goes_on), [], [])]
         loop.test = ast.copy_location(ast.BoolOp(ast.And(), test), loop.test)
         return [ast.copy_location(first, loop), loop]
 
-    def _call(self, function: str, at: ast.expr, *arguments: ast.expr) -> ast.expr:
-        place = [ast.Constant(self.file), ast.Constant(at.lineno)]
-        call = ast.Call(_name(function), [*arguments, *place], [])
-        return ast.copy_location(call, at)
+
+def _call(
+    function: str, file: str, at: ast.expr | ast.stmt, *arguments: ast.expr
+) -> ast.expr:
+    """The code of a call with these arguments and a place in the script."""
+    place = [ast.Constant(file), ast.Constant(at.lineno)]
+    call = ast.Call(_name(function), [*arguments, *place], [])
+    return ast.copy_location(call, at)
 
 
 def _name(name: str) -> ast.expr:

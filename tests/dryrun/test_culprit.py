@@ -190,7 +190,35 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "net.cuda()\nbatch = move({'x': x, 'y': [x + 1]})\n"
         "net(batch['x']) + torch.stack(batch['y'])[0]",
         14,
-        "moves other parts of the batch",
+        "this function moves tensors",
+    ),
+    (
+        LAYER,  # all arguments are keywords, and the wrapper's helper moves no keywords
+        "def move(values): return [value.cuda() for value in values]\n"
+        "def wrap(f):\n    def g(*a, **k):\n        return f(*move(a), **k)\n"
+        "    return g\nwrap(net.cuda())(x=x)",
+        17,
+        "this function moves tensors",
+    ),
+    (
+        LAYER,  # a function that only converts types moves nothing
+        "def read(batch): return batch.to(torch.float32)\n"
+        "net.cuda()\nx = read(x)\nnet(x)",
+        13,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,
+        "def run(x, device='cpu'): return net(x.to(device))\n"
+        "net.cuda()\nrun(x + 1, 'cuda')\nrun(x)",
+        17,
+        "this call doesn't pass device",
+    ),
+    (
+        LAYER,
+        "net.cuda()\ndevice = torch.device('cpu')\nnet(x.to(device))",
+        16,
+        "this line moves the tensor to the CPU",
     ),
     (
         LAYER,

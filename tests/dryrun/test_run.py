@@ -130,6 +130,16 @@ def test_bytes_that_are_copied_in_each_step() -> None:
     assert copies[17].same
 
 
+def test_a_legacy_type_makes_and_converts_tensors_on_the_device() -> None:
+    report = training(
+        "Legacy = torch.cuda.FloatTensor; Legacy(6, 2); "
+        "torch.ones(3).double().type(Legacy); Legacy(torch.ones(4).double().numpy())"
+    )
+    copies = {copy.line.number: copy for copy in report.copies}
+    assert (copies[17].times, copies[17].bytes) == (2, (3 + 4) * 2 * FLOAT)
+    assert sum(wait.times for wait in report.waits if wait.line.number == 17) == 2
+
+
 def test_peak_memory_of_a_network_counted_by_hand() -> None:
     report = training()
     parameters = (784 * 256 + 256 + 256 * 10 + 10) * FLOAT
