@@ -153,20 +153,16 @@ class Gpu {
   step(images, labels, parameters, losses) {
     const { ops, activations, logits } = this.forward(images, BATCH, parameters)
     const one = this.numbers(Float32Array.of(1))
+    const multiply = (...operands) => ops.push(this.multiply(...operands))
     let slope = this.numbers(BATCH * 10)
     ops.push(this.op("cross_entropy", [logits, labels, slope, losses], [1]))
     for (const layer of [2, 1, 0]) {
-      const [inputs, outputs] = LAYERS[layer], [weight, bias] = parameters.slice(2 * layer)
-      const x = activations[layer], ofX = this.numbers(BATCH * inputs)
-      if (layer) { // before the weights are updated
-        const strides = [outputs, 1, 1, outputs]
-        ops.push(this.multiply(
-          slope, weight, ofX, [BATCH, inputs, outputs], RELU_BACKWARD, x, strides))
-      }
-      ops.push(this.multiply(
-        x, slope, weight, [inputs, outputs, BATCH], UPDATE, x, [1, inputs, outputs, 1]))
-      ops.push(this.multiply(
-        one, slope, bias, [1, outputs, BATCH], UPDATE, one, [0, 0, outputs, 1]))
+      const [m, n] = LAYERS[layer], [weight, bias] = parameters.slice(2 * layer)
+      const x = activations[layer], ofX = this.numbers(BATCH * m)
+      // First, since it needs the weights from before the update
+      if (layer) multiply(slope, weight, ofX, [BATCH, m, n], RELU_BACKWARD, x, [n, 1, 1, n])
+      multiply(x, slope, weight, [m, n, BATCH], UPDATE, x, [1, m, n, 1])
+      multiply(one, slope, bias, [1, n, BATCH], UPDATE, one, [0, 0, n, 1])
       slope = ofX
     }
     return ops

@@ -7,6 +7,7 @@ images, parameters and answers.
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -109,6 +110,5 @@ def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]
             call = work(kind, size)
             (once,) = timing.measure(call, CPU, repeats=1)
             count = max(1, round(READING_SECONDS / once))
-            calls = timing.measure(call, CPU, repeats=count, warmup=0)
-            seconds.append(sum(calls) / count)
+            seconds.append(fmean(timing.measure(call, CPU, count, warmup=0)))
         return seconds, devices.environment(CPU)
