@@ -18,6 +18,7 @@ from core.lessons.compare.your_gpu_page import (
     SOURCE,
     YourGpu,
 )
+from core.lessons.compare.your_gpu_result import Work
 from core.ui import server
 from tests.pages.walk import (
     HOSTILE,
@@ -182,6 +183,13 @@ def test_a_finding_and_a_lesson_say_where_this_gpu_wins(speedups, finding, lesso
     assert lesson in texts(at.markdown)
     sentences = texts(at.markdown)
     assert not re.search(r"[{}]|None", sentences)
+
+
+def test_a_coarse_clock_that_nobody_waited_for_shows_nothing():
+    works = [work for work in BROWSER_GPU.works if work.kind != "unwaited"]
+    works.append(Work("unwaited", 2048, (1e-9,) * 7))
+    at = show_lab("your_gpu", replace(BROWSER_GPU, works=tuple(works)))
+    assert "a clock that doesn't wait for the GPU shows 0 s," in texts(at.markdown)
 
 
 def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():

@@ -251,7 +251,9 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     small, large, few, many = products[0], products[-1], batches[0], batches[-1]
     seconds = {"small": small.seconds, "large": large.seconds, "forward": many.seconds}
     seconds |= {kind: gpu.of(kind)[-1].seconds for kind in FURTHER}
-    return {name: format.precise(time) for name, time in seconds.items()} | {
+    # A coarse clock may show 0 in all rounds, which the browser sends as a nanosecond.
+    times = {k: format.precise(s) if s > 1e-8 else "0 s" for k, s in seconds.items()}
+    return times | {
         "first": f"{gpu.crossover or 0:,}",
         "least": f"{small.size:,}",
         "most": f"{large.size:,}",
