@@ -100,7 +100,7 @@ def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
 
 
 def fitting(accuracy: float) -> tuple[str, ...]:
-    """The answer in IMAGES that fits a test accuracy."""
+    """The option in IMAGES whose range contains a test accuracy."""
     return spanned(IMAGES, (0.5, 0.8, 0.95), accuracy, accuracy)
 
 

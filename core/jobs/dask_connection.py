@@ -273,7 +273,7 @@ class Connection:
             self._on_lost(job_id, reason)
 
     def _reason(self, error: Exception) -> str:
-        """Why a task has no result: its worker died, or else the connection broke."""
+        """Why a task has no result: its worker died, or the connection broke."""
         is_killed = isinstance(error, KilledWorker)
         return words("workers.lost_worker") if is_killed else self._lost
 

@@ -69,7 +69,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
 
 
 def _label(run: RunSummary) -> str:
-    """A line on a run that classified images; its first words name only this run."""
+    """A one-line label for a run. It begins with a name that no other run has."""
     owner = run.visitor or ""
     name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():

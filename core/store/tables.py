@@ -143,7 +143,7 @@ class RunSummary(Row, kw_only=True):
     accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
-    # Learning rates that were set by hand, keyed by the number of steps before
+    # Learning rates set by hand, keyed by how many steps were done before
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid the run

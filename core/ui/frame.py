@@ -29,10 +29,10 @@ LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
 def begin(title: str) -> None:
-    """Draw what each page begins with: sidebar, title, and the lesson's promise.
+    """Draw the top of a page: the sidebar, the title, and what the lesson teaches.
 
-    Home draws its own title and promise. The page is redrawn once the workers have
-    described the machine, or failed.
+    Home draws its own title and introduction. The page is redrawn once the workers have
+    described the machine, or have failed to.
     """
     lesson = course.page(title)
     st.set_page_config(

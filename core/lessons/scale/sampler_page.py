@@ -70,7 +70,7 @@ def panels(orders: dict[str, Order]) -> charts.Chart:
 
 
 def in_words(order: Order) -> str:
-    """Say that no warning comes without set_epoch, and why some images come twice."""
+    """Say that nothing warns of a forgotten set_epoch, and why images come twice."""
     shares = order[0]
     images = sorted(image for share in shares for image in share)
     repeats = [image for image in images if images.count(image) > 1]

@@ -7,8 +7,8 @@ and yields the loss of each step. `kept` holds the changes that helped on this m
 The docstrings give an epoch's speedup over the last rung that was kept, with its range.
 `climb` measured this on 2 cores of an AMD EPYC with AVX512-BF16, with one CPU thread
 and torch 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of
-Fashion-MNIST, for the CNN n = 1, on 15,000 images. The figures of an NVIDIA H100 (torch
-2.11.0, n = 3, 20,000 images) are from the record in core/reference.
+Fashion-MNIST, for the CNN n = 1, on 15,000 images. The ANN's figures on an NVIDIA H100
+(torch 2.11.0, n = 3, 20,000 images) are from the record in core/reference.
 """
 
 from collections.abc import Callable, Iterator
@@ -105,7 +105,7 @@ def four_workers(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def pinned(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Copy from pinned memory. On an H100, speedup: ANN 0.90 (0.84 to 1.27)."""
+    """Copy from pinned memory. On an H100, speedup: 0.90 (0.84 to 1.27)."""
     loader = DataLoader(
         textbook_dataset(split),
         batch_size=64,
@@ -151,7 +151,7 @@ def decoded_once(split: Split, model: nn.Module, device: Device, kept: Kept) -> 
 
 
 def on_the_device(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Keep all images on the device. On an H100: ANN 1.19 (1.19 to 1.25)."""
+    """Keep all images on the device. On an H100, speedup: 1.19 (1.19 to 1.25)."""
     images, labels = split.images.to(device), split.labels.to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = Adam(model.parameters(), lr=1e-3)
@@ -354,7 +354,7 @@ def whole_step(split: Split, model: nn.Module, device: Device, kept: Kept) -> Ep
 
 
 def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch:
-    """Replay the step as a CUDA graph. On an H100: ANN 3.40 (3.37 to 5.16)."""
+    """Replay a step as a CUDA graph. On an H100, speedup: 3.40 (3.37 to 5.16)."""
     if kept.channels_last:
         model = model.to(memory_format=torch.channels_last)
     forward = torch.compile(model) if kept.compiled else model
