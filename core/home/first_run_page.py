@@ -40,7 +40,6 @@ CHART_HEIGHT = 190  # pixels
 FEW_JOBS = 3
 RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's
 USUAL, SAME = "The usual setting", "About the same"
-GUESSES = (USUAL, "The fast setting", SAME)
 RUN_GUESS = "first_run_guess"
 IMAGES = ("Fewer than 50", "50 to 79", "80 to 94", "95 or more")  # of 100 test images
 words = Words(__file__)
@@ -90,11 +89,11 @@ def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(settings))
 
 
-def contenders(machine: Machine, before: int) -> dict[str, RunConfig]:
+def contenders(machine: Machine | None, before: int) -> dict[str, RunConfig]:
     """The settings of a race's runs by name; the runs train one after another."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
-    if machine.devices[0].backend != "CPU":
+    if machine and machine.devices[0].backend != "CPU":
         runs["The usual setting on the CPU"] = replace(usual, device="cpu")
     return runs
 
@@ -161,8 +160,11 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     elif others:
         takes = words("busy")
     if (own is None or own.job.ended) and races():
-        takes = f"{words('race.takes')} {takes}"
-        answers.radio(words("race.question"), GUESSES, RACE_GUESS, horizontal=True)
+        names = list(contenders(engine().machine(), 0))
+        settings = ", then with ".join(map(guess.within, names))
+        takes = f"{words('race.takes', settings=settings)} {takes}"
+        guesses = [*names, SAME]
+        answers.radio(words("race.question"), guesses, RACE_GUESS, horizontal=True)
     elif run is None or (waits and is_first and not racers):
         answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
     _buttons(own.job if own else None)

@@ -113,6 +113,7 @@ def per_epoch(
     """A chart of the column `y` of `epoch_table`: test is a thick line, train thin."""
     percent = y == "accuracy"
     last = max(2, epochs)
+    ends = alt.Scale(domain=[1, last], padding=6)  # pixels, for the points at both ends
     ticks = base.ticks(base.whole_numbers(last), format="d")
     room = 16 if references else 0  # pixels, for the names of the reference lines
     figure = alt.Y(f"{y}:Q").scale(zero=False, padding=room)
@@ -120,7 +121,7 @@ def per_epoch(
     if y == "loss":
         figure = _loss(y, top) if top else _loss(y, None).scale(zero=False)
     chart = alt.Chart(LATER).encode(
-        x=alt.X("epoch:Q").title("Epoch").scale(domain=[1, last]).axis(ticks),
+        x=alt.X("epoch:Q").title("Epoch").scale(ends).axis(ticks),
         y=figure.title(None),
         color=_colors(looks, colors).legend(None),
         tooltip=base.tips(run="Run", split="Split", epoch="Epoch")

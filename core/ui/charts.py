@@ -139,6 +139,8 @@ def _theme() -> alt.theme.ThemeConfig:
         for option, value in (("Color", colors.quiet), ("FontSize", FONT_PIXELS))
     }
     return {
+        # A browser may draw the last label wider than Vega measured it.
+        "padding": {"right": 4},
         "config": {
             # Vega draws three to seven ticks if it is asked for four.
             "axis": {**fonts, "tickCount": 4, "titlePadding": 8, "labelPadding": 6},

@@ -12,6 +12,7 @@ from core.jobs.engine import Engine
 from core.results import WALL
 from core.ui import answers, server, wall
 from core.ui.course import LESSONS
+from tests import samples
 from tests.jobs.follow import LONG
 from tests.pages.walk import (
     TEACHER,
@@ -83,6 +84,24 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
     at.button(key="train_now").click().run()  # no second race
     finish(at, engine, engine.jobs(now.runs.RUN, newcomer)[-1].id)
     assert len(engine.jobs(now.runs.RUN, newcomer)) == 3
+
+
+@pytest.mark.parametrize("backends", [("CPU",), ("CUDA", "CPU")])
+def test_the_guess_and_the_sentence_name_all_runs_of_the_race(
+    engine, newcomer, monkeypatch, backends
+):
+    here = samples.machine(*backends)
+    monkeypatch.setattr(Engine, "machine", lambda _: here)
+    at = open_page("home.py")
+    *names, same = at.radio(key="home_race_guess").options
+    assert same == now.SAME
+    (sentence,) = (m.value for m in at.markdown if "The app trains first" in m.value)
+    at.button(key="train_now").click().run()
+    now.cancel()
+    configs = [job.arguments[0] for job in engine.jobs(now.runs.RUN, newcomer)]
+    assert configs == list(now.contenders(here, 0).values())
+    assert len(names) == len(configs) == sentence.count("setting") == 1 + len(backends)
+    assert ("cpu" in {config.device for config in configs}) is ("CUDA" in backends)
 
 
 def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, newcomer):
