@@ -71,6 +71,12 @@ class Speedup:
         return Speedup(1 / self.ratio, (1 / high, 1 / low), self.n)
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The ratio and its interval's ends, with equally many decimals."""
+        values = self.ratio, *self.interval
+        return tuple(times(value, min(values)) for value in values)
+
+    @property
     def by(self) -> str:
         """A figure, or a range if the readings disagree on the figure or on the winner.
 
@@ -79,7 +85,7 @@ class Speedup:
         """
         if self.note:
             return "an unknown number of"
-        low, high = map(times, self.interval)
+        _, low, high = self.texts
         return times(self.ratio) if self.is_sure or low == high else f"{low} to {high}"
 
     @property
@@ -101,8 +107,8 @@ class Speedup:
         """Who is faster and by how much, or why nobody can tell."""
         speedup = self.of_winner
         base, other = (second, first) if self.winner == 0 else (first, second)
-        low, high = map(times, speedup.interval)
-        basis = "in measurements at different times"
+        ratio, low, high = speedup.texts
+        basis = "measured one after the other"
         if self.n:
             only = "only " * (self.n < FEWEST_REPEATS)
             basis = f"over {only}{self.n} {pairs}"
@@ -120,7 +126,7 @@ class Speedup:
                 f"**{span}**, {basis}. The ratios vary too much to be summed up in a "
                 "single number. Another program was probably running at the same time."
             )
-        text = f"{other} ran {times(speedup.ratio)} times as fast as {base}"
+        text = f"{other} ran {ratio} times as fast as {base}"
         return f"**{capitalized(text)}** ({low} to {high} {basis})."
 
 
@@ -202,15 +208,16 @@ def rounded(value: float, digits: int = 2) -> str:
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
-def times(ratio: float) -> str:
+def times(ratio: float, least: float | None = None) -> str:
     """How many times as fast, in two digits: 0.95, 2.3, 11, 130.
 
     Further digits would seldom be the same in the next measurement. Ratios from 1 to 2
-    have a third digit, since 1.04 rounded to 1.0 wouldn't show which is faster.
+    have a third digit, since 1.04 rounded to 1.0 wouldn't show which is faster. Beside
+    a lower ratio, `least`, a ratio has the same number of decimals: 1.45 to 2.30.
     """
-    if 0.095 <= ratio < 1.995:
-        return f"{ratio:.2f}"
-    return f"{ratio:.1f}" if 1.995 <= ratio < 9.95 else rounded(ratio)
+    lowest = least or ratio
+    decimals = 2 if 0.095 <= lowest < 1.995 else 1 if 1.995 <= lowest < 9.95 else 0
+    return f"{ratio:.{decimals}f}" if decimals else rounded(ratio)
 
 
 def precise(seconds: float) -> str:

@@ -20,10 +20,14 @@
   };
   requestAnimationFrame(look);
 }
-// On a phone, the menu covers the page, so it closes once somebody has chosen a page.
+// On a phone, the menu covers the page, so it closes once somebody has chosen a page. A step of
+// a batch is longer than the screen, so the next one is read from its beginning.
 addEventListener("click", ({ target }) => {
-  if (innerWidth < 768 && target.closest(".stSidebar a"))
+  if (innerWidth >= 768) return;
+  if (target.closest(".stSidebar a"))
     document.querySelector("[data-testid=stSidebarCollapseButton] button").click();
+  if (target.closest(".st-key-step_buttons"))
+    document.querySelector(".st-key-batch_step").scrollIntoView();
 });
 // Without this, a page would begin where the last one was scrolled to, if it is just as long.
 const push = history.pushState;

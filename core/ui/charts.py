@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
-from math import ceil, floor, log10
+from math import floor, log10
 from typing import Any, Concatenate, ParamSpec
 
 import altair as alt
@@ -150,7 +150,7 @@ def _theme() -> alt.theme.ThemeConfig:
             "legend": {**fonts, "labelColor": colors.text, "labelLimit": 0},
             "rule": {"color": colors.text},
             "text": {"color": colors.text, "fontSize": FONT_PIXELS},
-        }
+        },
     }
 
 
@@ -222,8 +222,9 @@ def decades(low: float, high: float) -> list[float]:
 
     If fewer than three powers lie on the axis, other round numbers are added.
     """
-    first, last = floor(log10(low)), ceil(log10(high))
-    powers = range(first, last + 1, ceil((last - first + 1) / MOST_TICKS))
+    first, last = floor(log10(low)), floor(log10(high))
+    step = int(last - log10(low)) // MOST_TICKS + 1
+    powers = range(last, first - 1, -step)
     for digits in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
         values = [digit * 10.0**power for power in powers for digit in digits]
         values = [value for value in values if low <= value <= high]

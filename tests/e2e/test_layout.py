@@ -58,6 +58,8 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     step.click()
     page.get_by_text("Seed 0, batches of 64").scroll_into_view_if_needed()
     expect(step).to_be_in_viewport()
+    step.click()
+    expect(page.get_by_text("Batch 1", exact=True)).to_be_in_viewport()
 
 
 @pytest.mark.parametrize("width", [390, 660, 800, 1000, 1280])

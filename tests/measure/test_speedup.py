@@ -33,14 +33,14 @@ def test_the_figure_is_that_of_the_bars_and_within_its_interval(first, data):
         ([2, 2, 2], [1, 1, 1], 1, "**GPU ran 2.0 times as fast as the CPU**", "GPU"),
         # One pair of three says otherwise.
         ([1, 1, 1], [0.9, 1.1, 0.9], None, "which is faster: the CPU or GPU.**", None),
-        ([1, 1, 1], [0.5, 1.4, 0.9], None, "GPU ran 0.71 to 2.0 times", OPTIONS),
+        ([1, 1, 1], [0.5, 1.4, 0.9], None, "GPU ran 0.71 to 2.00 times", OPTIONS),
         ([1, 1, 1], [0.3, 2, 0.5], None, "the CPU or GPU.** The repeats", OPTIONS),
         ([1, 1], [2, 2], None, "over only 2 pairs", "CPU"),
         ([1, 1, 1], [1, 1, 1], None, "**Too close to call.**", "about equal"),
         ([1, 1, 1], [1, 1.02, 0.98], None, "**Too close to call.**", "about equal"),
         # Sure, and so small that nobody would call it a difference.
         ([1, 1, 1], [0.95, 0.96, 0.97], 1, "1.04 times", ("GPU", "about equal")),
-        ([4, 9, 10], [1, 1, 1], 1, "GPU ran 4.0 to 10 times as fast", "GPU"),
+        ([4, 9, 10], [1, 1, 1], 1, "GPU ran 4.0 to 10.0 times as fast", "GPU"),
         ([4, 9, 10], [1, 1, 1], 1, "Another program was probably running", "GPU"),
         ([4, 9, 30], [1, 1, 1], 1, "we can't tell how much faster.** The rep", "GPU"),
         # Of many pairs the outermost count for nothing.
@@ -131,3 +131,10 @@ def test_a_measured_time_has_three_digits_and_its_unit(seconds, text):
 )
 def test_a_factor_has_two_digits_and_near_one_two_decimals(ratio, text):
     assert speedup.times(ratio) == text
+
+
+@given(SECONDS, SECONDS)
+def test_a_ratio_and_its_interval_have_equally_many_decimals(first, second):
+    ratio, low, high = speedup.apart(first, second).texts
+    decimals = {len(text.partition(".")[2]) for text in (ratio, low, high)}
+    assert len(decimals) == 1 or float(low) < 0.1

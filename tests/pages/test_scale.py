@@ -110,7 +110,7 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
         (
             (7.0, 3.0, 3.0),
             (2.0,) * 3,
-            "2 ranks (1 thread each) ran 1.50 to 3.5 times as",
+            "2 ranks (1 thread each) ran 1.50 to 3.50 times as",
         ),
         ((1.0, 3.0, 2.0), (2.0,) * 3, "**We can't tell which is faster: 1 rank (1 th"),
     ],

@@ -193,7 +193,7 @@ class RaceLab(Lab):
                 over = speedup.of_winner
                 name = "can't tell" if winner is None else names[winner]
                 by = f"{over.by}×" if over.is_sure else ""
-                low, high = map(format.times, over.interval)
+                _, low, high = over.texts
                 rows.append((loop.capitalize(), name, by, f"{low}× to {high}×"))
         if both := race.speedup():
             figures.table(
@@ -234,8 +234,8 @@ def choose_pair(machine: Machine) -> Pair:
             f"{label.lower()}_contender",
             options,
             index=options.index(default),
-            format_func=lambda candidate: candidate.name,
-            width=170,
+            # A GPU's name can be too long for a select.
+            format_func=lambda c: c.name if c.backend == "CPU" else c.backend,
         )
     return chosen_pair()
 
@@ -299,7 +299,9 @@ def heat_chart(
     where the data end if `most` is None.
     """
     names = [candidate.name for candidate in pair]
-    axis = alt.Axis(labelLimit=200, labelColor=colors.text)
+    # Names are above the bars, since a GPU's name can be as wide as a phone's chart.
+    above: Any = {"labelAlign": "left", "labelPadding": 0, "labelOffset": -18}
+    axis = alt.Axis(**above, labelLimit=0, labelColor=colors.text)
     x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
     chart = alt.Chart(LATER).encode(
         y=alt.Y("contender:N").title(None).scale(domain=names).axis(axis),
@@ -320,4 +322,4 @@ def heat_chart(
         heat.mark_point(fill=colors.quiet, **dot),
         warm_up.mark_point(fill=colors.page, **dot),
         end.mark_text(align="right").encode(x=alt.value("width"), text="text:N"),
-    ).properties(height=alt.Step(38))
+    ).properties(height=alt.Step(46))

@@ -52,7 +52,7 @@ class Parallel(Lab):
             for way, device in zip(frame["way"], frame["device"], strict=True)
         }
         ends = frame["low"].min() / 2, frame["high"].max()
-        axis = charts.ticks(charts.decades(*ends), format="~g")
+        axis = charts.ticks(charts.decades(*ends), format=",~g")
         x = alt.X("nanoseconds:Q", axis=axis).title("Nanoseconds each, logarithmic")
         rows = alt.Chart(frame).encode(
             y=alt.Y("work:N").sort(None).title(None).scale(paddingInner=0.25),

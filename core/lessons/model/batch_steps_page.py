@@ -42,12 +42,12 @@ def draw(task: str, model: str, device: str) -> None:
         st.markdown(words("batch.intro", device=device, **names))
         batch: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
         steps = [f"{i} {step}" if i else step for i, step in enumerate(STEPS)]
-        _buttons(number, place, steps[place])
+        _buttons(number, place)
         steps[place] = f"**{steps[place]}**"
-        st.markdown(f"**Batch {number}** · {' → '.join(steps)}")
         step = list(STEPS)[place]
         draw_step, code = STEPS[step]
-        with st.container(border=True):
+        with st.container(border=True, key="batch_step"):
+            st.markdown(f"**Batch {number}** · {' → '.join(steps)}")
             left, right = st.columns([6, 5])
             with left:
                 st.code(loop(code), wrap_lines=True)
@@ -59,16 +59,15 @@ def draw(task: str, model: str, device: str) -> None:
         figures.caption("Seed 0, batches of 64, AdamW's default settings.", batch)
 
 
-def _buttons(number: int, place: int, step: str) -> None:
+def _buttons(number: int, place: int) -> None:
     def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
         state = dict(zip(("batch_number", "batch_place"), to, strict=True))
         more |= {"icon": f":material/{icon}:", "on_click": st.session_state.update}
         st.button(label, key=key, args=(state,), **more)
 
-    # On a phone, page.css keeps these buttons on the screen.
+    # On a phone, page.css keeps these buttons on the screen, and page.js scrolls to the
+    # step's beginning after a click.
     with st.container(horizontal=True, key="step_buttons"):
-        if controls.on_phone():
-            st.markdown(f"**Batch {number}** · {step}")
         first, last = place == 0, place == len(STEPS) - 1
         button("Back", "arrow_back", "step_back", number, place - 1, disabled=first)
         label, *to = "Next step", number, place + 1

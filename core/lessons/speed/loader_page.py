@@ -122,8 +122,9 @@ class Loader(Lab):
             if workers in row
         ]
         if ratios := loader_result.pinning(lab.cells):
-            middle = map(format.times, (median(ratios), min(ratios), max(ratios)))
-            lines.append(self.words["pinning"].format(*middle, n=len(ratios)))
+            least, most = min(ratios), max(ratios)
+            texts = (format.times(r, least) for r in (median(ratios), least, most))
+            lines.append(self.words["pinning"].format(*texts, n=len(ratios)))
         alone, busiest = row[0], row[max(row)]
         if loader_result.fastest(row.values()) == alone:
             image = format.precise(1 / alone.samples_per_second)
