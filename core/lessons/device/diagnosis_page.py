@@ -14,7 +14,7 @@ from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained
 from core.ui.source import code_tabs
-from core.words import Words
+from core.words import Words, capitalized
 
 words = Words(__file__)
 
@@ -114,8 +114,8 @@ def branches(diagnosis: Diagnosis) -> list[Branch]:
 
 
 def _in_words(cause: str) -> str:
-    """A cause's name as words, such as "no GPU" for "no_gpu"."""
-    return cause.replace("_", " ").replace("gpu", "GPU")
+    """A cause's name as words, such as "No GPU" for "no_gpu"."""
+    return capitalized(cause.replace("_", " ").replace("gpu", "GPU"))
 
 
 # Not drawn with Mermaid, which breaks these labels into lines and halves their size.
