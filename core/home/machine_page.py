@@ -73,15 +73,15 @@ def read(machine: Machine) -> Records:
 def draw(records: Records) -> None:
     values, notes = {}, {}
     if records.fastest and records.samples_per_second:
-        values["Fastest run, samples/s"] = f"{records.samples_per_second:,.0f}"
-        notes["Fastest run, samples/s"] = f"In training: {_how(records.fastest)}"
+        values["Best samples/s"] = f"{records.samples_per_second:,.0f}"
+        notes["Best samples/s"] = f"In training: {_how(records.fastest)}"
     if records.best:
         values["Best accuracy"] = f"{records.best.accuracy:.2%}"
         notes["Best accuracy"] = _how(records.best)
     job = last_measurement.newest(race.RaceLab.address)
     if job is not None and (ratio := _accelerator_over_cpu(job.value)):
-        values["Accelerator versus CPU"] = ratio
-        notes["Accelerator versus CPU"] = last_measurement.sentence(job)
+        values["Against the CPU"] = ratio
+        notes["Against the CPU"] = last_measurement.sentence(job)
     if records.today:
         values["Runs today"] = f"{records.today:,}"
     if (people := len(open_pages())) > 1:

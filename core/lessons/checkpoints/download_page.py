@@ -32,7 +32,8 @@ def draw(run: Run | None) -> None:
         f"model = {model.upper()}()  # elsewhere: build the same model first\n"
         'weights = torch.load("model.pt", map_location=device, weights_only=True)\n'
         "model.load_state_dict(weights)\n"
-        "model.to(device)"
+        "model.to(device)",
+        wrap_lines=True,
     )
     st.markdown(words("save.script"), width=frame.PROSE)
     st.markdown(words("save.text"), width=frame.PROSE)
