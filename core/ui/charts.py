@@ -275,6 +275,15 @@ def rows(frame: pd.DataFrame, y: str, limit: int = 200, **channels: Any) -> alt.
     return alt.Chart(frame).encode(y=names.axis(axis), **channels)
 
 
+def above(offset: int) -> alt.Axis:
+    """A y axis with names above their rows: a GPU's name can be as wide as a phone.
+
+    `offset` is the distance from a name to its row's middle.
+    """
+    place: Any = {"labelAlign": "left", "labelPadding": 0, "labelOffset": -offset}
+    return alt.Axis(labelLimit=0, labelColor=palette().text, **place)
+
+
 def bars(
     rows: alt.Chart,
     x: alt.X,

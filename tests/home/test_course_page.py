@@ -39,7 +39,7 @@ def test_measurements_are_told_once_their_page_does(measure, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("times", "figures"), [(2, {"Compare": "1.14 to 2.60× for Testing card"}), (9, {})]
+    ("times", "figures"), [(2, {"Compare": "1.14 to 2.56× for Testing card"}), (9, {})]
 )
 def test_a_measurement_that_is_not_sure_has_no_ratio(
     measure, monkeypatch, times, figures

@@ -185,22 +185,13 @@ class RaceLab(Lab):
         return Finding(verdict(race), right, say=str, among=options)
 
     def lines(self, race: Race) -> None:
-        names = [candidate.name for candidate in race.candidates]
-        rows = []
-        for loop in LOOPS:
-            if speedup := race.speedup(loop):
-                winner = speedup.winner
-                over = speedup.of_winner
-                name = "can't tell" if winner is None else names[winner]
-                by = f"{over.by}×" if over.is_sure else ""
-                _, low, high = over.texts
-                rows.append((loop.capitalize(), name, by, f"{low}× to {high}×"))
+        first, second = names = [candidate.name for candidate in race.candidates]
+        figures.bullets(
+            f"{loop.capitalize()}: {part.sentence(first, second, 'pairs of heats')}"
+            for loop in ("training", "evaluation")
+            if (part := race.speedup(loop)) and not part.note
+        )
         if both := race.speedup():
-            figures.table(
-                rows,
-                ("Loop", "Faster", "By", "Range"),
-                alt="Which contender is faster in each loop, and by how much",
-            )
             few = self.words["few"] * (both.n < 5)
             st.caption(self.words["ratios"].format(speedup=both, few=few))
             for index, name in enumerate(names):
@@ -299,12 +290,9 @@ def heat_chart(
     where the data end if `most` is None.
     """
     names = [candidate.name for candidate in pair]
-    # Names are above the bars, since a GPU's name can be as wide as a phone's chart.
-    above: Any = {"labelAlign": "left", "labelPadding": 0, "labelOffset": -18}
-    axis = alt.Axis(**above, labelLimit=0, labelColor=colors.text)
     x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
     chart = alt.Chart(LATER).encode(
-        y=alt.Y("contender:N").title(None).scale(domain=names).axis(axis),
+        y=alt.Y("contender:N").title(None).scale(domain=names).axis(charts.above(18)),
         x=x.scale(
             nice=False, range=room, domainMin=0, domainMax=most or alt.Undefined
         ).axis(format="~r"),

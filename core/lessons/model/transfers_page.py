@@ -98,9 +98,10 @@ class TransfersLab(Lab):
         ]
         y_domain = rates["low"].min() / 1.2, rates["high"].max() * 1.2
         x = alt.X("bytes:Q").title("Size of the copy")
-        y = alt.Y("rate:Q").title("GB/s")
-        lines = charts.lines(
-            alt.Chart().encode(
+        # Not a facet's panels, which would be too wide for a phone.
+        for direction in directions:
+            y = alt.Y("rate:Q").title(f"GB/s, {direction}")
+            chart = alt.Chart(rates[rates["direction"] == direction]).encode(
                 x=x.scale(type="log", domain=[4096, 2**28]).axis(
                     charts.ticks((4096 * 16**n for n in range(5)), labelExpr=SIZES)
                 ),
@@ -112,15 +113,13 @@ class TransfersLab(Lab):
                 + charts.tips(size="Size")
                 + charts.tips(",.1f", us="Microseconds")
                 + charts.tips(".3g", rate="GB/s"),
-            ),
-            points=30,
-            band=True,
-        ).properties(data=rates, height=300 if len(directions) == 1 else 200)
-        panel = alt.Row("direction:N").title(None).sort(directions)
-        st.altair_chart(
-            lines if len(directions) == 1 else lines.facet(row=panel),
-            alt="Gigabytes per second against copy size, on two logarithmic axes",
-        )
+            )
+            lines = charts.lines(chart, points=30, band=True)
+            st.altair_chart(
+                lines.properties(height=300 if len(directions) == 1 else 240),
+                alt=f"Gigabytes per second, {direction}, by the size of the copy, on "
+                "two logarithmic axes",
+            )
 
     def finding(self, result: Transfers) -> Finding:
         rates = frame(result.measured)
