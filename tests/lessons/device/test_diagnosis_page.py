@@ -8,6 +8,7 @@ from core.lessons.device import diagnosis_page
 from core.lessons.device.device_result import Diagnosis
 from core.lessons.device.diagnosis import CAUSES
 from core.ui.charts import DARK
+from core.words import capitalized
 
 
 @pytest.mark.parametrize("cause", [function.__name__ for function in CAUSES])
@@ -19,5 +20,5 @@ def test_the_way_ends_at_the_cause_that_was_found(cause):
     assert [branch.asked for branch in ways] == [at <= end for at in range(len(ways))]
     svg = ElementTree.fromstring(diagnosis_page.picture(diagnosis, DARK))
     bold = [part.text for part in svg.iter() if part.get("font-weight") == "bold"]
-    assert cause.replace("_", " ").replace("gpu", "GPU") in bold
+    assert capitalized(cause.replace("_", " ").replace("gpu", "GPU")) in bold
     assert bold.count("no") == end

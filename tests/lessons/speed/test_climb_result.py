@@ -19,7 +19,7 @@ from core.lessons.speed.climb_result import (
     is_kept,
     verdict,
 )
-from core.measure.speedup import CLOSE, agree, times
+from core.measure.speedup import CLOSE, agree
 from tests.samples import CLIMBED
 
 FIRST = Result("textbook", "", (4.0, 4.0, 4.0), (), 6400, 100, correct=860, total=1000)
@@ -121,14 +121,14 @@ def test_the_headline_is_the_direct_ratio_and_nothing_else(ratios):
     least, true, most = sorted(ratios)
     assert climbed.speedup.ratio == pytest.approx(true)
     assert climbed.speedup.interval == pytest.approx((least, most))
-    text, (least, most) = verdict(climbed), climbed.speedup.interval
+    text, (ratio, low, high) = verdict(climbed), climbed.speedup.of_winner.texts
     if not climbed.speedup.steady:  # no figure of one pair stands for all of them
-        ends = f"ran {times(least)} to {times(most)} times as fast"
+        ends = f"ran {low} to {high} times as fast"
         assert (climbed.speedup.note or ends) in text
         assert not doubt(climbed)
         return
-    assert f"{times(climbed.speedup.ratio)} times as fast as the textbook" in text
-    assert f"{times(least)} to {times(most)} over 3 pairs" in text
+    assert f"{ratio} times as fast as the textbook" in text
+    assert f"{low} to {high} over 3 pairs" in text
     assert bool(doubt(climbed)) != agree((40 / 3, climbed.speedup.ratio), CLOSE)
     assert doubt(climbed) in text
 
