@@ -58,7 +58,7 @@ def line_to_change(
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return line_of_to(tensor, frames, origins) or place(origin, frames)
+    return place(origin, frames)
 
 
 def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
@@ -105,26 +105,6 @@ def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
                 if is_cpu and not is_passed and len(call.args) <= place:
                     return Line(line.file, call.lineno), words("why.default", name=name)
     return move, words("why.kept")
-
-
-def line_of_to(
-    tensor: Tensor, frames: Frames, origins: Origins
-) -> tuple[Line, str] | None:
-    """The line to change, and why, if a batch's own `to` doesn't move this tensor.
-
-    The script defines the batch's class. The line is the first one of `to` that has
-    the name of the tensor's attribute, or else the line where `to` begins.
-    """
-    for _, frame in frames:
-        for value in frame.f_locals.values():
-            names = attributes(value, tensor)
-            code = getattr(getattr(type(value), "to", None), "__code__", None)
-            if names and code and origins.script.owns(code.co_filename):
-                lines = inspect.getsourcelines(code)[0]
-                after = next((i for i, part in enumerate(lines) if names[0] in part), 0)
-                line = Line(code.co_filename, code.co_firstlineno + after)
-                return line, words("why.left_out", name=names[0])
-    return None
 
 
 def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin | None:
@@ -174,8 +154,9 @@ def unpacking_line(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
     for line, frame in frames:
         if names := variables(frame, tensor):
             is_here = loop.file == line.file and loop.number < line.number
-            numbers = setters(line, frame, tensor)
-            numbers = [n for n in numbers if n >= loop.number or not is_here]
+            first = max(frame.f_code.co_firstlineno, is_here * loop.number)
+            earlier = range(first, line.number)
+            numbers = [n for n in assignments(line.file, names) if n in earlier]
             return (Line(line.file, max(numbers)) if numbers else loop), names[0]
     return loop, "the batch"
 
@@ -193,13 +174,6 @@ def attributes(holder: Any, tensor: Any) -> list[str]:
     """The names of the attributes of an object that are this tensor."""
     pairs = getattr(holder, "__dict__", {}).items()
     return [name for name, value in pairs if value is tensor]
-
-
-def setters(line: Line, frame: FrameType, tensor: Any) -> list[int]:
-    """The numbers of the function's lines above `line` that assign the tensor."""
-    earlier = range(frame.f_code.co_firstlineno, line.number)
-    names = variables(frame, tensor)
-    return [number for number in assignments(line.file, names) if number in earlier]
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:

@@ -194,10 +194,11 @@ class Origins:
     def note_returned(self, value: Any, file: str, number: int) -> Any:
         """Remember which tensors a function that moves tensors returns unmoved.
 
-        A tensor that the function made itself doesn't count. Returns the value.
+        If it returns an object, the object's attributes count. A tensor that the
+        function made itself doesn't count. Returns the value.
         """
         code = sys._getframe(1).f_code
-        for tensor in tree_leaves(value):
+        for tensor in tree_leaves([value, getattr(value, "__dict__", None)]):
             origin = self.of(tensor)
             if origin and all(call.code is not code for call in origin.calls):
                 origin.passed = origin.passed or Line(file, number)

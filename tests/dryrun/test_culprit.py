@@ -172,8 +172,8 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "    def to(self, device): return Batch(\n        self.x.to(device),\n"
         "        self.y)\nnet.cuda()\nbatch = Batch(x, x + 1).to('cuda')\n"
         "(net(batch.x) + batch.y).cpu()",
-        18,
-        "this class's to() doesn't move y",
+        16,
+        "this function moves tensors",
     ),
     (
         LAYER,
