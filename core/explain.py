@@ -94,7 +94,7 @@ class Cause:
     said: str = ""  # how people describe the error, one sentence per line
     name: str = ""  # regular expression that finds {name} in the line or the message
     names: str = "tensor"  # what replaces {name} if `name` finds nothing
-    at: str = ""  # expression that the learner's or the innermost line must match
+    at: str = ""  # regular expression that must match a line of code in the traceback
 
     @cached_property
     def folded(self) -> list[list[str]]:

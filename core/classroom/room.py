@@ -53,7 +53,7 @@ class Room(Gate):
         """Restore the class that was open when the server stopped, or log why not."""
         self._classes = classes
         self._lock = threading.RLock()  # guards the attributes below
-        # The open class, or the class that was open last, for its final board
+        # The class that the board shows: the open class, or else the last open class
         self.on_board: Class | None = None
         # The members of that class by visitor, in the order in which they joined
         self._members: dict[str, Member] = {}

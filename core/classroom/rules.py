@@ -132,7 +132,7 @@ class Rules:
                     raise ExplainedError(why)
 
 
-NONE = Rules()  # shared, since pages need it often, and Rules() checks itself
+NONE = Rules()  # shared: each call of Rules() would check the rules again
 
 
 def _parts(arguments: Any) -> Iterator[Any]:

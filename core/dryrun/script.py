@@ -87,7 +87,7 @@ class Script:
         self.steps, self.progress, self.shortens = steps, progress, False
         self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # called with each value that a line makes
-        # Called with what a function that moves tensors returns.
+        # Called with each value that a function returns after it moved tensors
         self.returned: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()

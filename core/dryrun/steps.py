@@ -40,7 +40,8 @@ CAUSES = {  # the name of a torch function, and how a script writes its call
     "__array__": "numpy()",
 }
 WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
-ACTIVATIONS, WORK = "activations", "the optimizer's own"  # kinds of memory
+# Kinds of memory; WORK is allocated during an optimizer's step
+ACTIVATIONS, WORK = "activations", "the optimizer's own"
 MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
 REACH, MOST_PARTS = 3, 100  # how far to search for objects, and in how long a list
 MOST_NODES = 20_000  # counting the nodes of a graph stops here

@@ -110,7 +110,7 @@ class Job:
     id: str
     address: str  # "module:function"
     arguments: tuple[Any, ...]
-    lane: str  # whose workers run the job: "train" or "lab"
+    lane: str  # the group of workers that runs the job: "train" or "lab"
     owner: str = ""  # the visitor who started the job; "": the server itself
     status: str = "queued"  # then "starting", "running", and one of ENDED
     place: int = 0  # the place in the queue, from 1; 0 when the job does not wait

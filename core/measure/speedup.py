@@ -16,7 +16,7 @@ from core.words import capitalized
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value
-USELESS = 3.0  # a range whose ends are further apart than this factor tells nothing
+USELESS = 3.0  # a range of ratios wider than this factor is too wide to be of use
 BUSY = (
     "The repeats differ too much, probably because the machine was busy with something "
     "else. Measure again when nothing else is running."

@@ -1,8 +1,9 @@
 """The template of the script that core.runs.export writes for a run.
 
 The template runs as it is. For a run, core.runs.export fills in the run's settings, and
-keeps only the branches that the settings choose. It replaces each "# inline" comment by
-those functions and classes of the module that are used, and drops unused constants.
+keeps only the branches that the settings choose. A comment such as "# inline
+core.loops" is replaced by the functions and classes of that module that the script
+uses. Constants that the script doesn't use are left out.
 """
 
 # %% Imports

@@ -82,7 +82,7 @@ def _label(run: RunSummary) -> str:
 
 
 def nothing_yet() -> None:
-    """Draw a notice that no run has finished yet, above the page's example."""
+    """Say that no run has finished yet, with a link to Train."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(words("no_images"))
         link(page("Train"), "Train a model", icon=":material/play_arrow:")

@@ -23,7 +23,9 @@ words = Words(__file__)
 FILE = ROOT / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
-STEPS = 10**6  # so many that no loop is shortened; the time limit ends endless loops
+# A dry run leaves a loop after so many optimizer steps. Here, only the time limit
+# should end a loop early.
+STEPS = 10**6
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
 TOLERANCE = 1e-4  # numbers this close are equal, since other code rounds differently

@@ -45,7 +45,7 @@ def loads(text: str, subject: str) -> Any:
         if stored["version"] != VERSION:
             raise ValueError(f"has version {stored['version']}, not {VERSION}")
         return _untagged(stored["value"])
-    except Exception as error:  # classes raise any error for unknown fields
+    except Exception as error:  # a class may raise any error for a field it lacks
         raise DamagedError(subject) from error
 
 

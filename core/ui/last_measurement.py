@@ -19,11 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 def newest(address: str, subject: str | None = None) -> Job | None:
-    """Return, as an ended job, this machine's newest measurement by a function.
+    """This machine's newest measurement by the function at `address`, as an ended job.
 
-    Prefers measurements that no student of the class made. If `subject`, the id of a
-    run, is given, only measurements of this run count. None without a measurement that
-    can be read.
+    Measurements by students of the open class come last. If `subject`, the id of a run,
+    is given, only measurements of this run count. None if no measurement can be read.
     """
     if not (here := machine()):
         return None

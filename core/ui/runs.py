@@ -343,7 +343,7 @@ def differences(runs: Sequence[Run]) -> list[str]:
 
 
 def loss_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """One table of the runs' curves. Its column run has `names`, or the runs' own."""
+    """A table of all the runs' curves, with `names` or else the runs' own names."""
     names = names or [run.name for run in runs]
     curves = [
         run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))

@@ -122,7 +122,7 @@ def draw_list(mistake: Mistake | None) -> None:
             key=key,
             placeholder="Choose one",
             on_change=open_mistake,
-            width=420,  # pixels; on a phone, the list is below the choice of a kind
+            width=420,  # pixels
         )
 
 

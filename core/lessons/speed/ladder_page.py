@@ -138,7 +138,7 @@ def follow(climb: Climb | None, machine: Machine) -> None:
 def draw_unclimbed(backend: str, model: str) -> None:
     """Draw the rungs before any climb, so that the learner can guess their gains."""
     left, right = st.columns(SIDES)
-    with right:  # drawn first, since the code is ready sooner than the rows
+    with right:  # first, since the chosen rung's code is drawn sooner than the rows
         rungs_page.draw_chosen(False, (), backend, model)
     with left:
         rungs_page.draw_rows((), (), backend, model)
@@ -206,7 +206,7 @@ def progress(job: Job) -> str:
 def draw_waterfall(
     visible: Sequence[Result], results: Sequence[Result], backend: str
 ) -> None:
-    """Chart the seconds per epoch that each kept rung saves, up to the first hidden."""
+    """Chart the seconds per epoch saved by each rung of `kept_in_a_row`."""
     if any(climb_result.drifted(result, results) for result in visible):
         st.warning(words("ladder.drifted"), icon=":material/speed:")
         return
@@ -242,7 +242,7 @@ def draw_waterfall(
 
 
 def kept_in_a_row(visible: Sequence[Result], results: Sequence[Result]) -> list[Result]:
-    """The kept rungs, from the textbook loop to the first rung that is still hidden."""
+    """The rungs that the climb kept, up to the first whose result is still hidden."""
     beginning = takewhile(lambda result: result in visible, results)
     return [result for result in beginning if result.measured and result.kept]
 
