@@ -62,7 +62,7 @@ A_NAME = (
 MOST_NOTICES = 5  # sentences about ignored settings in a page's address
 
 words = Words(__file__)
-LABELS: dict[str, str] = words.table("labels")  # what pages and messages call settings
+LABELS: dict[str, str] = words.table("labels")  # the settings' names on pages
 
 # Each model's default settings; docs/experiments.md says what they reach.
 CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}

@@ -52,7 +52,7 @@ def _wall(standings: Standings) -> None:
     if key := room().revealed:
         question = next(guess for guess in guesses.GUESSES if guess.key == key)
         tally = standings.guesses[question]
-        # The quest and the top five would give the result of the first runs away.
+        # The lines about the quest and the top five would give away the answer.
         lines, top = [question.title, f"{tally.turnout}."], []
     points = board.points(standings)
     chart = axes.scaled(points, rules.limits)

@@ -16,7 +16,7 @@ from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from core.words import Words
 
 FRESH_SECONDS = 2.0
-LEAST_SEEDS = 3  # with fewer, `luck` says nothing
+LEAST_SEEDS = 3  # with fewer, `luck` is an empty sentence
 words = Words(__file__)
 
 

@@ -227,8 +227,9 @@ class Origins:
         if source and origin.method and not origin.is_of_loop:
             origin.is_same |= origin.method is source.method
         if source and not (tensor.is_cpu or isinstance(source.tensor(), nn.Parameter)):
-            # A `to` of the script's own class moves the tensor where `to` is called,
-            # unless `to` itself drops the copy.
+            # If a class in the script has a method `to` of its own, the line that calls
+            # this method moves the tensor. But if a line of the method makes a copy and
+            # doesn't keep it, then that line does.
             movers = (
                 at
                 for at, frame in self.stack()

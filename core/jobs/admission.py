@@ -145,7 +145,11 @@ def spoken(seconds: float) -> str:
 
 
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """The call's kind, amount, and guessed seconds, from what affects its duration."""
+    """How much work a call is; a training run has its epochs and a guess of its time.
+
+    Calls are of one kind if they differ only in settings that don't affect how long an
+    epoch takes, such as the seed.
+    """
 
     def decisive(argument: Any) -> Any:
         if isinstance(argument, RunConfig):

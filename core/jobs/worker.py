@@ -112,8 +112,8 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 def answer(address: str, arguments: tuple[Any, ...]) -> Outcome:
     """Call a quick function, which reports nothing but its result."""
     keep_threads()
-    # The simulated accelerator counts copies and waits for the whole process, so only
-    # one question at a time may use it.
+    # The whole process shares one count of copies and waits on the simulated
+    # accelerator, so only one call at a time may use it.
     names = [argument for argument in arguments if isinstance(argument, str)]
     with _simulating if SIMULATED in names else nullcontext():
         return outcome_of(address, arguments)

@@ -114,7 +114,8 @@ def _contents(opened: Opened) -> None:
         ],
     }
     for title, rows in tables.items():
-        if rows:  # not as Markdown: a stranger's names could contain links
+        if rows:
+            # A table, not Markdown: names in a stranger's file could contain links
             table([(row,) for row in rows], [title], title)
     with st.expander("What is in the file"):
         tensor_table(opened.tensors)

@@ -132,7 +132,7 @@ def trial(
 def first(
     feed: loops.Batches, steps: int, limit_seconds: float, watch: Watch
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield `steps` batches; after `limit_seconds`, stop if there were FEWEST_STEPS."""
+    """Yield `steps` batches; after `limit_seconds`, stop at FEWEST_STEPS or later."""
     deadline = time.perf_counter() + limit_seconds
     endless = chain.from_iterable(repeat(feed))
     for step, batch in enumerate(watch.until_cancelled(endless), 1):

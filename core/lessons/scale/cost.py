@@ -98,8 +98,8 @@ def take_turns(
     ]
     readings: list[list[float]] = [[] for _ in turns]
     for number in range(WARMUP + repeats):
-        # Each repeat has a new order, the same on all ranks, because a way's
-        # threads, if still busy, slow down the way that comes next.
+        # Threads that are still busy with one way slow down the next. So each
+        # repeat has a new order, which is the same on all ranks.
         for place in Random(number).sample(range(len(turns)), len(turns)):
             way, silent = turns[place]
             dist.barrier()  # wait until no rank is busy with the previous way

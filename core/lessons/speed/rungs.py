@@ -4,11 +4,12 @@ Each function is a rung: a complete loop, to be read and copied, that makes one 
 change to an earlier rung. It sets up training and returns a function that runs an epoch
 and yields the loss of each step. `kept` holds the changes that helped on this machine.
 
-The docstrings give an epoch's speedup over the last rung that was kept, with its range.
-`climb` measured this on 2 cores of an AMD EPYC with AVX512-BF16, with one CPU thread
-and torch 2.15.0: for the ANN the median of n = 3 pairs of epochs on all of
-Fashion-MNIST, for the CNN n = 1, on 15,000 images. The ANN's figures on an NVIDIA H100
-(torch 2.11.0, n = 3, 20,000 images) are from the record in core/reference.
+The docstrings say how many times as fast an epoch is as with the last rung that was
+kept. `climb` timed pairs of epochs, one with each of the two rungs. The ANN's figure is
+the median of n = 3 pairs, with the range in parentheses, on all of Fashion-MNIST. The
+CNN's is from one pair, on 15,000 images. The machine was an AMD EPYC with AVX512-BF16
+(2 cores, one CPU thread, torch 2.15.0). The figures of an NVIDIA H100 (torch 2.11.0,
+the ANN, n = 3, 20,000 images) are from the record in core/reference.
 """
 
 from collections.abc import Callable, Iterator
