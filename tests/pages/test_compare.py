@@ -18,7 +18,6 @@ from core.lessons.compare.your_gpu_page import (
     SOURCE,
     YourGpu,
 )
-from core.lessons.compare.your_gpu_result import Work
 from core.measure.speedup import BUSY
 from core.ui import server
 from tests.pages.walk import (
@@ -187,10 +186,19 @@ def test_a_finding_and_a_lesson_say_where_this_gpu_wins(speedups, finding, lesso
 
 
 def test_a_coarse_clock_that_nobody_waited_for_shows_nothing():
-    works = [work for work in BROWSER_GPU.works if work.kind != "unwaited"]
-    works.append(Work("unwaited", 2048, (1e-9,) * 7))
-    at = show_lab("your_gpu", replace(BROWSER_GPU, works=tuple(works)))
+    at = show_lab("your_gpu", replace(BROWSER_GPU, unwaited=(1e-9,) * 7))
     assert "a clock that doesn't wait for the GPU shows 0 s," in texts(at.markdown)
+
+
+def test_a_note_says_why_a_size_has_no_winner():
+    *works, product, step = BROWSER_GPU.works[1:6] + BROWSER_GPU.works[-2:]
+    works += [replace(product, cpu=()), replace(step, cpu=step.gpu)]
+    slow = ("product", 64, "slow")
+    gpu = replace(BROWSER_GPU, works=tuple(works), left_out=(slow,))
+    sentences = texts(show_lab("your_gpu", gpu).markdown)
+    assert "Size 64: left out, since each call" in sentences
+    assert "Batch 10,000: not compared" in sentences
+    assert "Training step, batch 64: too close to call" in sentences
 
 
 def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
@@ -217,7 +225,7 @@ def test_a_gpu_is_measured_once_the_browser_has_one():
     assert not go["answer"]  # that was about another run
     report({"id": go["id"]})
     assert not go["answer"]  # the browser compares the GPU with its own thread
-    go["torch"] = True
+    go["against"] = "torch"
     report({})
     report({"id": go["id"]})
     answer = go["answer"]

@@ -5,9 +5,9 @@ images, parameters and answers.
 """
 
 import base64
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -22,40 +22,45 @@ from core.measure import timing
 from core.measure.environment import Environment
 
 CPU = torch.device("cpu")
-BATCHES = 20  # the training repeats these batches
-TEST_IMAGES = 1000  # a larger batch repeats these images
-FACTORS = (0x9E3779B1, 0x85EBCA77)  # for `matrices`, one for each
+BATCHES, LEARNING_RATE = 20, 1e-3  # the training repeats these 20 batches
+FACTORS = (0x9E3779B1, 0x85EBCA77)  # for `random`: one for each matrix of a product
 READING_SECONDS = 0.04  # as long as a reading in your_gpu.js
 
 
-def matrices(n: int) -> Tensor:
-    """Float32 (2, n, n) with values from -0.5 to 0.5, the same as your_gpu.js draws."""
-    factors = torch.tensor(FACTORS)[:, None, None]
-    bits = (torch.arange(n * n).view(n, n) ** 2 * factors) & 0xFFFFFFFF
-    return (bits.double() / 2**32 - 0.5).float()
+def random(n: int, factor: int) -> Tensor:
+    """A float32 (n, n) with values from -0.5 to 0.5, the same as your_gpu.js draws."""
+    i = torch.arange(n * n)
+    bits = (i * i * factor) & 0xFFFFFFFF
+    return (bits.double() / 2**32 - 0.5).float().view(n, n)
 
 
 @cache
-def products() -> list[tuple[int, str]]:
-    """For each size n, the product a @ b times a vector, the first row of b."""
-    pairs = [(n, *matrices(n)) for n in SIZES]
-    return [(n, packed(a @ b @ b[0])) for n, a, b in pairs]
+def products() -> list[dict[str, Any]]:
+    """For each size: three rows of a @ b, and the product of all its rows with b[0]."""
+    answers = []
+    for n in SIZES:
+        a, b = (random(n, factor) for factor in FACTORS)
+        product = a @ b
+        rows, sums = product[[0, n // 2 + 1, n - 1]], product @ b[0]
+        answers.append({"n": n, "rows": packed(rows), "sums": packed(sums)})
+    return answers
 
 
 def packed(tensor: Tensor) -> str:
-    """The tensor's bytes as text, in base64."""
-    return base64.b64encode(tensor.detach().numpy().tobytes()).decode()
+    """The tensor's bytes as text: zlib, then base64. Browsers can unpack this."""
+    return base64.b64encode(zlib.compress(tensor.numpy().tobytes())).decode()
 
 
-def parameters(model: nn.Module) -> list[str]:
-    """Each layer's weights (inputs, outputs) and its bias, packed."""
-    return [packed(parameter.t()) for parameter in model.parameters()]
+def parameters(model: nn.Module) -> str:
+    """All parameters, packed: each layer's weights (inputs, outputs), then its bias."""
+    with torch.no_grad():
+        return packed(torch.cat([p.t().flatten() for p in model.parameters()]))
 
 
 def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:
     """A function that trains as the browser's GPU does, and yields each step's loss."""
     criterion = nn.CrossEntropyLoss()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     return lambda batches: train_epoch(model, batches, criterion, optimizer, CPU)
 
 
@@ -74,18 +79,20 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
     losses = [loss.item() for loss in training(model)(batches)]
     if checkpoint:
         model = state_dict.load(checkpoint, "ann", CPU)
-    test = dataset.test.images[:TEST_IMAGES]
+    with torch.inference_mode():
+        logits = model(dataset.test.images)
     return {
         "factors": FACTORS,
         "products": products(),
-        "batches": BATCH_SIZES,
-        "images": packed(test),
+        "batches": [size for size in BATCH_SIZES if size <= len(dataset.test)],
+        "images": packed(dataset.test.images),
         "parameters": parameters(model),
-        "logits": packed(model(test)),
+        "logits": packed(logits),
         "training": packed(few.images),
         "labels": packed(few.labels.byte()),
         "start": start,
         "losses": losses,
+        "rate": LEARNING_RATE,
     }
 
 
@@ -93,7 +100,7 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
 def work(kind: str, size: int) -> Callable[[], object]:
     """The same work that the browser's GPU does, ready to be timed."""
     if kind == "product":
-        a, b = matrices(size)
+        a, b = (random(size, factor) for factor in FACTORS)
         return lambda: a @ b
     model, images = models.ANN(), torch.rand(size, 1, 28, 28)
     if kind == "forward":
@@ -110,5 +117,6 @@ def measure(works: Sequence[tuple[str, int]]) -> tuple[list[float], Environment]
             call = work(kind, size)
             (once,) = timing.measure(call, CPU, repeats=1)
             count = max(1, round(READING_SECONDS / once))
-            seconds.append(fmean(timing.measure(call, CPU, count, warmup=0)))
+            calls = timing.measure(call, CPU, repeats=count, warmup=0)
+            seconds.append(sum(calls) / count)
         return seconds, devices.environment(CPU)

@@ -2,7 +2,7 @@
 // that each number is read once for 16 results. A thread makes four results.
 struct Shape {
   m: u32, n: u32, k: u32,
-  more: u32,                   // what is done with the sums, see below
+  more: u32,                   // 1: a bias, 2: bias and ReLU, 3: ReLU's backward
   a: vec2<u32>, b: vec2<u32>,  // strides between rows, and between columns
 }
 @group(0) @binding(0) var<uniform> shape: Shape;
@@ -12,7 +12,6 @@ struct Shape {
 @group(0) @binding(4) var<storage, read_write> c: array<f32>;
 var<workgroup> left: array<array<f32, 16>, 16>;
 var<workgroup> right: array<array<vec4<f32>, 4>, 16>;
-const LEARNING_RATE = 0.1;
 
 @compute @workgroup_size(4, 16)
 fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
@@ -41,23 +40,28 @@ fn multiply(@builtin(global_invocation_id) at: vec3<u32>,
     if (at.y >= shape.m || column >= shape.n) { return; }
     let place = at.y * shape.n + column;
     var sum = sums[offset];
-    switch (shape.more) {
-      case 1u: { sum += extra[column]; }                        // a bias
-      case 2u: { sum = max(sum + extra[column], 0.0); }         // and ReLU
-      case 3u: { sum = select(0.0, sum, extra[place] > 0.0); }  // its backward
-      case 4u: { sum = c[place] - LEARNING_RATE * sum; }        // SGD
-      default: {}
-    }
+    if (shape.more == 1u || shape.more == 2u) { sum += extra[column]; }
+    if (shape.more == 2u) { sum = max(sum, 0.0); }
+    if (shape.more == 3u && extra[place] <= 0.0) { sum = 0.0; }
     c[place] = sum;
   }
 }
 
-@group(0) @binding(0) var<storage, read> logits: array<f32>;
-@group(0) @binding(1) var<storage, read> labels: array<u32>;
-@group(0) @binding(2) var<storage, read_write> gradient: array<f32>;
-@group(0) @binding(3) var<storage, read_write> losses: array<f32>;
+// What the other two kernels know of a training step.
+struct Step {
+  rate: f32,  // the learning rate, with Adam's correction for the first steps
+  root: f32,  // the root of Adam's correction for the mean square
+  number: f32,
+}
+@group(0) @binding(0) var<uniform> now: Step;
+@group(0) @binding(1) var<storage, read> logits: array<f32>;
+@group(0) @binding(2) var<storage, read> labels: array<u32>;
+@group(0) @binding(3) var<storage, read_write> gradient: array<f32>;
+@group(0) @binding(4) var<storage, read_write> losses: array<f32>;
+var<workgroup> parts: array<f32, 64>;
 
-// The cross-entropy of each image of a batch, and the gradient of its mean.
+// The cross-entropy of a batch of 64 images, and its gradient. Each thread
+// has one image.
 @compute @workgroup_size(64)
 fn cross_entropy(@builtin(local_invocation_index) image: u32) {
   let first = image * 10u;
@@ -70,5 +74,24 @@ fn cross_entropy(@builtin(local_invocation_index) image: u32) {
     let share = exp(logits[first + i] - largest) / sum;
     gradient[first + i] = (share - select(0.0, 1.0, i == label)) / 64.0;
   }
-  losses[image] = log(sum) + largest - logits[first + label];
+  parts[image] = log(sum) + largest - logits[first + label];
+  workgroupBarrier();
+  if (image > 0u) { return; }
+  var loss = 0.0;
+  for (var i = 0u; i < 64u; i++) { loss += parts[i] / 64.0; }
+  losses[u32(now.number)] = loss;
+}
+
+@group(0) @binding(1) var<storage, read> slopes: array<f32>;
+@group(0) @binding(2) var<storage, read_write> weights: array<f32>;
+@group(0) @binding(3) var<storage, read_write> mean: array<f32>;
+@group(0) @binding(4) var<storage, read_write> square: array<f32>;
+
+@compute @workgroup_size(64)
+fn adam(@builtin(global_invocation_id) at: vec3<u32>) {
+  let i = at.x;
+  if (i >= arrayLength(&weights)) { return; }
+  mean[i] = 0.9 * mean[i] + 0.1 * slopes[i];
+  square[i] = 0.999 * square[i] + 0.001 * slopes[i] * slopes[i];
+  weights[i] -= now.rate * mean[i] / (sqrt(square[i]) / now.root + 1e-8);
 }

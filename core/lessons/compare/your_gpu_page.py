@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import altair as alt
@@ -14,13 +15,12 @@ import streamlit as st
 from core.errors import ExplainedError, quoted
 from core.jobs.job import Job, Stored
 from core.lessons.compare.your_gpu_result import (
-    COMPARED,
-    FURTHER,
     KINDS,
+    NAMES,
     ROUNDS,
+    WORKS,
     YOURS,
     BrowserGpu,
-    Work,
     literal,
     read,
 )
@@ -33,7 +33,7 @@ from core.ui.lab import SIDES, Finding, Lab
 from core.words import capitalized
 
 # The keys of kept answers. The Device page also reads the first: the GPU's name.
-NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_times", "your_gpu_shared"
+NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN = "your_gpu_component", "your_gpu_run"
 MEASURE = "core.lessons.compare.your_gpu:measure"
 ROUND_SECONDS = 60.0  # time limit for an answer of the workers
@@ -73,7 +73,7 @@ class YourGpu(Lab):
         st.subheader(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, gpu is not None)
-        with_torch = is_direct(st.context.headers) and answers.toggle(
+        same = is_direct(st.context.headers) and answers.toggle(
             self.words["same"], "your_gpu_same"
         )
         busy = st.toggle(self.words["keep_busy"], key="your_gpu_busy")
@@ -83,7 +83,7 @@ class YourGpu(Lab):
             type="primary",
             icon=":material/timer:",
             on_click=self._start,
-            args=(machine, with_torch, busy),
+            args=(machine, "torch" if same else "browser", busy),
             disabled=not report or RUN in state,
         )
         server.tell_notice()
@@ -98,19 +98,19 @@ class YourGpu(Lab):
         share(self.words, gpu)
         self._draw_code(gpu is not None)
 
-    def _start(self, machine: Machine, with_torch: bool, busy: bool) -> None:
+    def _start(self, machine: Machine, against: str, busy: bool) -> None:
         own = (run for run in runs.finished() if run.visitor == server.visitor())
         run = next((run for run in own if run.model == "ann"), None)
         task = run.task if run else dataset.default_task(machine)
         checkpoint = Stored(run.id) if run else None
         with server.noticed():
-            if with_torch and server.engine().going_on():
+            if against == "torch" and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
             work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
-            go = {"id": uuid.uuid4().hex, "torch": with_torch, "busy": busy}
+            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
             go |= {"work": work, "wgsl": SHADER, "answer": {}}
             facts = {"own_weights": run is not None, "expected": work["losses"]}
-            st.session_state[RUN] = go, facts
+            st.session_state[RUN] = go, facts | {"against": against}
 
     def _follow(self, report: dict[str, Any]) -> None:
         """Keep the GPU's name, and follow the run that is going on.
@@ -127,9 +127,9 @@ class YourGpu(Lab):
         if "problem" in report or "result" in report:
             del st.session_state[RUN]
             if "result" in report:
-                answers.keep(RESULT, read(report, **facts))
-        elif go["torch"] and report["round"] != go["answer"].get("round"):
-            works = [(k, n) for k, n in report["works"] if n in COMPARED.get(k, ())]
+                answers.keep(RESULT, read(report["result"], **facts))
+        elif go["against"] == "torch" and report["round"] != go["answer"].get("round"):
+            works = [(k, n) for k, n in report["works"] if n in WORKS.get(k, ())]
             answer = go["answer"] = {"round": report["round"]}
             try:
                 answer["seconds"], facts["environment"] = server.ask(
@@ -151,9 +151,11 @@ class YourGpu(Lab):
         draw_times(gpu, "product", "Rows of the square matrices")
 
     def lines(self, gpu: BrowserGpu) -> list[str]:
+        noted = [(work.kind, work.size, work.note) for work in gpu.works]
+        noted += gpu.left_out
         lines = [self.words["checked"]]
         for note, text in self.words["notes"].items():
-            if names := [label(work) for work in gpu.works if work.note == note]:
+            if names := [label(kind, size) for kind, size, why in noted if why == note]:
                 lines.append(f"{capitalized(', '.join(names))}: {text}")
         return lines
 
@@ -185,9 +187,9 @@ class YourGpu(Lab):
         return self.words["caption"].format(n=ROUNDS, name=name, other=other)
 
 
-def label(work: Work) -> str:
-    noun = {"product": "size", "forward": "batch"}.get(work.kind)
-    return f"{noun or 'training step, batch'} {work.size:,}"
+def label(kind: str, size: int) -> str:
+    noun = {"product": "size", "forward": "batch", "step": "training step, batch"}
+    return f"{noun[kind]} {size:,}"
 
 
 def opponent(gpu: BrowserGpu) -> str:
@@ -202,7 +204,8 @@ def versus(gpu: BrowserGpu, kind: str) -> str:
     for work in reversed(gpu.of(kind)):
         if work.speedup:
             names = opponent(gpu), "your GPU", "pairs of rounds"
-            return f"{capitalized(label(work))}: {work.speedup.sentence(*names)}"
+            sentence = work.speedup.sentence(*names)
+            return f"{capitalized(label(kind, work.size))}: {sentence}"
     return ""
 
 
@@ -250,11 +253,14 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     products, batches = gpu.of("product"), gpu.of("forward")
     small, large, few, many = products[0], products[-1], batches[0], batches[-1]
     seconds = {"small": small.seconds, "large": large.seconds, "forward": many.seconds}
-    seconds |= {kind: gpu.of(kind)[-1].seconds for kind in FURTHER}
-    # A coarse clock may show 0 in all rounds, which the browser sends as a nanosecond.
+    seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
+    # A mean, since a coarse clock may show 0 for most calls, and so as their median.
+    # If it shows 0 for all of them, the browser sends a nanosecond.
+    seconds["unwaited"] = fmean(gpu.unwaited)
     times = {k: format.precise(s) if s > 1e-8 else "0 s" for k, s in seconds.items()}
     return times | {
         "first": f"{gpu.crossover or 0:,}",
+        "clocked": f"{gpu.clocked:,}",
         "least": f"{small.size:,}",
         "most": f"{large.size:,}",
         "longer": format.times(large.seconds / small.seconds),
@@ -277,7 +283,7 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
     elif gpu and server.room().member(server.visitor()):
         st.markdown(words["what_is_shared"], width=PROSE)
         mine = {"name": gpu.name, "kind": gpu.kind, "speed": gpu.speed}
-        mine |= {"against": gpu.opponent, "from": gpu.crossover}
+        mine |= {"against": gpu.against, "from": gpu.crossover}
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
     with server.explained("The list of the class's GPUs can't be read"):
         shared = server.store().answers.of_class(open_class.id, (SHARED,))[SHARED]
@@ -291,6 +297,7 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
         return
     frame = pd.DataFrame(ranked)
     frame["speed"] /= 1e9
+    frame["against"] = frame["against"].map(NAMES)
     frame["name"] = [f"{place}. {name}" for place, name in enumerate(frame["name"], 1)]
     frame["text"] = [
         f"{format.rounded(gpu['speed'] / 1e9, 3)}, "

@@ -4,7 +4,8 @@ A browser can claim anything, so none of it is kept among the measurements.
 """
 
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from itertools import chain
+from statistics import median
 from typing import Any, NamedTuple
 
 from core.measure.environment import Environment, now
@@ -14,19 +15,18 @@ from core.measure.speedup import Speedup, paired
 SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
 STEPS, BATCH_SIZE = 100, 64  # steps of the training, and images in each
-COMPARED = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
-# Further work of the GPU: products that nobody waits for, and moving a batch's data
-FURTHER = {"unwaited": SIZES, "there": BATCH_SIZES, "back": BATCH_SIZES}
+WORKS = {"product": SIZES, "forward": BATCH_SIZES, "step": (BATCH_SIZE,)}
 ROUNDS, BUSY_SECONDS = 7, 15  # as in your_gpu.js
 LONGEST_NAME, LONGEST_SECONDS, MOST_FLOPS = 60, 600, 1e15
 KINDS = ("computer", "phone or tablet", "software")
-YOURS, TORCH, THREAD = "Your GPU", "PyTorch, CPU", "Browser, one thread"
+YOURS = "Your GPU"
+NAMES = {"torch": "PyTorch, CPU", "browser": "Browser, one thread"}
 
 
 class Reading(NamedTuple):
-    who: str  # YOURS, TORCH or THREAD
+    who: str  # YOURS or one of NAMES' values
     where: Environment
-    work: str  # a key of COMPARED or FURTHER
+    work: str  # one of WORKS
     size: int
     seconds: tuple[float, ...]
 
@@ -35,24 +35,14 @@ class Reading(NamedTuple):
 class Work:
     """A piece of work, done in turn by the GPU and by its opponent."""
 
-    kind: str  # a key of COMPARED or FURTHER
+    kind: str  # one of WORKS
     size: int
-    gpu: tuple[float, ...] = ()  # seconds of each round; empty if it was left out
-    cpu: tuple[float, ...] = ()  # the opponent's; empty if they would take too long
-    left_out: str = ""  # why: "wrong" or "slow"
-
-    @property
-    def is_possible(self) -> bool:
-        return self.size in (COMPARED | FURTHER).get(self.kind, ()) and all(
-            len(seconds) in (0, ROUNDS)
-            and all(0 < second <= LONGEST_SECONDS for second in seconds)
-            for seconds in (self.gpu, self.cpu)
-        )
+    gpu: tuple[float, ...]  # seconds of each round
+    cpu: tuple[float, ...]  # the opponent's; empty if they would take too long
 
     @property
     def seconds(self) -> float:
-        # A mean if nobody waited: a coarse clock then shows 0 for most calls.
-        return (fmean if self.kind == "unwaited" else median)(self.gpu)
+        return median(self.gpu)
 
     @property
     def speedup(self) -> Speedup | None:
@@ -63,8 +53,8 @@ class Work:
     def note(self) -> str:
         """Why there is no winner, as a key of the notes in words.toml; or else ""."""
         if self.speedup is None:
-            return self.left_out or "alone" * (self.kind in ("product", "forward"))
-        return "tied" * (self.speedup.winner is None)
+            return "alone" if self.kind in ("product", "forward") else ""
+        return "tied" if self.speedup.winner is None else ""
 
 
 @dataclass(frozen=True)
@@ -73,9 +63,17 @@ class BrowserGpu:
 
     name: str
     kind: str  # one of KINDS
-    works: tuple[Work, ...]
+    works: tuple[Work, ...]  # of each kind, from small to large
+    # Works that weren't timed: the kind, the size, and why ("wrong" or "slow").
+    left_out: tuple[tuple[str, int, str], ...]
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
+    clocked: int  # size of the product that `unwaited` and `waited` time
+    unwaited: tuple[float, ...]  # seconds on a clock that doesn't wait for the GPU
+    waited: tuple[float, ...]  # seconds on a clock that waits for the GPU
+    there: tuple[float, ...]  # seconds of moving the largest batch to the GPU
+    back: tuple[float, ...]  # seconds of moving its logits back
     paces: tuple[float, ...]  # products a second, in each second of steady work
+    against: str  # one of NAMES
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
     own_weights: bool  # the weights come from the learner's run
     date: str
@@ -84,11 +82,18 @@ class BrowserGpu:
     @property
     def is_possible(self) -> bool:
         """Whether a GPU could reach these figures in a run as the browser makes it."""
+        readings = [reading.seconds for reading in self.readings]
+        readings += [self.unwaited, self.waited, self.there, self.back]
+        names = [(work.kind, work.size) for work in self.works]
+        names += [(kind, size) for kind, size, _ in self.left_out]
         return (
             self.kind in KINDS
-            and len({(work.kind, work.size) for work in self.works}) == len(self.works)
-            and all(work.is_possible for work in self.works)
-            and all(self.of(kind) for kind in ("product", "forward", *FURTHER))
+            and len(set(names)) == len(names)
+            and all(size in WORKS.get(kind, ()) for kind, size in names)
+            and all(work.gpu for work in self.works)
+            and all(self.of(kind) for kind in ("product", "forward"))
+            and all(len(seconds) == ROUNDS for seconds in readings)
+            and all(0 < seconds <= LONGEST_SECONDS for seconds in chain(*readings))
             and len(self.losses) in (0, STEPS)
             and len(self.paces) in (0, BUSY_SECONDS)
             and all(0 < figure < 1e9 for figure in self.losses + self.paces)
@@ -96,8 +101,7 @@ class BrowserGpu:
         )
 
     def of(self, kind: str) -> list[Work]:
-        """The work of a kind that was timed, from small to large."""
-        return [work for work in self.works if work.kind == kind and work.gpu]
+        return [work for work in self.works if work.kind == kind]
 
     @property
     def winners(self) -> dict[int, int | None]:
@@ -135,7 +139,7 @@ class BrowserGpu:
 
     @property
     def opponent(self) -> str:
-        return TORCH if self.environment else THREAD
+        return NAMES[self.against]
 
     @property
     def readings(self) -> list[Reading]:
@@ -167,14 +171,13 @@ def literal(name: Any) -> str:
 
 
 def read(
-    report: dict[str, Any], environment: Environment | None = None, **facts: Any
+    message: dict[str, Any], environment: Environment | None = None, **facts: Any
 ) -> BrowserGpu:
-    """Combine the browser's report with `facts` from here. Raises ValueError."""
+    """Combine the browser's message with `facts` from here. Raises ValueError."""
     from cattrs import Converter
 
     try:
-        fields = report["result"] | {"kind": report["kind"], "date": now()}
-        fields |= {"name": literal(report["name"])} | facts
+        fields = message | facts | {"name": literal(message["name"]), "date": now()}
         gpu = Converter(detailed_validation=False).structure(fields, BrowserGpu)
     except Exception as error:  # the classes raise many kinds of errors for bad fields
         raise ValueError(f"The browser's figures can't be read: {error}") from error
