@@ -34,7 +34,7 @@ from core.serving import monitoring, streamlit_patches
 from core.serving.monitoring import ResponseTimes
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
-from core.ui import wall
+from core.ui import image_wall
 from core.ui.course import PAGES
 from core.ui.server import engine, room, store, visitor_drawn
 
@@ -74,7 +74,7 @@ routes = [
     *monitoring.routes(engine, store),
     *streamlit_patches.page_routes(page.title for page in PAGES),
     *my_data.ROUTES,
-    *wall.ROUTES,
+    *image_wall.ROUTES,
     *sign_in.ROUTES,
 ]
 if mount := config.get_option("server.baseUrlPath").strip("/"):

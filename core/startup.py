@@ -22,7 +22,7 @@ from core.lessons.model import default_device_page
 from core.lessons.model import model_to_page as model_to
 from core.measure.environment import Machine
 from core.serving import garbage
-from core.ui import dataset, wall
+from core.ui import dataset, image_wall
 from core.ui.lab import all_labs
 from core.ui.server import ask_once, engine
 
@@ -61,7 +61,7 @@ def ask(here: Machine) -> None:
         partial(ask_once, model_to.ATTEMPT, device, model_to.MOVES),
         partial(ask_once, batch_steps.BATCH, task, "ann", device, 0, 1),
         *(partial(ask_once, evaluation.IMAGES, name, (0,)) for name in IMAGE_TASKS),
-        *(partial(wall.images, name) for name in IMAGE_TASKS),
+        *(partial(image_wall.images, name) for name in IMAGE_TASKS),
     )
     for question in questions:
         with suppress(ExplainedError):

@@ -13,7 +13,7 @@ from core.classroom import joining_page as joining
 from core.classroom import standings_chart as axes
 from core.classroom.standings_page import Standings
 from core.errors import ExplainedError
-from core.ui import charts, paper, runs, wall
+from core.ui import charts, image_wall, paper, runs
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
 from core.ui.server import engine, room, visitor
@@ -94,10 +94,12 @@ def _mistakes(standings: Standings) -> tuple[str, str] | None:
     name = standings.names.get(run.job.owner, "")
     whose = f", by {name}," if name and not standings.classroom.rules.anonymous else ""
     with suppress(ExplainedError):
-        pixels, labels = wall.images(run.config.task)
-        if wrong := sorted(wall.wrong(run, labels) or ()):
+        pixels, labels = image_wall.images(run.config.task)
+        if wrong := sorted(image_wall.wrong(run, labels) or ()):
             some = pixels[wrong[:MOST_MISTAKES]]
-            png = wall.png(wall.montage(some, charts.palette(), columns=MOST_MISTAKES))
+            png = image_wall.png(
+                image_wall.montage(some, charts.palette(), columns=MOST_MISTAKES)
+            )
             count = f"{len(wrong)} of {len(labels)} images wrong"
             return f"The newest model{whose} gets {count}", b64encode(png).decode()
     return None

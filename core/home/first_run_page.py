@@ -22,11 +22,11 @@ from core.ui import (
     dataset,
     format,
     guess,
+    image_wall,
     job_panel,
     polling,
     runs,
     simulated,
-    wall,
 )
 from core.ui.charts import AXES
 from core.ui.course import CLASS, HOME, link, page
@@ -69,7 +69,7 @@ def draw() -> None:
         with left:
             _invitation(run, own, racers)
         with right:
-            wall.draw(task, [run, *tested][-1], "your" if own else "this")
+            image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
 
     upper_half()
 

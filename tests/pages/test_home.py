@@ -10,7 +10,7 @@ from core.errors import ExplainedError
 from core.home import first_run_page as now
 from core.jobs.engine import Engine
 from core.results import WALL
-from core.ui import answers, server, wall
+from core.ui import answers, image_wall, server
 from core.ui.course import LESSONS
 from tests import samples
 from tests.jobs.follow import LONG
@@ -184,12 +184,12 @@ def test_without_workers_the_wall_is_empty(monkeypatch):
 
 @pytest.mark.usefixtures("newcomer")
 def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
-    wall.images.cache_clear()
+    image_wall.images.cache_clear()
     busy = Mock(side_effect=ExplainedError("The lab is busy."))
-    monkeypatch.setattr(wall, "ask", busy)
+    monkeypatch.setattr(image_wall, "ask", busy)
     at = open_page("home.py")
     assert "The lab is busy" in texts(at.error)
-    wall.images.cache_clear()
+    image_wall.images.cache_clear()
 
 
 def test_every_lesson_has_a_card():

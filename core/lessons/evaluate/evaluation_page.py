@@ -16,7 +16,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS, keep
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation
-from core.ui import charts, controls, dataset, figures, format, guess, runs, wall
+from core.ui import charts, controls, dataset, figures, format, guess, image_wall, runs
 from core.ui import last_measurement as measured
 from core.ui.charts import Chart
 from core.ui.course import page
@@ -65,7 +65,7 @@ def before_any_run() -> None:
     if st.button("Train one", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     task = dataset.default_task(engine().machine())
-    wall.draw(task, None, "", beside=True)
+    image_wall.draw(task, None, "", beside=True)
 
 
 def guess_hardest(run: Run, evaluation: Evaluation) -> str | None:
@@ -80,7 +80,7 @@ def guess_hardest(run: Run, evaluation: Evaluation) -> str | None:
             guess.ask(key, "which class is the hardest for the model?", names)
         guess.missing(guessed, "The confusion matrix and the table by class are")
         # As a first hint, draw the model's answers to some test images.
-        wall.draw(run.config.task, run, "this", beside=True)
+        image_wall.draw(run.config.task, run, "this", beside=True)
     return guessed
 
 
@@ -127,7 +127,7 @@ def mistakes(run: Run, evaluation: Evaluation) -> None:
             answer += f", {evaluation.confidences[index]:.1%} sure"
             with st.container(gap="xxsmall"):
                 alt = f"Test image {index}: {true}, mistaken for {answer}"
-                wall.show(image[np.newaxis], alt, "content", zoom=ZOOM)
+                image_wall.show(image[np.newaxis], alt, "content", zoom=ZOOM)
                 st.markdown(f"**{true}**  \n:small[{answer}]")
 
 
@@ -183,7 +183,7 @@ def _cell(run: Run, evaluation: Evaluation, pair: tuple[int, int]) -> None:
         confidences = [evaluation.confidences[index] for index in indices]
         share = f"{max(confidences):.1%} to {min(confidences):.1%} sure"
         alt = f"{len(indices)} test images: {true}, {verdict}, {share}"
-        wall.show(images, alt.replace("*", ""), zoom=ZOOM, columns=IN_A_ROW)
+        image_wall.show(images, alt.replace("*", ""), zoom=ZOOM, columns=IN_A_ROW)
         st.markdown(f":small[The most confident images come first: {share}.]")
 
 

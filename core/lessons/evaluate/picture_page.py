@@ -11,7 +11,7 @@ from core.data.fashion_mnist import CLASSES  # also those of the sprites
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
-from core.ui import charts, controls, wall
+from core.ui import charts, controls, image_wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask, ask_once, explained
@@ -56,7 +56,9 @@ def draw(run: Run) -> None:
         best = int(np.argmax(probabilities))
         left, right = st.columns([1, 3])
         with left:
-            wall.show(pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM)
+            image_wall.show(
+                pixels[np.newaxis], f"{caption}, enlarged", "content", zoom=ZOOM
+            )
             st.markdown(caption)
         with right:
             st.markdown(

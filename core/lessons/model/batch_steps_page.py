@@ -11,7 +11,7 @@ import streamlit as st
 from core.lessons.model import transfers_page
 from core.lessons.model.model_result import MOST_BATCHES, Group, SteppedBatch
 from core.measure.environment import Environment
-from core.ui import charts, controls, figures, format, playground, simulated, wall
+from core.ui import charts, controls, figures, format, image_wall, playground, simulated
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask_once, explained
 from core.ui.source import body, marked
@@ -111,7 +111,7 @@ def _images(batch: SteppedBatch, place: int) -> None:
             name = batch.classes[label]
             with st.container(gap="xxsmall"):
                 alt_text = f"An image from the batch: {name}"
-                wall.show(image[np.newaxis], alt_text, "content")
+                image_wall.show(image[np.newaxis], alt_text, "content")
                 st.markdown(f":small[{name}]")
     _tensors(batch, place)
 

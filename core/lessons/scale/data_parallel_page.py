@@ -12,7 +12,7 @@ from core.config import TRAIN_SAMPLES
 from core.jobs.job import Job
 from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
 from core.measure.environment import Machine
-from core.ui import charts, controls, dataset, format, guess, wall
+from core.ui import charts, controls, dataset, format, guess, image_wall
 from core.ui.job_panel import reported
 from core.ui.lab import Lab
 from core.ui.server import ask_once, engine, explained
@@ -65,7 +65,7 @@ class DataParallelLab(Lab):
             for rank, images in enumerate(shares):
                 text = f"Rank {rank}: {len(images)} images from the first batch"
                 with columns[rank]:
-                    wall.show(images, text, columns=8)
+                    image_wall.show(images, text, columns=8)
                     st.markdown(f":small[{text}]")
 
     def progress(self, job: Job) -> tuple[str, float]:

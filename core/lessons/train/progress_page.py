@@ -14,7 +14,16 @@ from core.results import Crossing, training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import loss_chart as charts
 from core.serving.streamlit_patches import give_back_turn
-from core.ui import answers, figures, format, guess, job_panel, polling, simulated, wall
+from core.ui import (
+    answers,
+    figures,
+    format,
+    guess,
+    image_wall,
+    job_panel,
+    polling,
+    simulated,
+)
 from core.ui.charts import AXES, MIDDLE, palette
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
@@ -179,7 +188,7 @@ def nothing_yet(task: str, ready: bool) -> None:
     with st.container(height=ROW, border=False, vertical_alignment="center"):
         st.markdown(words("nothing_yet") if ready else words("loading"))
     if task in IMAGE_TASKS:
-        wall.draw(task, None, "", beside=True)
+        image_wall.draw(task, None, "", beside=True)
     else:
         fit_page.draw(None, "CPU")
     # Draw empty axes, so that the browser has loaded the charts before the first point.
@@ -221,7 +230,7 @@ def draw_learning(current: Run) -> None:
         _traffic(current)
     if current.config.has_images:
         whose = "your" if current.job.owner == visitor() else "this"
-        wall.draw(current.config.task, current, whose, beside=True)
+        image_wall.draw(current.config.task, current, whose, beside=True)
     else:
         started = current.started
         fit_page.draw(current.fit, started.environment.backend if started else "CPU")

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 from streamlit.elements.lib import image_utils
 
-from core.ui import wall
+from core.ui import image_wall as wall
 from core.ui.charts import DARK, LIGHT
 
 
