@@ -15,7 +15,7 @@ from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act, button, sign_out
-from core.classroom.standings_page import all_runs, bests, label, queue, stuck
+from core.classroom.standings_page import all_runs, bests, label, newest, queue, stuck
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
@@ -151,7 +151,7 @@ def students(classroom: Class) -> None:
         with left:
             _headline(names, why)
             if classroom.is_open:
-                _late(guesses.of_class(classroom.id))
+                _late(newest().guesses)
             if names:
                 _table(classroom.rules, names, why, class_runs)
         with right:
