@@ -279,7 +279,7 @@ def section(
     jobs: list[str] = []
     for call in calls:
         result = resolve_name(address)(*call, **options)
-        if isinstance(result, tuple):  # of step profiles, whose traces are too large
+        if isinstance(result, tuple):  # step profiles, whose traces are too large
             result = tuple(replace(profile, trace=None) for profile in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append(dumps((address, call, result)))

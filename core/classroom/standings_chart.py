@@ -12,7 +12,7 @@ from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND_DIGITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SIZE = 84  # square pixels of a point
-WIDTH, HEIGHT = 36, 18  # of the projector's chart; a letter's height is 1
+WIDTH, HEIGHT = 36, 18  # the projector's chart; a letter's height is 1
 # Left end, height, and width of the axis's labels, which names must not cover
 AXIS_LABELS = (0, -1.5, WIDTH)
 Ticks = tuple[float, ...]

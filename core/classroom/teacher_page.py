@@ -144,7 +144,7 @@ def students(classroom: Class) -> None:
     def live() -> None:
         names, jobs = room().names(classroom.id), queue()
         if names != before:
-            st.rerun()  # of the whole page, since _person is outside this fragment
+            st.rerun()  # reruns the whole page: _person is outside this fragment
         class_runs = all_runs(classroom)
         why = stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")

@@ -41,7 +41,8 @@ FEW_JOBS = 3
 RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's
 USUAL, SAME = "The usual setting", "About the same"
 RUN_GUESS = "first_run_guess"
-IMAGES = ("Fewer than 50", "50 to 79", "80 to 94", "95 or more")  # of 100 test images
+# How many of 100 test images are classified correctly
+IMAGES = ("Fewer than 50", "50 to 79", "80 to 94", "95 or more")
 words = Words(__file__)
 
 

@@ -8,7 +8,7 @@ from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
-ALL_BYTES = 450_000_000  # of all sessions together
+ALL_BYTES = 450_000_000  # what all sessions may hold together
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 
 

@@ -22,7 +22,7 @@ words = Words(__file__)
 NO_COOKIE = words("controls.no_cookie")
 FORM_STYLE = Path(__file__).with_name("forms.css").read_text("utf-8")
 MOST = 10**9  # the highest number that `number` returns
-WIDTH = 152  # of a control, in pixels: four fit beside the sidebar, two on a phone
+WIDTH = 152  # pixels: four controls fit beside the sidebar, two on a phone
 
 
 def on_phone() -> bool:

@@ -28,7 +28,7 @@ from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette
 from core.ui.job_panel import latest, reported
 from core.ui.lab import Finding, Guess, Lab
 
-Heat = tuple[str, str, float, str]  # of heat_chart: contender, kind, seconds, text
+Heat = tuple[str, str, float, str]  # contender, kind, seconds, text in heat_chart
 
 GUESS = "race_guess"
 REPEATS = 5

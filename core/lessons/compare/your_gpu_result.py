@@ -63,7 +63,7 @@ class BrowserGpu:
 
     name: str
     kind: str  # one of KINDS
-    works: tuple[Work, ...]  # of each kind, from small to large
+    works: tuple[Work, ...]  # works of one kind go from small to large
     # Works that weren't timed: the kind, the size, and why ("wrong" or "slow").
     left_out: tuple[tuple[str, int, str], ...]
     losses: tuple[float, ...]  # one for each training step; empty if they were wrong
@@ -77,7 +77,7 @@ class BrowserGpu:
     expected: tuple[float, ...]  # PyTorch's losses from the same weights and batches
     own_weights: bool  # the weights come from the learner's run
     date: str
-    environment: Environment | None = None  # of the CPU; None for a browser's thread
+    environment: Environment | None = None  # the CPU's; None for a browser's thread
 
     @property
     def is_possible(self) -> bool:

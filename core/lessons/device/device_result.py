@@ -22,7 +22,7 @@ VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "XPU": "Intel", "MPS": "Apple"}
 @dataclass(frozen=True)
 class VisibleDevice:
     name: str
-    architecture: str = ""  # of an NVIDIA or AMD GPU: "sm_90", "gfx1100"; otherwise ""
+    architecture: str = ""  # "sm_90" (NVIDIA) or "gfx1100" (AMD); otherwise ""
     complaint: str = ""  # torch's error in computing on the device; "" without an error
 
 
