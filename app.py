@@ -29,7 +29,7 @@ from core.classroom import sign_in_page as sign_in
 from core.errors import ExplainedError
 from core.jobs import cluster
 from core.jobs.engine import in_background
-from core.runs import my_data_page as my_data
+from core.runs import delete_my_data_page, my_data_page
 from core.serving import monitoring, streamlit_patches
 from core.serving.monitoring import ResponseTimes
 from core.serving.upload_limit import UploadLimit
@@ -73,7 +73,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 routes = [
     *monitoring.routes(engine, store),
     *streamlit_patches.page_routes(page.title for page in PAGES),
-    *my_data.ROUTES,
+    *my_data_page.ROUTES,
+    *delete_my_data_page.ROUTES,
     *image_wall.ROUTES,
     *sign_in.ROUTES,
 ]

@@ -27,7 +27,8 @@ from core.config import RunConfig
 from core.data import datasets
 from core.errors import ExplainedError, Parser
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
-from core.lessons.compare.race_result import RACE_STEPS, verdict
+from core.lessons.compare.race_result import RACE_STEPS
+from core.lessons.compare.race_verdict import verdict
 from core.lessons.model import transfers
 from core.lessons.speed import recipe, rungs
 from core.lessons.speed.climb import why

@@ -106,7 +106,7 @@ class RunConfig:
     criterion: str = "cross-entropy"  # the loss, see core.loss_functions
     device: str = "auto"  # "auto": the accelerator if there is one, else the CPU
     host: str = ""  # the machine whose worker trains; empty: any machine
-    feed: str = "memory"  # how batches reach the model, see core.data.batches
+    feed: str = "memory"  # how batches reach the model, see core.data.feeds
     epochs: int = 5  # passes over the training set
     batch_size: int = 64  # samples in a step
     learning_rate: float = 1e-3  # with the schedule one-cycle, this is the peak

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from core import devices, loops, loss_functions, models, state_dict
 from core.config import RECIPES, SIMULATED, RunConfig
-from core.data import batches, curve, datasets
+from core.data import curve, datasets, feeds
 from core.errors import ExplainedError
 from core.folders import ROOT
 from core.results import (
@@ -60,7 +60,7 @@ class Training:
         # A criterion's own parameters are trained together with the weights.
         learned = nn.ModuleList([self.model, self.criterion])
         self.optimizer = make_optimizer(learned, config, device)
-        self.feed = batches.make(
+        self.feed = feeds.make(
             config.feed,
             split,
             config.batch_size,
@@ -304,8 +304,8 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     training = Training(config)
     device, dataset = training.device, datasets.load(config.task)
     images = len(dataset.train)
-    train_sample = batches.in_order(dataset.train.first(TRAIN_SAMPLE), device)
-    test = batches.in_order(dataset.test, device)
+    train_sample = feeds.in_order(dataset.train.first(TRAIN_SAMPLE), device)
+    test = feeds.in_order(dataset.test, device)
     environment = devices.environment(device)
     parameters = models.count_parameters(training.model)
     steps = training.steps

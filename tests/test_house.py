@@ -28,7 +28,7 @@ NAMES = {  # "core.loops" -> its file
 # what computes may import torch, what draws or serves may import Streamlit, no file
 # both, and all others neither.
 COMPUTES = re.compile(
-    r"core\.(?!.*(_page|_chart|_result)$)(\w+|(data|measure|lessons|sim|dryrun)\..*)"
+    r"core\.(?!.*(_page|_chart|_result|_verdict)$)(\w+|(data|measure|lessons|sim|dryrun)\..*)"
 )
 DRAWS = re.compile(
     r"app|home|launcher|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)"

@@ -13,7 +13,7 @@ from torch import nn
 from core import devices, loops, state_dict, training
 from core.config import RunConfig
 from core.data import curve, datasets
-from core.data.batches import in_order
+from core.data.feeds import in_order
 from core.errors import CancelledError, ExplainedError
 from core.results import (
     DRAWN_STEPS,

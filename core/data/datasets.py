@@ -1,4 +1,4 @@
-"""Whole datasets as tensors in memory. core.data.batches makes batches of them."""
+"""Whole datasets as tensors in memory. core.data.feeds makes batches of them."""
 
 import os
 from dataclasses import dataclass

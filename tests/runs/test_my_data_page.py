@@ -9,8 +9,9 @@ import pytest
 from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
-from core.runs import my_data_page
-from core.runs.my_data_page import BACK, DELETED, WRONG
+from core.runs import delete_my_data_page, my_data_page
+from core.runs.delete_my_data_page import DELETED
+from core.runs.my_data_page import BACK, WRONG
 from core.serving import forms
 from core.serving import visitor_cookie as visitor
 from core.serving.forms import Failures, pop_sentence
@@ -34,7 +35,8 @@ CODE, DELETE = "/visitor/code", "/visitor/delete"
 @pytest.fixture
 def store(tmp_path, monkeypatch) -> Store:
     store = Store(f"sqlite:///{tmp_path / 'store.sqlite'}")
-    monkeypatch.setattr(my_data_page, "store", lambda: store)
+    for module in (my_data_page, delete_my_data_page):
+        monkeypatch.setattr(module, "store", lambda: store)
     yield store
     store.close()
 
@@ -117,8 +119,8 @@ def test_the_section_shows_that_the_database_is_away(store, monkeypatch):
 @pytest.fixture
 def app(monkeypatch, store) -> Starlette:
     """Its state has the seconds that each try waited, and whose jobs were forgotten."""
-    del store  # my_data_page has it
-    app = Starlette(routes=my_data_page.ROUTES)
+    del store  # both modules have it
+    app = Starlette(routes=[*my_data_page.ROUTES, *delete_my_data_page.ROUTES])
     app.state.waited, app.state.forgotten = [], []
 
     async def sleep(seconds: float) -> None:
@@ -126,7 +128,7 @@ def app(monkeypatch, store) -> Starlette:
 
     engine = SimpleNamespace(forget=app.state.forgotten.append)
     monkeypatch.setattr(visitor, "_deleted", {})
-    monkeypatch.setattr(my_data_page, "engine", lambda: engine)
+    monkeypatch.setattr(delete_my_data_page, "engine", lambda: engine)
     monkeypatch.setattr(my_data_page, "failures", Failures())
     monkeypatch.setattr(my_data_page, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setenv("COOKIE_SECRET", "a secret that nobody knows, 32 characters")

@@ -20,7 +20,7 @@ from torch.optim import Adam
 from torch.profiler import profile
 
 from core import bench, devices, loops, models
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.lessons.speed import roofline, rungs
 from core.lessons.speed.climb import climb
 from core.lessons.speed.climb_result import DEFAULTS, Climb, Kept
@@ -191,7 +191,7 @@ def graph_to_accuracy(setting: Setting) -> dict[str, Any]:
     To set up and to record is told apart: whoever trains once pays for that too.
     """
     split, device = images(setting), setting.device
-    test = batches.in_order(datasets.load(setting.task).test, device)
+    test = feeds.in_order(datasets.load(setting.task).test, device)
     found = {}
     for name, kept in list(TOPS.items())[: 1 if setting.tiny else None]:
         runs = []

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from core import devices, loops, models, state_dict
 from core.config import RunConfig
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.jobs import sandbox
 from core.lessons.checkpoints.checkpoints_result import RoundTrip, TensorInfo
 from core.watch import UNWATCHED, Watch
@@ -124,7 +124,7 @@ def measure(
     test = datasets.load(config.task).test
 
     def logits(model: nn.Module, device: torch.device) -> Tensor:
-        feed = watch.until_cancelled(batches.in_order(test, device))
+        feed = watch.until_cancelled(feeds.in_order(test, device))
         return loops.predict(model, feed, device)[0].cpu()
 
     model = state_dict.load(checkpoint, config.model, there)

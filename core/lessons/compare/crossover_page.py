@@ -11,13 +11,8 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.compare.candidates import Pair
-from core.lessons.compare.crossover_result import (
-    BATCH_SIZES,
-    WIDTHS,
-    Cell,
-    Crossover,
-    crossover_points,
-)
+from core.lessons.compare.crossover_points import crossover_points
+from core.lessons.compare.crossover_result import BATCH_SIZES, WIDTHS, Cell, Crossover
 from core.lessons.compare.race_page import choose_pair, chosen_pair, pair_hues
 from core.measure.environment import Machine
 from core.ui import charts, controls, guess

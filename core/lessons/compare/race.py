@@ -16,7 +16,7 @@ from torch import Tensor
 
 from core import devices, loops
 from core.config import RunConfig
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.errors import CancelledError, explain
 from core.lessons.compare.candidates import Candidate, Pair
 from core.lessons.compare.race_result import (
@@ -96,7 +96,7 @@ def trial(
     whole = len(dataset.train) // config.batch_size * config.batch_size
     training = Training(config, dataset.train.first(whole), steps)
     device = training.device
-    test = batches.in_order(dataset.test, device)
+    test = feeds.in_order(dataset.test, device)
 
     def report(progress: StepProgress) -> None:
         watch.report(TrialProgress(*at, progress.step, steps, progress.losses))

@@ -19,9 +19,8 @@ from core.lessons.compare.race_result import (
     Race,
     Trial,
     TrialProgress,
-    agreement,
-    verdict,
 )
+from core.lessons.compare.race_verdict import agreement, verdict
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, figures, format, guess
 from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette

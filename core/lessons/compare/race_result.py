@@ -1,4 +1,4 @@
-"""The results of a race, and sentences on them: plain data, without torch."""
+"""The results of a race: plain data, without torch."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -10,9 +10,6 @@ from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, speedup
 from core.results import LossPoint
-from core.words import Words
-
-words = Words(__file__)
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
 RACE_STEPS = {"ann": 300, "cnn": 50}
@@ -111,63 +108,3 @@ class Race:
                         )
                     )
         return rows
-
-
-def verdict(race: Race) -> str:
-    for failure in race.failures:
-        name = race.candidates[failure.candidate].name
-        return f"There is no winner: {name} did not finish."
-    speedup = race.speedup()
-    if speedup is None:
-        return "There is no winner: nothing was measured."
-    first, second = (candidate.name for candidate in race.candidates)
-    pairs = "pairs of heats, each with training and evaluation"
-    text = speedup.sentence(first, second, pairs)
-    if speedup.winner is None or not speedup.is_sure:
-        return text
-    return f"{text} {why(race, speedup.winner)}"
-
-
-SMALL_STEP_MS = 5.0  # shorter steps have operations of about 0.1 ms: too small to share
-
-
-def why(race: Race, index: int) -> str:
-    """Why the winner, at this index, may be faster, judged by the time of a step."""
-    winner, loser = race.candidates[index], race.candidates[1 - index]
-    step = median(race.seconds(index, "training")) / race.steps * 1e3
-    times = winner.threads / loser.threads
-    if winner.backend != loser.backend:
-        reason = "accelerator" if loser.backend == "CPU" else "cpu"
-    elif times >= 1:
-        reason = "more" if times > 1 else "same"
-    else:
-        reason = "fewer_small" if step < SMALL_STEP_MS else "fewer"
-    text: str = words.table("race.why")[reason]
-    batch = f"{race.config.batch_size:,}"
-    return text.format(step=f"{step:.2g}", batch=batch, times=f"{times:g}")
-
-
-AGREE = 0.01  # relative difference of losses that a reader can't see on the chart
-
-
-def agreement(race: Race) -> str:
-    """A sentence on whether the loss curves agree, and if not, why not."""
-    curves = [next((h.losses for h in race.counted(c)), ()) for c in (0, 1)]
-    pairs = list(zip(*curves, strict=False))
-    if not pairs:
-        return ""
-    apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
-    start, most = apart[0], max(apart)
-    if most == 0:
-        return words("race.losses.same")
-    has_convolutions, tf32 = race.config.model == "cnn", ""
-    first, second = race.candidates
-    if has_convolutions and "CUDA" in (first.backend, second.backend):
-        tf32 = words("race.losses.tf32")
-    if most < AGREE:
-        return words("race.losses.rounding", most=f"{most:.1g}", tf32=tf32)
-    if has_convolutions and first.device != second.device:
-        return words("race.losses.dropout", most=f"{most:.1%}")
-    return words(
-        "race.losses.order", start=f"{start:.1g}", most=f"{most:.1%}", tf32=tf32
-    )

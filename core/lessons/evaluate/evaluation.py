@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.errors import ExplainedError
 from core.lessons.evaluate import picture
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation, ModeCost
@@ -28,7 +28,7 @@ def evaluate(
     device = devices.resolve(device_name)
     dataset = datasets.load(config.task)
     model = state_dict.load(checkpoint, config.model, device)
-    test = batches.in_order(dataset.test, device)
+    test = feeds.in_order(dataset.test, device)
     outputs, targets = loops.predict(model, test, device)
     _check_answers(outputs)
     confidences, predictions = outputs.softmax(dim=1).max(dim=1)
@@ -151,7 +151,7 @@ def compare_modes(
     """
     device = devices.resolve("auto")
     test = datasets.load(config.task).test.first(MODE_IMAGES)
-    feed = batches.in_order(test, device, "device")
+    feed = feeds.in_order(test, device, "device")
     nets = {config.model: state_dict.load(checkpoint, config.model, device)}
     for name in IMAGE_MODELS:
         nets.setdefault(name, models.build(name).to(device))

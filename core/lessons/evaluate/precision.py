@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from core import devices, loops, state_dict
 from core.config import RunConfig
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.lessons.evaluate.evaluate_result import PrecisionCost
 from core.measure import timing
 from core.watch import UNWATCHED, Watch
@@ -25,7 +25,7 @@ def compare(
     device = devices.resolve("auto")
     model = state_dict.load(checkpoint, config.model, device)
     test = datasets.load(config.task).test
-    feed = batches.in_order(test, device, "device")
+    feed = feeds.in_order(test, device, "device")
     works, predictions = {}, dict[str, Tensor]()
     for name in precisions(device):
         work = watch.unless_cancelled(partial(answers, model, feed, device, name))

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler, TensorDataset
 
 from core import loops, models
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.lessons.scale import ranks
 from core.lessons.scale.scale_result import SIZES, ParallelRun, RankEnd, RankLoss
 from core.measure.environment import now
@@ -30,7 +30,7 @@ LEARNING_RATE = 0.001
 SEED = 0
 
 
-class ShareOrder(batches.EpochOrder):
+class ShareOrder(feeds.EpochOrder):
     """The order in which one rank's sampler draws its images."""
 
     def __init__(self, sampler: DistributedSampler) -> None:
@@ -66,7 +66,7 @@ def train(
     sampler: DistributedSampler = DistributedSampler(dataset, count, rank)
     # Like a DataLoader(dataset, batch_size // count, sampler=sampler):
     share = ShareOrder(sampler)
-    feed = batches.TensorBatches(data.train, batch_size // count, share)
+    feed = feeds.TensorBatches(data.train, batch_size // count, share)
     criterion, meter = nn.CrossEntropyLoss(), Meter(rank, watch)
     for epoch in range(epochs):
         sampler.set_epoch(epoch)  # otherwise, every epoch has the same order
@@ -113,7 +113,7 @@ class Meter:
         """This rank's result after `images` training images. Only rank 0 tests."""
         seconds, correct = time.perf_counter() - self._began, None
         if self.rank == 0:
-            feed = batches.in_order(test, device)
+            feed = feeds.in_order(test, device)
             outputs, labels = loops.predict(model.module, feed, device)
             correct = loops.score(outputs, labels, nn.CrossEntropyLoss()).correct
         weights = fingerprint(model.parameters())

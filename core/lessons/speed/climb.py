@@ -19,7 +19,7 @@ from torch import nn
 
 from core import devices, loops, models
 from core.config import SIMULATED
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.errors import CancelledError, ExplainedError, explain
 from core.lessons.speed import climb_result, roofline, rungs
 from core.lessons.speed.climb_result import (
@@ -184,7 +184,7 @@ def measure(
             base_seconds.append(time_epoch(base, progress, watch)[0])
 
     dataset = datasets.load(settings.task)
-    test = batches.in_order(dataset.test, rung.device)
+    test = feeds.in_order(dataset.test, rung.device)
     outputs, targets = loops.predict(rung.model, test, rung.device)
     rung.model.train()
     changes = climb_result.kept_changes(results).with_change(rung.name)

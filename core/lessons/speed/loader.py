@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 from core import devices
 from core.data import datasets
-from core.data.batches import textbook_dataset
+from core.data.feeds import textbook_dataset
 from core.errors import ExplainedError
 from core.lessons.speed.loader_result import (
     TEXTBOOK_BATCH,

@@ -21,8 +21,8 @@ from torch.func import functional_call, grad_and_value
 from torch.optim.adam import Adam, adam
 from torch.utils.data import DataLoader
 
-from core.data.batches import textbook_dataset
 from core.data.datasets import Split
+from core.data.feeds import textbook_dataset
 from core.devices import half_dtype
 from core.lessons.speed.climb_result import Kept
 

@@ -4,12 +4,8 @@ import pytest
 import torch
 
 from core.lessons.compare import candidates, crossover, crossover_page
-from core.lessons.compare.crossover_result import (
-    BATCH_SIZES,
-    WIDTHS,
-    Cell,
-    crossover_points,
-)
+from core.lessons.compare.crossover_points import crossover_points
+from core.lessons.compare.crossover_result import BATCH_SIZES, WIDTHS, Cell
 from core.watch import Watch
 
 ONE = candidates.cpu(1)

@@ -8,11 +8,8 @@ import torch
 from core import devices
 from core.config import RunConfig
 from core.lessons.compare import candidates, race
-from core.lessons.compare.race_result import (
-    Trial,
-    TrialProgress,
-    agreement,
-)
+from core.lessons.compare.race_result import Trial, TrialProgress
+from core.lessons.compare.race_verdict import agreement
 from core.measure import speedup
 from core.watch import Watch
 from tests.process import HOUR

@@ -5,13 +5,8 @@ import pytest
 from core.config import RunConfig
 from core.lessons.compare import candidates
 from core.lessons.compare.candidates import Candidate
-from core.lessons.compare.race_result import (
-    CandidateFailure,
-    Race,
-    Trial,
-    agreement,
-    verdict,
-)
+from core.lessons.compare.race_result import CandidateFailure, Race, Trial
+from core.lessons.compare.race_verdict import agreement, verdict
 from core.results import LossPoint
 from tests.samples import RACE
 

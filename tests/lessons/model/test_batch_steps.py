@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core import loops, models
-from core.data import batches, datasets
+from core.data import datasets, feeds
 from core.lessons.model import batch_steps
 from core.ui.source import source
 
@@ -105,7 +105,7 @@ def test_batches_follow_each_other_as_in_training():
     torch.manual_seed(0)
     model = models.build("cnn")
     optimizer = torch.optim.AdamW(model.parameters())
-    feed = batches.make("memory", split, size, device, 0)
+    feed = feeds.make("memory", split, size, device, 0)
     criterion = torch.nn.CrossEntropyLoss()
     losses = loops.train_epoch(model, feed, criterion, optimizer, device)
     trained = [next(losses).item() for _ in range(3)]  # dropout draws on torch's seed

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from core.config import FEEDS
-from core.data import batches
-from core.data.batches import EpochOrder
+from core.data import feeds
 from core.data.datasets import Split
+from core.data.feeds import EpochOrder
 from core.devices import other_than_cpu
 from core.errors import ExplainedError
 from core.models import as_floats
@@ -34,7 +34,7 @@ def split() -> Split:
 
 def epochs(feed: str, split: Split, **options: Any) -> Epochs:
     """The batches of two epochs, as floats."""
-    loader = batches.make(feed, split, BATCH, **{"device": CPU, "seed": 1, **options})
+    loader = feeds.make(feed, split, BATCH, **{"device": CPU, "seed": 1, **options})
     return [
         [(as_floats(images), labels) for images, labels in loader] for _ in range(2)
     ]
@@ -145,7 +145,7 @@ def test_each_image_once_an_epoch(split: Split, feed: str, augment: bool) -> Non
 
 @each_feed
 def test_last_batch_is_smaller(split: Split, feed: str) -> None:
-    loader = batches.make(feed, split, BATCH, CPU, seed=1)
+    loader = feeds.make(feed, split, BATCH, CPU, seed=1)
     assert [len(labels) for _, labels in loader] == [16, 16, 16, 2]
     assert len(loader) == 4
 
@@ -180,7 +180,7 @@ def test_images_are_not_changed(split: Split) -> None:
 
 def test_flip_mirrors_the_marked(split: Split) -> None:
     images = split.images[:4]
-    flipped = batches.flip(images, torch.tensor([True, False, False, True]))
+    flipped = feeds.flip(images, torch.tensor([True, False, False, True]))
     for number, marked in enumerate([True, False, False, True]):
         rows = images[number, 0].tolist()
         expected = [row[::-1] for row in rows] if marked else rows
@@ -226,7 +226,7 @@ def mismatch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("mismatch")
 def test_torchvision_that_does_not_fit_is_explained(split: Split) -> None:
     with pytest.raises(ExplainedError) as caught:
-        batches.make("dataloader", split, BATCH, CPU)
+        feeds.make("dataloader", split, BATCH, CPU)
     message = str(caught.value)
     assert "operator torchvision::nms does not exist" in message
     assert "pip install --upgrade torch torchvision" in message
@@ -259,5 +259,5 @@ def test_device_feed_lives_on_the_device(split: Split) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA pins, others may not")
 def test_pinned_batches_are_page_locked(split: Split) -> None:
-    pinned = batches.make("dataloader", split, BATCH, CPU, seed=1, pin_memory=True)
+    pinned = feeds.make("dataloader", split, BATCH, CPU, seed=1, pin_memory=True)
     assert all(images.is_pinned() for images, _ in pinned)

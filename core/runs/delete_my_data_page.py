@@ -1,0 +1,59 @@
+"""The dialog that deletes a visitor's data. The visitor then gets a new cookie."""
+
+import streamlit as st
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from core.serving import forms
+from core.serving import visitor_cookie as cookie
+from core.serving.forms import Sentence
+from core.store.codec import StoreError
+from core.ui import controls, format, runs
+from core.ui import last_measurement as measured
+from core.ui.server import engine, room, store
+from core.words import Words
+
+words = Words(__file__)
+
+DELETE = "visitor/delete"  # a route, relative to a page's address
+DELETED = Sentence("success", words("my_data.deleted"))
+delete_form = controls.form("delete_form", DELETE, "", "Delete everything")
+
+
+@st.dialog("Delete my data?")
+def confirm(count: int) -> None:
+    st.markdown(words("my_data.sure", runs=format.counted(count, "run")))
+    delete_form(key="delete_form")
+
+
+async def delete(request: Request) -> Response:
+    """Delete all data of the browser's visitor, and give the browser a new visitor."""
+    await forms.posted(request)
+    who = cookie.visitor(request)
+    if not who:
+        return forms.to_page(who, DELETED, "Runs")
+    try:
+        await run_in_threadpool(delete_all_of, who)
+    except StoreError as error:
+        text = f"Some of your data has not been deleted yet. {error}"
+        return forms.to_page(who, Sentence("warning", text), "Runs")
+    cookie.retire(who)
+    answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
+    cookie.give(answer, fresh, request.scope)
+    return answer
+
+
+def delete_all_of(who: str) -> None:
+    """End the visitor's jobs, and delete the visitor's data. Raises StoreError."""
+    engine().forget(who)
+    room().forget(who)
+    store().visitors.delete(who)
+    engine().forget(who)  # again, since a page may have loaded jobs meanwhile
+    runs.forget()
+    measured.forget()
+    st.cache_data.clear()  # has answers about the visitor's models
+
+
+ROUTES = [Route(f"/{DELETE}", delete, methods=["POST"])]
