@@ -175,13 +175,14 @@ def _quest(standings: Standings) -> None:
 def _place(standings: Standings, own: RunSummary | None) -> str:
     """A sentence on the place of a visitor's best run, or on how much the run lacks."""
     if own is None:
-        return f"You haven't trained on {format.NAMES[standings.task]} yet."
+        task = format.NAMES[standings.task]
+        return f"You don't have a run on {task} on the board yet."
     if own in standings.order:
         tied = "tied for " * (standings.tied(own) > 1)
         number = standings.place(own)
         return f"You are {tied}**number {number}** of {len(standings.order)}."
     rules = standings.classroom.rules
-    missing = f"{(rules.target - (own.accuracy or 0)) * 100:.1f} points"
+    missing = f"{(rules.target - (own.accuracy or 0)) * 100:.2f} points"
     if rules.quest == "accuracy":
         missing = f"{(own.seconds or 0) - WITHIN:.1f} s"
     to_go = f" {missing} to go." * standings.classroom.is_open

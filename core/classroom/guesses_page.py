@@ -26,6 +26,7 @@ from core.store.tables import Class, RunSummary
 from core.ui import charts, guess
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
+from core.ui.format import counted
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.runs import RUN
@@ -66,7 +67,7 @@ class Tally(NamedTuple):
     answers: Counter[Any]  # how many gave each answer; "Just show me" isn't counted
     right: Measured
     members: int
-    missing: list[str]  # names of members with no answer, not even "Just show me"
+    missing: list[str]  # names of members who can still guess, or press "Just show me"
 
     @property
     def turnout(self) -> str:
@@ -102,7 +103,8 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
-    return first_run.fitting(middle), words("guesses.first_runs", images=100 * middle)
+    figure = {"images": 100 * middle, "first_runs": counted(len(shares), "first run")}
+    return first_run.fitting(middle), words("guesses.first_runs", **figure)
 
 
 CLIMB = "core.lessons.speed.climb:climb"
@@ -149,7 +151,10 @@ def of_class(class_id: str) -> Tallies:
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
         counts.update(a for a in answers[question.key].values() if a != guess.JUST_SHOW)
-        missing = [names[who] for who in names if who not in answers[question.key]]
+        done = set(answers[question.key])
+        if question.address == RUN:  # people can't guess after their first run
+            done |= {run.visitor for run in results[RUN]}
+        missing = [names[who] for who in names if who not in done]
         right = question.measured(results)
         tallies[question] = Tally(counts, right, len(names), missing)
     return tallies

@@ -43,8 +43,7 @@ def draw(classroom: Class) -> None:
             st.session_state.rules_saved = True
         st.rerun()
     if st.session_state.pop("rules_saved", False):
-        saved = "Saved. The rules apply from now on."
-        st.success(saved, icon=":material/check:")
+        st.success(words("rules.saved"), icon=":material/check:")
     st.markdown("**This link opens Train with the preset settings:**")
     st.code(link, language=None, wrap_lines=True)
 

@@ -168,12 +168,8 @@ def students(classroom: Class) -> None:
 def _person(members: Sequence[Member]) -> None:
     by_id = {member.visitor: member for member in members}
     with st.expander("Rename or remove somebody", icon=":material/person:"):
-        who = st.selectbox(
-            "Person",
-            list(by_id),
-            format_func=lambda visitor: by_id[visitor].name,
-            key="teacher_person",
-        )
+        names = {visitor: member.name for visitor, member in by_id.items()}
+        who = _choice("Person", names, "teacher_person")
         st.text_input("New name", key="new_name", max_chars=LONGEST)
         with st.container(horizontal=True):
             button("Rename", "rename_person", "edit", _rename, by_id[who])
@@ -181,6 +177,14 @@ def _person(members: Sequence[Member]) -> None:
     if remove:
         text = words("teacher.remove", name=by_id[who].name)
         sure(text, "Remove", room().remove, by_id[who])
+
+
+def _choice(label: str, names: Mapping[str, str], key: str) -> str:
+    if (chosen := st.session_state.get(key)) in names:
+        # Setting the value tells the browser a renamed option's new name. Otherwise,
+        # the browser would send the old name, which would choose the first option.
+        st.session_state[key] = chosen
+    return st.selectbox(label, list(names), format_func=names.__getitem__, key=key)
 
 
 def _rename(teacher: Teacher, member: Member) -> None:
@@ -204,7 +208,7 @@ def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
 
 def _late(tallies: guesses.Tallies) -> None:
     """Name those who miss the last guess that at least half of the class has made."""
-    made = [(q, t) for q, t in tallies.items() if 2 * len(t.missing) <= t.members]
+    made = [(q, t) for q, t in tallies.items() if 2 * t.answers.total() >= t.members]
     if made and (missing := made[-1][1].missing):
         late = words("guesses.missing", names=", ".join(missing))
         st.markdown(f"{late} ({made[-1][0].title})")
@@ -235,7 +239,8 @@ def _table(
 def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
     waiting = sum(bool(job.place) for job in jobs)
     st.markdown(f"**{len(jobs) - waiting} running, {waiting} waiting**")
-    for job in jobs[:MOST_JOBS]:
+    rest = len(jobs) - MOST_JOBS
+    for job in jobs if rest == 1 else jobs[:MOST_JOBS]:
         outside = words("teacher.outside") if job.owner else "The app itself"
         who = names.get(job.owner, outside)
         place = f"{job.place}." if job.place else ":material/play_arrow:"
@@ -244,8 +249,8 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
         with right:
             cancel = "Cancel", f"cancel_{job.id}", "stop", _cancel
             button(*cancel, job.id, who, type="tertiary")
-    if len(jobs) > MOST_JOBS:
-        st.caption(f"And {len(jobs) - MOST_JOBS} more.")
+    if rest > 1:
+        st.caption(f"And {rest} more.")
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
@@ -258,19 +263,17 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
     if not finished:
         return
 
-    def describe(run_id: str) -> str:
-        run = finished[run_id]
+    def describe(run: RunSummary) -> str:
         who = names.get(run.visitor or "", "Somebody who has left")
         hidden = " (hidden)" if run.withheld else ""
-        return f"{who}: {listing.figure(run)}, {listing.label(run)}{hidden}"
+        return f"{who} with {listing.figure(run)}, {listing.label(run)}{hidden}"
 
     with st.expander("Hide a run", icon=":material/visibility_off:"):
         st.markdown(words("teacher.hide"))
-        run_ids = list(finished)
-        run_id = st.selectbox("Run", run_ids, format_func=describe, key="teacher_run")
-        run = finished[run_id]
+        texts = {run_id: describe(run) for run_id, run in finished.items()}
+        run = finished[_choice("Run", texts, "teacher_run")]
         label = "Show this run again" if run.withheld else "Hide this run"
-        button(label, "hide_run", "", _hide, run, describe(run_id))
+        button(label, "hide_run", "", _hide, run, texts[run.id])
 
 
 def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:

@@ -41,7 +41,7 @@ def test_each_members_first_run_answers_the_guess_on_home():
     (question,) = (guess for guess in GUESSES if guess.key == first_run.RUN_GUESS)
     newest_first = (("a", 0.97), ("b", 0.795), ("c", 0.4), ("a", 0.83))
     runs = [summary(visitor=who, accuracy=share) for who, share in newest_first]
-    figure = "80 of 100, the median of the class's first runs"
+    figure = "80 of 100, the median of 3 first runs"
     assert question.measured({question.address: runs}) == (("80 to 94",), figure)
     assert question.measured({question.address: []}) is None
 

@@ -133,6 +133,8 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     store.writer.flush()
     at = open_page(PAGE)
     assert "Without a guess" not in texts(at.markdown)
+    on_home = next(iter(standings_page.newest().guesses.values()))
+    assert on_home.missing == [names["tidy"]]  # amber's first run has finished
     store.answers.keep("tidy", "race_guess", "A card")
     store.writer.flush()
     standings_page.clear()  # otherwise, the page may show standings of two seconds ago
