@@ -21,8 +21,6 @@ from starlette.routing import Route
 from streamlit.file_util import get_static_dir
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.proto.NewSession_pb2 import CustomThemeConfig
-from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.runtime import Runtime
@@ -104,20 +102,6 @@ def give_back_turn() -> None:
     if getattr(_thread, "has_turn", False):
         _thread.has_turn = False
         _turn.release()
-
-
-def cache_theme() -> None:
-    """Look up the theme's six parts once, instead of at each run of a script."""
-    populate = app_session._populate_theme_msg
-    themes: dict[str, CustomThemeConfig] = {}
-
-    def from_cache(message: CustomThemeConfig, section: str = "theme") -> None:
-        if section not in themes:
-            populate(theme := CustomThemeConfig(), section)
-            themes[section] = theme
-        message.MergeFrom(themes[section])
-
-    app_session._populate_theme_msg = from_cache  # type: ignore[assignment]
 
 
 def watch_no_files() -> None:
@@ -240,7 +224,6 @@ def end_in_time() -> None:
 PATCHES = (
     send_at_once,
     draw_pages_in_turn,
-    cache_theme,
     watch_no_files,
     finish_scripts,
     send_what_waits,
