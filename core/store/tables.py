@@ -163,13 +163,6 @@ class RunSummary(Row, kw_only=True):
         return self.settings and self.settings.get(name, getattr(RunConfig, name))
 
     @property
-    def config(self) -> RunConfig | None:
-        """The run's settings; None for a job that is not a training run."""
-        if self.settings is None:
-            return None
-        return RunConfig(**{name: getattr(self, name) for name in SETTINGS})
-
-    @property
     def is_simulated(self) -> bool:
         """Whether the run was on the simulated accelerator, which is never timed."""
         return self.device == SIMULATED

@@ -102,7 +102,7 @@ def test_every_run_of_today_opens_as_it_was(today, upgraded):
         if row["task"] is None:
             assert run.settings is None
         else:
-            assert stored.arguments == (run.config,)
+            assert stored.arguments == (RunConfig(**run.settings),)
             assert all(getattr(run, name) == row[name] for name in run.settings)
             assert run.settings.keys() == vars(RunConfig()).keys() - ADDED
             statuses.add(row["status"])

@@ -101,13 +101,12 @@ def test_a_setting_that_is_newer_than_a_run_has_its_default():
     run = summary(batch_size=7)
     del run.settings["non_blocking"]
     assert (run.batch_size, run.non_blocking) == (7, RunConfig.non_blocking)
-    assert run.config == RunConfig(batch_size=7)
 
 
 def test_a_job_that_is_no_training_run_has_no_settings(store):
     queue(store, "a", "me", CONFIG, 3)
     (run,) = store.runs.find()
-    assert run.config is run.task is None
+    assert run.settings is run.task is None
 
 
 def test_only_their_visitor_changes_runs(store):
