@@ -1,5 +1,3 @@
-"""Coroutines in tests."""
-
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor

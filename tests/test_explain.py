@@ -1,5 +1,3 @@
-"""What people paste gets its right answer; what is not about devices gets none."""
-
 import json
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""A run is steered between two steps, and nothing else about it changes."""
-
 import itertools
 import time
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""What the tests of Fashion-MNIST are given: a small dataset in its place."""
-
 import hashlib
 from pathlib import Path
 

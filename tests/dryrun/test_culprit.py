@@ -1,5 +1,3 @@
-"""The line that a dry run tells a person to change, and why."""
-
 import pytest
 
 from core.dryrun.report import DEVICE_ERROR

@@ -1,5 +1,3 @@
-"""Mistakes that raise no error are seen where they are made, and nowhere else."""
-
 import pytest
 
 from core.dryrun.remarks import REMARKS as SAID

@@ -1,5 +1,3 @@
-"""The real app in a real browser."""
-
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path

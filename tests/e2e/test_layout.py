@@ -1,5 +1,3 @@
-"""What is in sight on a phone, and whole on windows of all widths."""
-
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 

@@ -1,5 +1,3 @@
-"""The engine against a real cluster: turns, limits, cancels, faults, nothing left."""
-
 import os
 import time
 import uuid

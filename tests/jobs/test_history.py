@@ -1,5 +1,3 @@
-"""What of jobs is written, and what an engine finds that starts on the same store."""
-
 import threading
 from dataclasses import replace
 

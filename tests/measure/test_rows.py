@@ -1,5 +1,3 @@
-"""Rows that stand by themselves."""
-
 import json
 
 import pytest

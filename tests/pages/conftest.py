@@ -1,5 +1,3 @@
-"""What the tests of the pages are given: a machine that is known, a finished run."""
-
 import sys
 import time
 import uuid

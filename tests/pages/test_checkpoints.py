@@ -1,5 +1,3 @@
-"""The Checkpoints page: files that go out and files that come in."""
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

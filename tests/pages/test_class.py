@@ -1,5 +1,3 @@
-"""Class: join it, see everybody's best and one's own place; what goes wrong."""
-
 import re
 from collections.abc import Callable
 

@@ -1,5 +1,3 @@
-"""The Compare page: race, timing lab, one step taken apart, the map."""
-
 import re
 from dataclasses import replace
 from itertools import zip_longest

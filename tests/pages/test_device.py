@@ -1,5 +1,3 @@
-"""The Device page: verdict, devices, answers."""
-
 import json
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The Evaluate page: the answers of a run, its modes, a picture of one's own."""
-
 import io
 import re
 

@@ -1,5 +1,3 @@
-"""How much there is to read on a lesson's page before anything is measured."""
-
 from collections import Counter
 from collections.abc import Iterator
 from math import ceil

@@ -1,5 +1,3 @@
-"""The Mistakes page: what is run, what is searched, what is said."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The Model page: the moves, the transfers, one batch step by step."""
-
 import pytest
 
 from core.errors import ExplainedError

@@ -1,5 +1,3 @@
-"""The Scale page: several ranks, a batch that they share, and what it costs."""
-
 import re
 from dataclasses import replace
 

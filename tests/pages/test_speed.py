@@ -1,5 +1,3 @@
-"""The Speed page: the ladder and the labs."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""Teacher: a class in hand; and nothing of it for anybody else."""
-
 import csv
 
 import pytest

@@ -1,5 +1,3 @@
-"""The Train page: settings, addresses, runs, and a machine without the data."""
-
 import json
 import re
 from dataclasses import fields, replace

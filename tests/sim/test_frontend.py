@@ -1,5 +1,3 @@
-"""What programs ask of a device: torch.accelerator, torch.sim, events, defaults."""
-
 from collections.abc import Callable
 
 import pytest

@@ -1,5 +1,3 @@
-"""Random numbers on the device follow its seeds."""
-
 from collections.abc import Callable
 
 import pytest

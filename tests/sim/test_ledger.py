@@ -1,5 +1,3 @@
-"""Each copy and each wait is counted at the line that caused it."""
-
 import inspect
 from collections.abc import Callable
 

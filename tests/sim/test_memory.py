@@ -1,5 +1,3 @@
-"""Memory is counted to the byte, and given back at once."""
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,5 +1,3 @@
-"""What is computed on the device is what the CPU computes, to the last digit."""
-
 import copy
 import pickle
 from collections.abc import Callable

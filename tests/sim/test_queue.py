@@ -1,5 +1,3 @@
-"""The host goes on while the device works, and no digit depends on that."""
-
 import gc
 import threading
 from collections.abc import Callable

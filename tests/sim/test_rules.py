@@ -1,5 +1,3 @@
-"""What the device refuses, and in whose words."""
-
 import multiprocessing
 import subprocess
 from collections.abc import Callable

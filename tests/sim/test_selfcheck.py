@@ -1,5 +1,3 @@
-"""The device's own check finds what is wrong."""
-
 import pytest
 import torch
 

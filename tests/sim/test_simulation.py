@@ -1,5 +1,3 @@
-"""Where the device is offered, and the sentence where it is not."""
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-"""Training that is interrupted goes on as if it had not been."""
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,3 @@
-"""Our checkpoints: what is in them, and that they are the same model again."""
-
 import io
 
 import pytest

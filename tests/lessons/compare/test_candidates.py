@@ -1,5 +1,3 @@
-"""Who can be compared on a machine."""
-
 from core.lessons.compare import candidates
 from tests.samples import machine
 

@@ -1,5 +1,3 @@
-"""The map of who is faster."""
-
 import pytest
 import torch
 

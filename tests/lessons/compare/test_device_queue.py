@@ -1,5 +1,3 @@
-"""What the host and the device do is told by what was measured."""
-
 from dataclasses import replace
 
 import pytest

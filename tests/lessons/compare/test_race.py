@@ -1,5 +1,3 @@
-"""Two candidates over the same steps."""
-
 from dataclasses import replace
 
 import pytest

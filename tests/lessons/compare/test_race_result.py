@@ -1,5 +1,3 @@
-"""Who wins, by how much, and when no one does."""
-
 import pytest
 
 from core.config import RunConfig

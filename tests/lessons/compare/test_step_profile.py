@@ -1,5 +1,3 @@
-"""A training step taken apart."""
-
 import gzip
 import json
 from collections import Counter

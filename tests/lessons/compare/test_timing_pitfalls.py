@@ -1,5 +1,3 @@
-"""Three ways to time, two of them wrong."""
-
 from dataclasses import replace
 from types import SimpleNamespace
 

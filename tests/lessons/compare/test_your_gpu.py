@@ -1,5 +1,3 @@
-"""What torch sends a browser's GPU, and what is believed of what comes back."""
-
 import base64
 import zlib
 from dataclasses import replace

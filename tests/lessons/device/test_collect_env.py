@@ -1,5 +1,3 @@
-"""The diagnosis of a machine by what collect_env prints there."""
-
 import json
 import subprocess
 import sys

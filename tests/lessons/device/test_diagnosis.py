@@ -1,5 +1,3 @@
-"""Every cause of "no GPU", from facts that no machine here has to have."""
-
 from dataclasses import replace
 from typing import Any
 

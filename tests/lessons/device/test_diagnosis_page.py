@@ -1,5 +1,3 @@
-"""The way through the causes."""
-
 from xml.etree import ElementTree
 
 import pytest

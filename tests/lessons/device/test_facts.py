@@ -1,5 +1,3 @@
-"""Collecting facts: never a failure, never a wait, and nothing about a person."""
-
 import getpass
 import json
 import re

@@ -1,5 +1,3 @@
-"""The devices in detail."""
-
 import sys
 import types
 from typing import Any

@@ -1,5 +1,3 @@
-"""What lines that look for a device answer."""
-
 import pytest
 import torch
 

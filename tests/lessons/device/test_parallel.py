@@ -1,5 +1,3 @@
-"""Multiplications at once and in turn: the same work, by every way."""
-
 import os
 
 import pytest

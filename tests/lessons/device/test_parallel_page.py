@@ -1,5 +1,3 @@
-"""What is said of multiplications at once and in a chain."""
-
 from dataclasses import replace
 
 import pytest

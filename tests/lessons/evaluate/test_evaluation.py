@@ -1,5 +1,3 @@
-"""Looking closely at a model that was trained for one epoch on the sprites."""
-
 from pathlib import Path
 
 import numpy as np

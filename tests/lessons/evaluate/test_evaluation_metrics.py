@@ -1,5 +1,3 @@
-"""Figures of quality, against published and hand-worked ones."""
-
 import pytest
 import torch
 from hypothesis import given

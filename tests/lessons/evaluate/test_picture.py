@@ -1,5 +1,3 @@
-"""Any picture, made into one as the dataset has them."""
-
 import io
 import zlib
 

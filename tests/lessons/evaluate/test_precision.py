@@ -1,5 +1,3 @@
-"""Answers in several precisions: what is compared, and what is left as it was."""
-
 import torch
 
 from core import models, state_dict

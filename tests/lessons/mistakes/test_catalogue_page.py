@@ -1,5 +1,3 @@
-"""Where an error is shown."""
-
 from core.lessons.mistakes.catalogue import Failure
 from core.lessons.mistakes.catalogue_page import arrowed
 

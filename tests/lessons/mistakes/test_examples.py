@@ -1,5 +1,3 @@
-"""Each broken half fails or misleads, each fixed half works."""
-
 import inspect
 import os
 import sys

@@ -1,5 +1,3 @@
-"""One batch, stopped after every step."""
-
 import ast
 import math
 

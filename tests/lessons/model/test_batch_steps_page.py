@@ -1,5 +1,3 @@
-"""Each tensor stands in the memory that it is in."""
-
 import xml.etree.ElementTree as ET
 
 from core.lessons.model import batch_steps_page

@@ -1,5 +1,3 @@
-"""What `.to(device)` does, and what a step does where it is forgotten."""
-
 from itertools import chain, combinations
 
 import pytest

@@ -1,5 +1,3 @@
-"""What the Device page says of default devices."""
-
 import ast
 import inspect
 

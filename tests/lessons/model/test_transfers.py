@@ -1,5 +1,3 @@
-"""What a copy costs."""
-
 import pytest
 import torch
 

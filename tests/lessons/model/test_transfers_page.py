@@ -1,5 +1,3 @@
-"""What is said of the curves."""
-
 import pytest
 
 from core.lessons.model.model_result import Transfer, Transfers

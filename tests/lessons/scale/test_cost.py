@@ -1,5 +1,3 @@
-"""The same batch on one rank, on two and on four."""
-
 import pytest
 
 from core.lessons.scale import cost

@@ -1,5 +1,3 @@
-"""The ranks share the images and end with one model."""
-
 import os
 import re
 import subprocess

@@ -1,5 +1,3 @@
-"""The mean of the parts is the whole, but for batch norm."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""Several processes that end together, and leave nothing behind."""
-
 import os
 import signal
 import sys

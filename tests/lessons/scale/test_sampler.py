@@ -1,5 +1,3 @@
-"""Who is fed what, epoch by epoch."""
-
 from itertools import chain
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Every rung measured in turn with the one that it changes."""
-
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace

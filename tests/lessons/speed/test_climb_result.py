@@ -1,5 +1,3 @@
-"""What is made of a climb's figures, and what it says, and when it doubts its rungs."""
-
 from dataclasses import replace
 
 import pytest

@@ -1,5 +1,3 @@
-"""Pieces arrive whole, and every way fetches the same numbers."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""What a DataLoader brings, and that no worker outlives a cell."""
-
 import multiprocessing
 from contextlib import contextmanager
 from itertools import repeat

@@ -1,5 +1,3 @@
-"""The settings that are measured on a machine, and what the readings say."""
-
 from dataclasses import replace
 
 import pytest

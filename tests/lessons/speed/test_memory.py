@@ -1,5 +1,3 @@
-"""What each way keeps in memory; none changes the result."""
-
 import gc
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""What the machine could do at best."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""Every rung trains, and trains the same model on the same images."""
-
 from functools import partial
 from itertools import pairwise
 

@@ -1,5 +1,3 @@
-"""The change that a rung shows, and its bar beside the limit that holds for it."""
-
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from functools import reduce

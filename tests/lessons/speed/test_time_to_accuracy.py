@@ -1,5 +1,3 @@
-"""The recipe, as a file of its own, and the ways to it."""
-
 import re
 import subprocess
 import sys

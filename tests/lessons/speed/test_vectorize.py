@@ -1,5 +1,3 @@
-"""The same distances in every way."""
-
 import pytest
 import torch
 

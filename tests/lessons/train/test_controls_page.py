@@ -1,5 +1,3 @@
-"""The controls of a training run."""
-
 from types import SimpleNamespace
 
 import pytest

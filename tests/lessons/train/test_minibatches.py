@@ -1,5 +1,3 @@
-"""Batches by slicing: whole epochs, what order does to them, and what size does."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""One kind against the rest: what its accuracy is, and what it hides."""
-
 import torch
 
 from core.lessons.train import one_kind

@@ -1,5 +1,3 @@
-"""A run and the one before it on the Train page."""
-
 from dataclasses import replace
 
 import pytest
