@@ -291,12 +291,9 @@ class Stream:
         return True
 
 
-NOTHING = (
-    *("init", "ipc_collect", "seed", "seed_all", "set_stream"),
-    "set_per_process_memory_fraction",
-)
+NOTHING = "init ipc_collect seed seed_all set_per_process_memory_fraction set_stream"
 ANSWERS: dict[str, Any] = {
-    **dict.fromkeys(NOTHING, lambda *_, **__: None),
+    **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
     **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
     **dict.fromkeys(
         ("CUDAGraph", "graph", "make_graphed_callables"), _refuse("CUDA graphs")

@@ -18,7 +18,7 @@ from core.words import Words
 
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
-ATTRIBUTE = re.compile(r"[\w.]+\.\w+ *=")  # code such as "model.head = ..."
+PART = re.compile(r"[\w.]+(\.\w+|\[.+\]) *=")  # code such as "model.head[1] = ..."
 # The last part of the name of the device, as in `.to(self.device)`.
 TO_NAME = re.compile(r"\.to\( *(?:device *= *)?(?:\w+\.)*(\w+) *[,)]")
 DOTTED = re.compile(r"[\w.]+")
@@ -171,9 +171,9 @@ def variables(frame: FrameType, tensor: Any) -> list[str]:
 
 
 def attributes(holder: Any, tensor: Any) -> list[str]:
-    """The names of the attributes of an object that are this tensor."""
+    """The names of the attributes of an object that are this tensor, or hold it."""
     pairs = getattr(holder, "__dict__", {}).items()
-    return [name for name, value in pairs if value is tensor]
+    return [key for key, value in pairs if any(tensor is t for t in tree_leaves(value))]
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:
@@ -217,13 +217,14 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
         registered = [*module.parameters(), *module.buffers()] if module else [tensor]
         if not any(tensor is part for part in registered):
             names = [f"self.{key}" for key in attributes(module, tensor)]
-            lines = [n for n in assignments(at.file, names) if n >= at.number]
+            lines = assignments(at.file, names) or [at.number]
+            later = [number for number in lines if number >= at.number]
             why = words("why.layers") if is_parameter else words("why.buffer")
-            return Line(at.file, min(lines, default=at.number)), why
+            return Line(at.file, min(later, default=max(lines))), why
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:
-            if function in running or ATTRIBUTE.match(line.code):
+            if function in running or PART.match(line.code):
                 break
             line = caller
         return line, words("why.model")

@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.func import debug_unwrap
 from torch.optim import Optimizer
 
 from core.dryrun import cuda
@@ -26,6 +27,7 @@ OF_DEVICES = re.compile(
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
+    '|unsafe to autocast|(_cuda|dot)" not implemented'
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
@@ -105,7 +107,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     message = text(error)
     if mixes_sparse(error):
         message = "a sparse tensor on cpu met a tensor on cuda:0"
-    tensors: list[Tensor] = getattr(error, ARGUMENTS, [])
+    tensors = [debug_unwrap(t) for t in getattr(error, ARGUMENTS, [])]  # from vmap
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)

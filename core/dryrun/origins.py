@@ -137,7 +137,7 @@ class Origins:
         origins = list(self._of.values())
         return (origin for origin in origins if origin.tensor() is not None)
 
-    def of(self, tensor: Tensor) -> Origin | None:
+    def of(self, tensor: Tensor | None) -> Origin | None:
         origin = self._of.get(id(tensor))
         return origin if origin and origin.tensor() is tensor else None
 

@@ -243,9 +243,7 @@ class Run:
 
     def _on_cpu(self) -> Line | None:
         """Where the model was made, if the script uses CUDA but trains on the CPU."""
-        if not cuda.is_requested or self.steps.on_cpu is None:
-            return None
-        origin = self.origins.of(self.steps.on_cpu)
+        origin = self.origins.of(self.steps.on_cpu if cuda.is_requested else None)
         if origin is None:
             return None
         # If a function only makes and returns the model, its caller's line counts.

@@ -110,7 +110,7 @@ class Steps:
         self.name = ""  # the function of torch that is being called
         self.arguments: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
-        # A parameter of the optimizer that stepped last; None if any isn't on the CPU.
+        # A parameter that the latest step trains; None if any isn't on the CPU.
         self.on_cpu: Tensor | None = None
         self._optimizer: Any = None  # the id of the optimizer whose steps are counted
         self._was_called = False  # whether this step called the model
@@ -199,7 +199,8 @@ class Steps:
         """Mark the parameters, and the gradients, which may be gone after the step."""
         self._in_step = True
         tensors = parameters(optimizer)
-        self.on_cpu = tensors[0] if tensors and all(t.is_cpu for t in tensors) else None
+        trained = [tensor for tensor in tensors if tensor.grad is not None]
+        self.on_cpu = trained[0] if {t.is_cpu for t in trained} == {True} else None
         for parameter in tensors:
             _mark(parameter, "parameters")
             _mark(parameter.grad, "gradients")

@@ -162,17 +162,17 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 # PyTorch's own versions ask C++ for pinned memory, which this device can't give.
-FACTORIES = "empty empty_like zeros zeros_like ones full rand randn"
+FACTORIES = "arange empty empty_like full ones rand randn tensor zeros zeros_like"
 
 
 def pinning(make: Any) -> Any:
     @wraps(make)
     def wrapper(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
         tensor = make(*args, **kwargs)
-        if pin_memory and not tensor.is_cpu:
-            raise RuntimeError("Only dense CPU tensors can be pinned")
-        if pin_memory:
+        if pin_memory and tensor.is_cpu:
             tensor.untyped_storage().pinned = True
+        elif pin_memory and make.__name__ != "tensor":  # which pins its input
+            raise RuntimeError("Only dense CPU tensors can be pinned")
         return tensor
 
     return wrapper

@@ -234,6 +234,31 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         16,
         "the random state has to stay on the CPU",
     ),
+    (
+        "return self.more[0](x)",
+        "def change(net):\n    net.more[0] = nn.Linear(4, 4)\n    return net\n"
+        "change(net.cuda())(x.cuda())",
+        15,
+        "this model was never moved",
+    ),
+    (
+        LAYER,
+        "class Gains(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.all = []\n"
+        "        self.all.append(nn.Parameter(torch.ones(4)))\n"
+        "gains = Gains().cuda()\nx.cuda() * gains.all[0]",
+        17,
+        "nn.ParameterList",
+    ),
+    (LAYER, "y = torch.rand(2)\ntorch.vmap(torch.mul)(x.cuda(), y)", 14, "add device="),
+    (
+        LAYER,
+        "y = torch.rand(2).cuda()\nwith torch.autocast('cuda'):\n"
+        "    nn.functional.binary_cross_entropy(y, y)",
+        16,
+        "use BCEWithLogitsLoss",
+    ),
+    (LAYER, "x = x.long().cuda()\nx @ x.T", 15, "not implemented for 'Long'"),
 ]
 
 

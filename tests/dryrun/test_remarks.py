@@ -55,7 +55,9 @@ REMARKS = {  # what is changed, and the line and the key of what is said then
     "outputs.sigmoid()[:, 0], labels / 2)": [(23, "sigmoid_before_loss")],
     "criterion(outputs, labels) -> F.binary_cross_entropy_with_logits("
     "outputs[:, 0], labels / 2)": [],
-    "criterion = -> model = Net().to(device); criterion =": [(15, "idle_optimizer")],
+    "criterion = -> model.cpu(); model = Net().to(device); criterion =": [
+        (15, "idle_optimizer")
+    ],
     "with torch.no_grad(): -> if True:": [(29, "recorded")],
     "    model.eval()\n -> \n": [(29, "no_eval_mode")],
     "    model.train()\n -> \n": [(27, "not_restored")],
@@ -71,6 +73,7 @@ def test_what_is_said_of_a_training(change: str) -> None:
     assert before in SCRIPT
     report = dry_run(SCRIPT.replace(before, after) if before else SCRIPT)
     assert report.status == OK, report.failure
+    assert report.on_cpu is None
     remarks = [(remark.line.number, remark.say) for remark in report.remarks]
     assert remarks == [(line, SAID[key]) for line, key in REMARKS[change]]
 

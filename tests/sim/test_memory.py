@@ -64,6 +64,7 @@ def test_a_result_too_large_for_the_host_is_too_large_for_the_device() -> None:
     "make",
     [
         lambda: torch.empty(2, pin_memory=True),
+        lambda: torch.tensor([2], pin_memory=True),
         lambda: torch.zeros(2, pin_memory=True, requires_grad=True),
         lambda: torch.empty_like(
             torch.ones(2, device="sim"), device="cpu", pin_memory=1
@@ -75,6 +76,7 @@ def test_new_memory_of_the_host_may_be_pinned(make) -> None:
     assert pinned.is_pinned()
     assert pinned.is_leaf
     assert not torch.empty(2).is_pinned()
+    assert not torch.tensor([2], device="sim", pin_memory=True).is_pinned()
 
 
 def zeros(size: int) -> torch.Tensor:
