@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from math import prod
 from pathlib import Path
-from typing import ClassVar
 
 from filelock import FileLock
 
@@ -76,7 +75,6 @@ OTHER_WAYS = (
 
 @dataclass(frozen=True)
 class Download:
-    passes: ClassVar[bool] = True  # an ended job keeps at most the newest, see Job.end
     done_bytes: int
     total_bytes: int
 

@@ -165,25 +165,17 @@ class Job:
     def end(self, outcome: Outcome) -> "Job":
         """The job as it ended, without the checkpoint's bytes, which the database has.
 
-        The job keeps only events that are read later. A finished job keeps the events
-        whose class sets `lasts`. Any other job drops an event without losses if its
-        class sets `passes` and the job has a newer event of this class.
+        A finished job keeps only the events whose class sets `lasts`: its value has
+        what the others reported.
         """
-        value, progress = outcome.value, self.progress
+        value, progress, events = outcome.value, self.progress, self.events
         if isinstance(value, RunResult):  # has all progress, even if events are late
             names = ("losses", "history", "fit", "changes")
             complete = {name: getattr(value, name) for name in names}
             progress = replace(progress, latest=None, **complete)
             value = replace(value, checkpoint=b"")
-        newest = {type(event): event for event in self.events}
-
-        def stays(event: Any) -> bool:
-            if outcome.status == "finished":
-                return getattr(event, "lasts", False)
-            is_replaced = event is not newest[type(event)]
-            passes = is_replaced and getattr(event, "passes", False)
-            return not passes or bool(getattr(event, "losses", ()))
-
+        if outcome.status == "finished":
+            events = tuple(e for e in events if getattr(e, "lasts", False))
         return replace(
             self,
             status=outcome.status,
@@ -191,7 +183,7 @@ class Job:
             message=outcome.message,
             machine=outcome.machine,
             progress=progress,
-            events=tuple(filter(stays, self.events)),
+            events=events,
             stopped=time.time(),
         )
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from statistics import median
-from typing import ClassVar
 
 from core.config import RunConfig
 from core.lessons.compare.candidates import Pair
@@ -17,7 +16,6 @@ RACE_STEPS = {"ann": 300, "cnn": 50}
 
 @dataclass(frozen=True)
 class TrialProgress:
-    passes: ClassVar[bool] = True  # a failed job drops old reports if they lack losses
     candidate: int  # 0 or 1
     repeat: int  # 0 is the warm-up
     step: int  # steps made so far in this trial

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import takewhile
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
@@ -89,7 +89,6 @@ class Climb:
 
 @dataclass(frozen=True)
 class Progress:
-    passes: ClassVar[bool] = True  # a failed job keeps only the newest Progress
     rung: str  # "" in the direct comparison, so as not to give away the best rung
     epoch: int = 0  # from 1; 0 while the rung is being set up
     step: int = 0  # steps made in this epoch
