@@ -30,21 +30,16 @@ def newest(address: str, subject: str | None = None) -> Job | None:
     students = [member for member in members if not room().is_teacher(member)]
     try:
         newest_id = store().measurements.newest_id(address, here, subject, students)
-        return _read(newest_id, address) if newest_id else None
+        return _read(newest_id) if newest_id else None
     except StoreError as error:
         logger.warning("could not read the newest measurement: %s", error)
         return None
 
 
 @lru_cache(maxsize=64)
-def _read(measurement_id: str, address: str) -> Job | None:
+def _read(measurement_id: str) -> Job | None:
     measurement = store().measurements.get(measurement_id)
-    try:
-        return None if measurement is None else as_job(measurement)
-    except (KeyError, TypeError):  # stored by a version of the app with other fields
-        text = "could not show a measurement made by %s"
-        logger.warning(text, address, exc_info=True)
-        return None
+    return None if measurement is None else as_job(measurement)
 
 
 def forget() -> None:
