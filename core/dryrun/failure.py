@@ -33,6 +33,8 @@ WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
 SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
+# Unchecked, current_accelerator() returns the device that torch was built for.
+CHOOSES_CUDA = re.compile(r"cuda|current_accelerator\(\)")
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -132,7 +134,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit = origin.line
     elif NOT_BUILT_IN.search(message) and line:
         earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
-        culprit = next((place for place in earlier if "cuda" in place.code), line)
+        chosen = (place for place in earlier if CHOOSES_CUDA.search(place.code))
+        culprit = next(chosen, line)
         why = words("why.not_built_in")
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]

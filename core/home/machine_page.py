@@ -53,21 +53,21 @@ def read(machine: Machine) -> Records:
     today = sum(run.visitor is not None and run.submitted >= since for run in all_runs)
     devices = {device.device_name for device in machine.devices}
     task = dataset.default_task(machine)
-    evaluated = [
+    finished = [
         run
         for run in all_runs
-        if run.task == task and run.device_name in devices and run.accuracy is not None
+        if run.task == task and run.device_name in devices and run.seconds
     ]
-    if not evaluated:
+    if not finished:
         return Records(today)
-    best = max(evaluated, key=lambda run: run.accuracy or 0.0)
-    evaluated.sort(key=lambda run: (run.seconds or 0.0) / (run.epochs or 1))
+    best = max(finished, key=lambda run: run.accuracy or 0.0)
+    finished.sort(key=lambda run: (run.seconds or 0.0) / (run.epochs or 1))
     speeds = []
-    for run in evaluated[:SHORTLIST]:
+    for run in finished[:SHORTLIST]:
         whole = runs.run(run.id)
         speeds.append((training_speed(whole.history) if whole else None) or 0.0)
     speed = max(speeds)
-    return Records(today, best, evaluated[speeds.index(speed)], speed)
+    return Records(today, best, finished[speeds.index(speed)], speed)
 
 
 def draw(records: Records) -> None:

@@ -92,12 +92,12 @@ STILL_WRONG = {
         ),
         (
             'd = torch.accelerator.current_accelerator() or "cpu"\nmodel = Net().to(d)',
-            "On a machine without a GPU: Line 2",
+            "Change line 1. This chooses CUDA, even on a machine without a GPU.",
         ),
         ('x = "is_available cpu"\nmodel = Net()', "the model is on"),
         (
             'device = "cuda" or "cpu"\nmodel = Net()\nmodel.to(device)',
-            "Change line 1. This asks for CUDA, even on a machine without a GPU.",
+            "Change line 1. This chooses CUDA, even on a machine without a GPU.",
         ),
     ],
     "Model": [

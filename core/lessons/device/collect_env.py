@@ -30,8 +30,10 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
     text = "\n".join(line[:MOST_OF_A_LINE] for line in lines)
     facts = read(text, releases)
     diagnosis = diagnose(facts)
-    if diagnosis.cause == "works" and "Capability" not in text:
-        return replace(diagnosis, why=words("pasted.untested"))
+    is_cuda = facts.accelerator == "cuda"
+    if is_cuda and diagnosis.cause == "works" and "Capability" not in text:
+        why, way_out = words("pasted.untested"), words("pasted.compute")
+        return replace(diagnosis, why=why, way_out=way_out)
     if diagnosis.cause == "no_gpu" and not BUS.search(text):
         return replace(diagnosis, way_out=words("pasted.bus"))
     return diagnosis

@@ -47,7 +47,7 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         (NO_GPU + BUS, "no_driver", "no driver"),
         (NO_GPU + BUS + "RuntimeError: Found no NVIDIA driver", "no_driver", "Found"),
         (NO_GPU.replace("-generic", "-microsoft-WSL2"), "wsl_without_driver", "WSL"),
-        (GOOD, "works", "run the third line"),
+        (GOOD, "works", "Run the third line"),
         (f"{GOOD}Built for: sm_75\nCapability: 8 6\n", "works", "RTX 3090"),
         (
             f"{GOOD}Built for: sm_75 sm_90\nCapability: 6 1\n{ASSERT}",
@@ -56,7 +56,7 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         ),
         (f"{GOOD}{ASSERT}", "computation_failed", "no kernel image"),
         (MAC + "MPS: True False\n", "macos_too_old", "macOS 14"),
-        (MAC.replace("13.6", "15.1") + "MPS: True True\n", "works", "MPS"),
+        (MAC.replace("13.6", "15.1") + "MPS: True True\n", "works", "Nothing needs"),
         (MAC.replace("13.6", "15.1") + "MPS: True False\n", "mps_unavailable", "Metal"),
         (MAC.replace("arm64", "x86_64"), "rosetta", "x86 program"),
         (
