@@ -129,7 +129,7 @@ class Run(Progress):
         if self.history and images:
             accuracy = self.history[-1].test_accuracy or 0.0
             is_lost = accuracy < CHANCE
-            reason = f"the accuracy is {accuracy:.2%}, but guessing would give 10%"
+            reason = f"the accuracy is {accuracy:.2%}, about what guessing would give"
         elif self.history:
             is_lost = (self.history[-1].test_r2 or 0.0) < 0
             reason = "R² is below 0, so a constant would fit better"

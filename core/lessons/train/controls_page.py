@@ -241,7 +241,7 @@ def fast_setting() -> None:
     batch = FAST[state.model]["batch_size"]
     text = both_settings(state.task, state.model) or words("fast", batch=batch)
     st.markdown(f":small[{text}]")
-    link(page("Speed"), "Why this setting is fast")
+    link(page("Speed"), "Why the fast setting is fast")
 
 
 def both_settings(task: str, model: str) -> str:

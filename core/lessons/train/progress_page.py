@@ -217,9 +217,8 @@ def draw_status(current: Run) -> None:
 
 def draw_learning(current: Run) -> None:
     runs = [*earlier(current, COMPARED), current]
-    timed = [run for run in runs if not run.is_simulated]
-    if len(timed) > 1 and not current.is_simulated:
-        _finding(*timed[-2:])
+    if (before := rival(runs[:-1])) and not current.is_simulated:
+        _finding(before, current)
     _losses(runs)
     if len(runs) > 1:
         legend(runs)
@@ -242,6 +241,14 @@ def draw_learning(current: Run) -> None:
         st.caption(
             f"Run {where}." if current.is_simulated else f"Measured {where}, {took}."
         )
+
+
+def rival(earlier: Sequence[Run]) -> Run | None:
+    """The last of these runs whose time another run can be compared with."""
+    for before in reversed(earlier):
+        if before.result and not (before.is_simulated or before.diverged):
+            return before
+    return None
 
 
 # How far the run is
@@ -359,7 +366,7 @@ def finding(before: Run, now: Run) -> str:
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {second} need fewer seconds than {first} {to}?**"
-    if before.result is None or now.result is None:
+    if now.result is None:
         both = {"before": before.name, "now": now.name.lower()}
         return words("figures.unfinished", **both)
     text = comparison.finding([before, now], names)

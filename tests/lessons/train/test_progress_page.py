@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from core.lessons.train import progress_page as progress
+from core.results import LossPoint
 from core.runs.comparison import APART
 from core.ui import charts, runs
 from tests.runs.made_up import CONFIG, run
@@ -32,7 +33,9 @@ def test_before_the_end_there_is_a_question_in_its_place():
     same = replace(now, job=replace(now.job, arguments=(replace(CONFIG, seed=1),)))
     assert "their times should match" in progress.finding(before, same)
     stopped = replace(now, job=replace(now.job, status="cancelled"))
-    assert "Run 1 and run 2 can't be compared" in progress.finding(before, stopped)
+    assert "because run 2 didn't finish" in progress.finding(before, stopped)
+    lost = replace(run("2", 1.0, 0.1), losses=(LossPoint(1, 1.0, 99.0),))
+    assert progress.rival([before, lost, stopped]) is before
 
 
 @pytest.mark.parametrize(
