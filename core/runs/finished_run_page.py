@@ -58,6 +58,7 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
         ids,
         index=ids.index(run_id) if run_id in finished else 0,
         format_func=labels.__getitem__,
+        width=620,
     )
     state.evaluated_run = st.query_params["run"] = choice
     state.newest_run = newest
@@ -74,8 +75,11 @@ def _label(run: RunSummary) -> str:
     name = f"{'Somebody' if owner else 'The server'}'s run {run.id[:6]}"
     if owner == visitor():
         name = f"Run {runs.number(run.id, owner)}"
+    about = f"{format.brief(run)}, lr {run.learning_rate:g}"
+    if controls.on_phone():  # where a longer text would be cut
+        about, _, _ = about.partition(",")
     return (
-        f"{name} · {format.brief(run)}, lr {run.learning_rate:g}: {run.accuracy:.2%}"
+        f"{name} · {about}: {run.accuracy:.2%}"
         f"{' · simulated' * run.is_simulated}"
         f"{f' · {format.STEERED}' if run.changes else ''}"
     )

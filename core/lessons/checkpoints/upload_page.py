@@ -32,7 +32,7 @@ MISTAKES = ("pickle_refused", "cuda_checkpoint", "wrong_architecture")
 def draw(machine: Machine | None, task: str | None) -> None:
     st.markdown(words("load.text"))
     file = st.file_uploader(
-        words("load.file", megabytes=MAX_MEGABYTES),
+        words("load.file"),
         key="upload_checkpoint",
         max_upload_size=MAX_MEGABYTES,
         help=words("load.help"),
