@@ -212,7 +212,7 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, (low, high) in RANGES.items():
         value = settings[name]
         if type(value) is not int or not low <= value <= high:
-            yield name, f"a whole number from {low} to {high}"
+            yield name, f"a whole number from {low} to {high:,}"
     rate, decay = settings["learning_rate"], settings["weight_decay"]
     if not (_is_finite(rate) and rate > 0):
         yield "learning_rate", "above 0 and finite"

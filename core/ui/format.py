@@ -140,9 +140,9 @@ def counted(count: int, noun: str, several: str = "") -> str:
 
 
 def enumerated(names: Iterable[str]) -> str:
-    """Text such as "one, two and three"."""
+    """Text such as "one, two, and three"."""
     *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+    return f"{', '.join(most)}{',' * (len(most) > 1)} and {last}" if most else last
 
 
 def provenance(environment: Environment) -> str:

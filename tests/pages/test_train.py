@@ -144,9 +144,9 @@ def test_an_impossible_setting_starts_nothing(engine):
     warnings = texts(at.warning)
     for sentence in (
         "Epochs must be a whole number from 1 to 200, not `2.5`",
-        "Batch size must be a whole number from 1 to 4096, not `0`.",
+        "Batch size must be a whole number from 1 to 4,096, not `0`.",
         "Learning rate must be above 0",
-        "Seed must be a whole number from 0 to 4294967295, not `1e+30`",
+        "Seed must be a whole number from 0 to 4,294,967,295, not `1e+30`",
     ):
         assert sentence in warnings
     assert at.button(key="start_training").disabled

@@ -94,7 +94,7 @@ class Loader(Lab):
             return None
         best = loader_result.fastest(row.values())
         are = "is" if best.workers == 1 else "are"
-        fields = {"workers": in_words(best.workers), "are": are, "rate": rate(best)}
+        fields = {"workers": in_words(best.workers), "are": are}
         text = self.words["fastest"].format(size=best.batch_size, **fields)
         in_turn = bool(lab.direct)
         close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
