@@ -211,12 +211,12 @@ def pieces(
 ) -> dict[str, Callable[[], dict[str, Any]]]:
     """Functions that each measure one part of the result, keyed by the part's name."""
     machine, name = devices.describe(), str(device)
-    contenders = [
+    racers = [
         candidate
         for candidate in candidates(machine)
         if device.type != "cpu" or candidate.device == "cpu"
     ]
-    pair = tell_apart(*default_pair(contenders))
+    pair = tell_apart(*default_pair(racers))
     configs = [
         RunConfig.with_recipe(task=task, model=model, epochs=1)
         for model in (["ann"] if quick else RACE_STEPS)

@@ -90,7 +90,7 @@ def quick(machine: Machine | None, before: int, fast: bool = False) -> RunConfig
     return RunConfig.with_recipe(fast=fast, **class_rules.fitting(settings))
 
 
-def contenders(machine: Machine | None, before: int) -> dict[str, RunConfig]:
+def candidates(machine: Machine | None, before: int) -> dict[str, RunConfig]:
     """The settings of a race's runs by name; the runs train one after another."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
@@ -122,7 +122,7 @@ def start() -> None:
         if machine is None or not races():
             runs.start(quick(machine, len(own)))
             return
-        configs = contenders(machine, len(own)).items()
+        configs = candidates(machine, len(own)).items()
         answers.keep(RACE, {runs.start(config): name for name, config in configs})
     except ExplainedError as error:
         st.session_state.home_refused = str(error)
@@ -161,7 +161,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     elif others:
         takes = words("busy")
     if (own is None or own.job.ended) and races():
-        names = list(contenders(engine().machine(), 0))
+        names = list(candidates(engine().machine(), 0))
         settings = ", then with ".join(map(guess.within, names))
         takes = f"{words('race.takes', settings=settings)} {takes}"
         guesses = [*names, SAME]

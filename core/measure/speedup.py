@@ -1,8 +1,8 @@
-"""Which of two contenders is faster, how many times as fast, and a sentence about it.
+"""Which of two candidates is faster, how many times as fast, and a sentence about it.
 
-The ratio compares medians, which a chart's bars show. If the contenders took turns, the
+The ratio compares medians, which a chart's bars show. If the candidates took turns, the
 ratios of the pairs of readings tell how sure this ratio is. Otherwise, the spread of
-each contender's readings does.
+each candidate's readings does.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CERTAIN = 0.9  # an interval of many pairs contains the true ratio at least this
 
 @dataclass(frozen=True)
 class Speedup:
-    """How many times as fast the second contender is as the first."""
+    """How many times as fast the second candidate is as the first."""
 
     ratio: float  # median seconds of the first over those of the second
     interval: tuple[float, float]  # where the true ratio may be
@@ -96,7 +96,7 @@ class Speedup:
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
         """Those of three guesses that the measurement allows.
 
-        `first` and `second` guess that this contender is faster, and `same` guesses
+        `first` and `second` guess that this candidate is faster, and `same` guesses
         that both are equally fast.
         """
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)

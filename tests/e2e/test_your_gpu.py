@@ -76,7 +76,7 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
     expect(page.get_by_text(sentence)).to_be_visible()
     expect(key(page, "your_gpu")).to_be_disabled()
     page.get_by_role("tab", name="The race").click()
-    expect(page.get_by_text("Which contender is faster?")).to_be_visible()
+    expect(page.get_by_text("Which candidate is faster?")).to_be_visible()
 
 
 @pytest.mark.parametrize(

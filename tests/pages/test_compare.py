@@ -31,13 +31,13 @@ from tests.pages.walk import (
     texts,
     wait,
 )
-from tests.samples import BROWSER_GPU
+from tests.samples import BROWSER_GPU, RACE
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
     at = open_page("pages/7_Compare.py")
     # The machine that tests run on is busy: one thread against itself.
-    for name in ("first_contender", "second_contender"):
+    for name in ("first_candidate", "second_candidate"):
         box = at.selectbox(key=name)
         box.set_value(next(o for o in compared() if o.threads == 1))
     at.selectbox(key="race_task").set_value("sprites")
@@ -93,7 +93,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     assert "Trace for Perfetto" in labels
     open_tab(at, "The map")
     alone = next(pick for pick in compared() if pick.threads == 1)
-    at.selectbox(key="second_contender").set_value(alone)
+    at.selectbox(key="second_candidate").set_value(alone)
     at.selectbox(key="budget").set_value(60).run()
     at.radio(key="map_guess").set_value("About equally fast").run()
     at.button(key="measure_map").click().run()
@@ -103,7 +103,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     at.button(key="cancel_measure_map").click().run()
     finish(at, engine, job.id)
     open_tab(at, "The race")
-    assert at.selectbox(key="second_contender").value == alone  # one choice for both
+    assert at.selectbox(key="second_candidate").value == alone  # one choice for both
     assert at.button(key="compare")
     open_tab(at, "The map")
     assert at.selectbox(key="budget").value == 60
@@ -136,6 +136,18 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
     assert "The worker process ended" in texts(at.error)
     assert len(at.get("vega_lite_chart")) == 3
     assert not at.info  # no verdict on half a race
+
+
+def test_a_race_explains_its_ratios_only_if_there_are_any():
+    assert "Each ratio is" in texts(show_lab("race", RACE).caption)
+    trials = (
+        replace(trial, train_seconds=slow, evaluate_seconds=slow)
+        for trial in RACE.trials
+        for slow in (4.0 ** (trial.repeat * trial.candidate),)
+    )
+    noisy = show_lab("race", replace(RACE, trials=tuple(trials)))
+    assert BUSY in texts(noisy.info)
+    assert "Each ratio is" not in texts(noisy.caption)
 
 
 @pytest.mark.parametrize(

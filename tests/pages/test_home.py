@@ -99,7 +99,7 @@ def test_the_guess_and_the_sentence_name_all_runs_of_the_race(
     at.button(key="train_now").click().run()
     now.cancel()
     configs = [job.arguments[0] for job in engine.jobs(now.runs.RUN, newcomer)]
-    assert configs == list(now.contenders(here, 0).values())
+    assert configs == list(now.candidates(here, 0).values())
     assert len(names) == len(configs) == sentence.count("setting") == 1 + len(backends)
     assert ("cpu" in {config.device for config in configs}) is ("CUDA" in backends)
 

@@ -85,7 +85,7 @@ def test_the_class_of_a_union_is_told_by_its_fields():
     assert Environment in classes
 
 
-def test_a_race_from_when_contenders_had_a_machine_each_is_read():
+def test_a_race_from_when_candidates_had_a_machine_each_is_read():
     old = codec.dumps(samples.RACE).replace('"threads": 2', '"threads": 2, "host": "a"')
     assert '"host"' in old
     assert codec.loads(old, "The race") == samples.RACE

@@ -150,7 +150,7 @@ def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
 
 
 def in_words(cells: Sequence[Cell], pair: Pair) -> str:
-    """How many cells each contender wins, and at which sizes to use the CPU."""
+    """How many cells each candidate wins, and the largest that the CPU wins."""
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (
@@ -164,17 +164,15 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
     if not won:
         return text
     largest = max(won, key=lambda cell: cell.width * cell.batch_size)
-    name = pair[index].name
-    stay = "use the CPU" if len(on_cpu) == 1 else f"use {name}"
     return (
-        f"{text} At the sizes where {name} wins, {stay}. The largest of these sizes is "
-        f"batch size {largest.batch_size:,} with {largest.width:,} hidden units."
+        f"{text} The largest size at which {pair[index].name} wins is batch size "
+        f"{largest.batch_size:,} with {largest.width:,} hidden units."
     )
 
 
 @charts.live
 def map_chart(colors: Palette, pair: Pair) -> Chart:
-    """Speedup of the second contender over batch size and width, as a heat map.
+    """Speedup of the second candidate over batch size and width, as a heat map.
 
     Draws `rows`, in which positions and sides are exponents of two. The kinds of rows:
     a "cell" was measured; a "blank" has a pale shade of the nearest cell's color; a

@@ -27,7 +27,7 @@ from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette
 from core.ui.job_panel import latest, reported
 from core.ui.lab import Finding, Guess, Lab
 
-Heat = tuple[str, str, float, str]  # contender, kind, seconds, text in heat_chart
+Heat = tuple[str, str, float, str]  # candidate, kind, seconds, text in heat_chart
 
 GUESS = "race_guess"
 REPEATS = 5
@@ -152,12 +152,12 @@ class RaceLab(Lab):
             format_func=AXES.__getitem__,
             key=f"race_axis{self.suffix}",
         )
-        curves = pd.DataFrame(rows, columns=["contender", "step", "seconds", "loss"])
+        curves = pd.DataFrame(rows, columns=["candidate", "step", "seconds", "loss"])
         st.vega_lite_chart(
-            curves.drop_duplicates(["contender", "step"]),
+            curves.drop_duplicates(["candidate", "step"]),
             loss_chart(race.candidates, x),
             key=f"race_losses{self.suffix}",
-            alt=f"Training loss of both contenders over {AXES[x].lower()}",
+            alt=f"Training loss of both candidates over {AXES[x].lower()}",
         )
 
     def _draw_bars(self, race: Race) -> None:
@@ -168,11 +168,11 @@ class RaceLab(Lab):
             title = f"Seconds of {loop}{f', {count:,} images' * (count > 0)}"
             st.vega_lite_chart(
                 pd.DataFrame(
-                    heats(race, loop), columns=["contender", "kind", "seconds", "text"]
+                    heats(race, loop), columns=["candidate", "kind", "seconds", "text"]
                 ),
                 heat_chart(race.candidates, title, None if race.trials else 1),
                 key=f"race_{loop}{self.suffix}",
-                alt=f"Seconds of {loop} in each heat, and each contender's median",
+                alt=f"Seconds of {loop} in each heat, and each candidate's median",
             )
         st.caption(self.words["bars"])
 
@@ -185,21 +185,23 @@ class RaceLab(Lab):
 
     def lines(self, race: Race) -> None:
         first, second = names = [candidate.name for candidate in race.candidates]
+        speedups = ((loop, race.speedup(loop)) for loop in LOOPS)
+        parts = {loop: part for loop, part in speedups if part and not part.note}
         figures.bullets(
             f"{loop.capitalize()}: {part.sentence(first, second, 'pairs of heats')}"
-            for loop in ("training", "evaluation")
-            if (part := race.speedup(loop)) and not part.note
+            for loop, part in parts.items()
+            if loop != "both"
         )
-        if both := race.speedup():
+        if parts and (both := race.speedup()):
             few = self.words["few"] * (both.n < 5)
             st.caption(self.words["ratios"].format(speedup=both, few=few))
-            for index, name in enumerate(names):
-                trials = race.counted(index)
-                joules = [trial.joules for trial in trials if trial.joules is not None]
-                if joules:
-                    heat = median(joules)
-                    image = heat / trials[0].train_samples * 1e3
-                    st.markdown(self.words["joules"].format(name, heat, image))
+        for index, name in enumerate(names):
+            trials = race.counted(index)
+            joules = [trial.joules for trial in trials if trial.joules is not None]
+            if joules:
+                heat = median(joules)
+                image = heat / trials[0].train_samples * 1e3
+                st.markdown(self.words["joules"].format(name, heat, image))
         st.markdown(agreement(race))
 
     def caption(self, race: Race) -> str:
@@ -216,12 +218,12 @@ class RaceLab(Lab):
 
 
 def choose_pair(machine: Machine) -> Pair:
-    """Draw the choice of two contenders; the race and the map share the choice."""
+    """Draw the choice of two candidates; the race and the map share the choice."""
     options = candidates(machine)
     for label, default in zip(("First", "Second"), default_pair(options), strict=True):
         controls.choice(
             label,
-            f"{label.lower()}_contender",
+            f"{label.lower()}_candidate",
             options,
             index=options.index(default),
             # A GPU's name can be too long for a select.
@@ -232,7 +234,7 @@ def choose_pair(machine: Machine) -> Pair:
 
 def chosen_pair() -> Pair:
     state = st.session_state
-    return tell_apart(state.first_contender, state.second_contender)
+    return tell_apart(state.first_candidate, state.second_candidate)
 
 
 def heats(race: Race, loop: str) -> list[Heat]:
@@ -255,7 +257,7 @@ def heats(race: Race, loop: str) -> list[Heat]:
 
 
 def pair_hues(pair: Pair, colors: Palette) -> list[str]:
-    """A color for each contender; two of the same backend get different colors."""
+    """A color for each candidate; two of the same backend get different colors."""
     first, second = (colors.of(candidate.backend) for candidate in pair)
     return [first, colors.further[1] if second == first else second]
 
@@ -266,13 +268,13 @@ def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(zero=True, nice=False),
         y=alt.Y("loss:Q").title("Training loss").scale(domainMin=0),
-        color=charts.hues("contender", names, pair_hues(pair, colors), **LINES),
-        tooltip=charts.tips(contender="Contender", step="Step")
+        color=charts.hues("candidate", names, pair_hues(pair, colors), **LINES),
+        tooltip=charts.tips(candidate="Candidate", step="Step")
         + charts.tips(".3f", seconds="Seconds")
         + charts.tips(".5f", loss="Loss"),
     )
     first, second = (
-        chart.transform_filter(alt.datum.contender == name) for name in names
+        chart.transform_filter(alt.datum.candidate == name) for name in names
     )
     broad = charts.lines(first, 5, opacity=0.45)
     return alt.layer(broad, charts.lines(second, 1.6)).properties(height=MIDDLE)
@@ -284,25 +286,25 @@ def heat_chart(
 ) -> Chart:
     """A dot for each heat's seconds, and a bar for their median. Warm-ups are hollow.
 
-    Draws the columns contender, kind ("median", "heat", "warm-up" or "end"), seconds
+    Draws the columns candidate, kind ("median", "heat", "warm-up" or "end"), seconds
     and text. The text of an "end" stands at the right edge. The axis ends at `most`, or
     where the data end if `most` is None.
     """
     names = [candidate.name for candidate in pair]
     x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
     chart = alt.Chart(LATER).encode(
-        y=alt.Y("contender:N").title(None).scale(domain=names).axis(charts.above(18)),
+        y=alt.Y("candidate:N").title(None).scale(domain=names).axis(charts.above(18)),
         x=x.scale(
             nice=False, range=room, domainMin=0, domainMax=most or alt.Undefined
         ).axis(format="~r"),
-        tooltip=charts.tips(contender="Contender", kind="What")
+        tooltip=charts.tips(candidate="Candidate", kind="What")
         + charts.tips(".4g", seconds="Seconds"),
     )
     bar, heat, warm_up, end = (
         chart.transform_filter(alt.datum.kind == kind)
         for kind in ("median", "heat", "warm-up", "end")
     )
-    color = alt.Color("contender:N").scale(domain=names, range=pair_hues(pair, colors))
+    color = alt.Color("candidate:N").scale(domain=names, range=pair_hues(pair, colors))
     dot: dict = {"stroke": colors.text, "size": 40, "opacity": 1, "strokeWidth": 1}
     return alt.layer(
         bar.mark_bar(height=16).encode(color=color.legend(None)),

@@ -1,5 +1,6 @@
 """Sentences on a race: who won, why, and whether the loss curves agree."""
 
+from math import floor, log10
 from statistics import median
 
 from core.lessons.compare.race_result import Race
@@ -52,7 +53,7 @@ def agreement(race: Race) -> str:
     if not pairs:
         return ""
     apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
-    start, most = apart[0], max(apart)
+    most = max(apart)
     if most == 0:
         return words("race.losses.same")
     has_convolutions, tf32 = race.config.model == "cnn", ""
@@ -60,9 +61,7 @@ def agreement(race: Race) -> str:
     if has_convolutions and "CUDA" in (first.backend, second.backend):
         tf32 = words("race.losses.tf32")
     if most < AGREE:
-        return words("race.losses.rounding", most=f"{most:.1g}", tf32=tf32)
+        return words("race.losses.rounding", digits=floor(-log10(most)), tf32=tf32)
     if has_convolutions and first.device != second.device:
         return words("race.losses.dropout", most=f"{most:.1%}")
-    return words(
-        "race.losses.order", start=f"{start:.1g}", most=f"{most:.1%}", tf32=tf32
-    )
+    return words("race.losses.order", most=f"{most:.1%}", tf32=tf32)

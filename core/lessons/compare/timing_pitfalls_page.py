@@ -125,7 +125,9 @@ class TimingPitfalls(Lab):
                 sentence = speedup.sentence("one thread", f"{most} threads")
                 sentences.append(f"At {size}: {sentence}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
-        n, where = len(lab.threads[0].seconds), figures.elsewhere(lab.cpu_environment)
+        n, cpu = len(lab.threads[0].seconds), lab.cpu_environment
+        # The table names the numbers of threads, so the environment's isn't shown.
+        where = f"Measured on {cpu.device_name}." * bool(figures.elsewhere(cpu))
         st.caption(f"n = {n} alternating repeats, each after a warm-up. {where}")
         link_to("timing_unsynchronized")
 
@@ -144,8 +146,8 @@ def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
         (colors.right, "circle"),
     )
     looks = [
-        (colors.wrong, "cross") if bad else look
-        for bad, look in zip(misleads.values(), fine, strict=False)
+        (colors.wrong if bad else color, shape)
+        for bad, (color, shape) in zip(misleads.values(), fine, strict=False)
     ]
     hues, shapes = zip(*looks, strict=True)
     calls = int(frame["call"].max())

@@ -70,8 +70,8 @@ def test_curves_agree_or_the_reason_is_given():
     same, near, apart = (curves([2.0, 1.0], [2.0, e]) for e in (1.0, 1.000001, 1.5))
     assert "bit for bit" in agreement(a_race([1], [1], losses=same))
     rounded = agreement(a_race([1], [1], losses=near))
-    assert "differ by at most" in rounded
-    assert "rounding" in rounded
+    assert "agree to at least 6 digits" in rounded
+    assert "round each sum" in rounded
     assert "TF32" not in rounded
     assert "33.3%" in agreement(a_race([1], [1], losses=apart))
     cnn = {"pair": (ONE, GPU), "model": "cnn"}
@@ -80,7 +80,7 @@ def test_curves_agree_or_the_reason_is_given():
 
 
 def test_a_race_has_its_warm_up_apart():
-    rows = {(r["contender"], r["what"]): r for r in RACE.rows()}
+    rows = {(r["candidate"], r["what"]): r for r in RACE.rows()}
     training = rows["CPU (2 threads)", "training"]
     assert (training["median_seconds"], training["n"]) == (3.0, 3)
     assert (training["least_seconds"], training["most_seconds"]) == (2.0, 4.0)
