@@ -92,23 +92,6 @@ def test_the_arithmetic_alone_is_that_of_an_epoch():
     assert counter.get_total_flops() == pytest.approx(epoch, rel=0.05)
 
 
-def test_what_is_said_has_its_spread(capsys):
-    ratio = {"median": 6.8, "least": 6.5, "most": 7.0}
-    epoch = {"seconds": 0.5, "speedup": ratio, "times_floor": ratio, "n": 5}
-    reached = {
-        "ann": {
-            "target": 0.9,
-            "speedups": {"fast over default": ratio, "recipe over fast": None},
-            "n": 3,
-        }
-    }
-    bench.say({"epoch": {"a": epoch}, "time_to_accuracy": reached, "verdicts": []})
-    output = capsys.readouterr().out
-    assert output.count("6.8 (6.5 to 7.0) times") == 3
-    assert "n = 5" in output
-    assert "n = 3" in output
-
-
 @pytest.fixture
 def few_images(monkeypatch):
     """Some sprites in the place of Fashion-MNIST, and little patience."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.explain import MOST_CHARACTERS, Answer, explain, knowledge, paragraphs
+from tests.process import python
 
 
 def entries(file: str) -> list[tuple[str, str]]:
@@ -147,9 +148,7 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
 
 
 def run(*options: str, text: str, status: int = 0) -> str:
-    program = [sys.executable, "-m", "core.explain", *options]
-    ended = subprocess.run(program, input=text, capture_output=True, text=True)
-    assert ended.returncode == status, ended.stderr
+    ended = python("-m", "core.explain", *options, input=text.encode(), status=status)
     return ended.stdout + ended.stderr
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from core import models
-from core.config import IMAGE_MODELS, MODELS
+from core.config import IMAGE_MODELS
 
 both = pytest.mark.parametrize("name", IMAGE_MODELS)
 
@@ -25,36 +25,9 @@ def test_ten_logits_an_image(name: str, n: int, pixels: Tensor) -> None:
 
 
 @both
-def test_images_do_not_see_each_other(name: str, pixels: Tensor) -> None:
-    model = models.build(name).eval()
-    alone = torch.cat([model(image[None]) for image in pixels])
-    assert torch.allclose(model(pixels), alone, atol=1e-6)
-
-
-@both
 def test_pixels_and_floats_are_the_same(name: str, pixels: Tensor) -> None:
     model = models.build(name).eval()
     assert torch.equal(model(pixels), model(pixels / 255))
-
-
-@both
-@pytest.mark.parametrize("scale", [1, 255])
-def test_input_is_left_alone(name: str, scale: int, pixels: Tensor) -> None:
-    images = pixels if scale == 1 else pixels / scale
-    before = images.clone()
-    models.build(name)(images)
-    assert torch.equal(images, before)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_global_seed_draws_the_weights(name: str) -> None:
-
-    def weights(seed: int) -> Tensor:
-        torch.manual_seed(seed)
-        return torch.cat([p.flatten() for p in models.build(name).parameters()])
-
-    assert torch.equal(weights(1), weights(1))
-    assert not torch.equal(weights(1), weights(2))
 
 
 def test_frozen_parameters_are_not_counted() -> None:

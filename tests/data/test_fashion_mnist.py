@@ -1,4 +1,3 @@
-import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,28 +46,6 @@ def test_missing_files_are_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(ExplainedError, match=f"{name} is missing") as caught:
         fashion_mnist.read()
-    assert "FASHION_MNIST_DIR" in str(caught.value)
-
-
-BROKEN_ARCHIVES: dict[str, Callable[[bytes], bytes]] = {
-    "cut off": lambda data: data[: len(data) // 2],
-    "no gzip": lambda data: b"<html>" + data,
-    "empty": lambda _: b"",
-    "wrong checksum": lambda data: data[:-8] + b"\0\0\0\0" + data[-4:],
-    "bad deflate": lambda data: data[:10] + b"\xff\xff\xff" + data[13:],
-}
-
-
-@pytest.mark.parametrize("broken", BROKEN_ARCHIVES)
-def test_broken_archives_are_refused(
-    folder: Path, published: Files, broken: str
-) -> None:
-    (folder / IMAGES).unlink()
-    archive = folder / f"{IMAGES}.gz"
-    archive.write_bytes(BROKEN_ARCHIVES[broken](gzip.compress(published[IMAGES])))
-    with pytest.raises(ExplainedError, match=IMAGES) as caught:
-        fashion_mnist.read()
-    assert str(archive) in str(caught.value)
     assert "FASHION_MNIST_DIR" in str(caught.value)
 
 

@@ -157,16 +157,6 @@ def test_a_small_archive_of_much_is_not_unpacked(mirror: Mirror) -> None:
     assert not here()
 
 
-def test_closed_port_is_explained(
-    published: Files, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Mirror(published) as closed:
-        url = closed.url
-    monkeypatch.setattr(fashion_mnist, "MIRROR", url)
-    with pytest.raises(ExplainedError, match=url):
-        fashion_mnist.download()
-
-
 def test_a_download_is_cancelled_in_the_middle(
     mirror: Mirror, published: Files
 ) -> None:

@@ -40,15 +40,6 @@ def epochs(feed: str, split: Split, **options: Any) -> Epochs:
     ]
 
 
-@pytest.fixture(scope="module")
-def numbers() -> Split:
-    """Numbers for numbers, as the task regression has them: float32 (N, 1), twice."""
-    dice = torch.Generator().manual_seed(0)
-    return Split(
-        torch.randn(SIZE, 1, generator=dice), torch.randn(SIZE, 1, generator=dice)
-    )
-
-
 def assert_equal(ours: Epochs, theirs: Epochs) -> None:
     """The same batches, bit by bit."""
     for our_epoch, their_epoch in zip(ours, theirs, strict=True):
@@ -69,20 +60,6 @@ def test_feeds_are_equal(split: Split, feed: str, augment: bool) -> None:
     assert_equal(
         epochs(feed, split, augment=augment), epochs("memory", split, augment=augment)
     )
-
-
-@pytest.mark.parametrize("seed", [None, 1])
-@pytest.mark.parametrize("feed", ["device", "dataloader"])
-def test_feeds_of_numbers_are_equal(
-    numbers: Split, feed: str, seed: int | None
-) -> None:
-    ours = epochs(feed, numbers, seed=seed)
-    assert_equal(ours, epochs("memory", numbers, seed=seed))
-    assert [x.shape for x, _ in ours[0]] == [(16, 1)] * 3 + [(2, 1)]
-    for x, y in ours[0]:
-        for a, b in zip(x, y, strict=True):
-            (at,) = (numbers.images == a).nonzero()[:, 0].tolist()
-            assert numbers.labels[at] == b
 
 
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true")

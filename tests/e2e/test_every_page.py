@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from core.ui.course import LESSONS, RUNS
-from tests.e2e.walk import LONG, SLOW, VIEWS, key, ready, result, sideways
+from tests.e2e.walk import LONG, PHONE, SLOW, key, ready, result, sideways
 
 pytestmark = pytest.mark.browser
 
@@ -102,7 +102,7 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
     page.emulate_media(color_scheme="dark")
     for chosen in page.locator("[aria-checked=true], [aria-selected=true]").all():
         expect(chosen).to_have_css("color", TEXT)
-    page.set_viewport_size(VIEWS["phone"]["viewport"])
+    page.set_viewport_size(PHONE["viewport"])
     assert fits(ready(page))
 
 

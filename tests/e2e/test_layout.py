@@ -4,9 +4,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from core.ui.course import HOME, PAGES
 from tests.e2e.walk import (
     LONG,
+    PHONE,
     SHORT,
     SLOW,
-    VIEWS,
     cancel,
     key,
     progress,
@@ -39,7 +39,7 @@ def cut(page: Page) -> list[str]:
 
 
 def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
-    page = start(visitor(LONG, **VIEWS["phone"]))
+    page = start(visitor(LONG, **PHONE))
     expect(progress(page)).to_be_in_viewport()
     page.get_by_text("Read more").scroll_into_view_if_needed()
     expect(progress(page)).to_be_in_viewport()

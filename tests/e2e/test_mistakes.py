@@ -1,7 +1,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.walk import SLOW, VIEWS, key, ready, sideways
+from tests.e2e.walk import PHONE, SLOW, key, ready, sideways
 
 pytestmark = pytest.mark.browser
 
@@ -12,7 +12,7 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     Then a script is checked.
     """
     page = ready(visitor("Mistakes"))
-    other = visitor("Mistakes?mistake=out_of_memory", **VIEWS["phone"])
+    other = visitor("Mistakes?mistake=out_of_memory", **PHONE)
     said = page.get_by_label("Paste an error")
     said.fill("my loss does not go down")
     # The last one: while the page is drawn anew its old elements are there as well.

@@ -1,15 +1,11 @@
 import csv
-import json
 import re
-import subprocess
-import sys
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from core.jobs.cluster import ROOT
 from tests.e2e.walk import (
     LONG,
     SHORT,
@@ -79,20 +75,6 @@ def test_train_to_the_end_and_evaluate(visitor, capsys):
     expect(wrong).to_have_count(12)
 
     expect(page.get_by_test_id("stException")).to_have_count(0)
-
-
-@pytest.mark.real_data
-@pytest.mark.slow
-def test_a_watched_run_is_the_run_of_the_command_line(visitor):
-    page = start(visitor("Train?epochs=1&seed=7"))
-    expect(result(page)).to_be_visible()
-    command = [sys.executable, "-m", "core.run", "--epochs", "1", "--seed", "7"]
-    done = subprocess.run(
-        [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    alone = json.loads(done.stdout.splitlines()[-1])
-    right = f"({alone['test_correct']:,} of {alone['test_total']:,})"
-    expect(page.get_by_text(right)).to_be_visible()
 
 
 @pytest.mark.slow
@@ -212,20 +194,3 @@ def test_an_address_that_deceives_is_shown_without_a_link_or_a_picture(visitor):
     alerts = page.get_by_test_id("stAlert")
     expect(alerts.get_by_text(said[:50])).to_be_visible()
     expect(alerts.locator("a, img")).to_have_count(0)
-
-
-@pytest.mark.slow
-def test_a_fit_is_drawn_while_it_is_learned(visitor):
-    query = "task=regression&criterion=gaussian&epochs=200&batch_size=4"
-    page = start(visitor(f"Train?{query}"))
-    expect(progress(page)).to_be_visible()
-    fit = page.get_by_test_id("stVegaLiteChart").nth(1)
-    lines = fit.locator('path[aria-roledescription="line mark"]')
-    expect(lines).to_have_count(2)  # the model's, then the curve's own
-    first = lines.first.get_attribute("d")
-    assert first
-    expect(lines.first).not_to_have_attribute("d", first)
-    expect(progress(page)).to_be_visible()
-    key(page, "cancel_run").click()
-    expect(page.get_by_text("What the model had learned by then")).to_be_visible()
-    expect(lines).to_have_count(2)

@@ -7,11 +7,7 @@ from playwright.sync_api import Page, expect
 
 from core.runs.my_data_page import WRONG
 
-VIEWS = {
-    "light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
-    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
-}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 SHORT = "Train?task=sprites&epochs=2&batch_size=256"
 # Minutes; no test waits for its end.
 LONG = "Train?task=sprites&epochs=200&batch_size=16"

@@ -1,11 +1,9 @@
 import re
-from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.lessons.scale import cost_page
-from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss, Step
+from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss
 from core.ui import figures
 from tests import samples
 from tests.pages.walk import metrics, open_page, press, show_lab, status, texts, wait
@@ -97,25 +95,6 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
     assert re.search(r"\branks\b", caption)
     assert re.search(r"\bgloo\b", caption)
     assert samples.PROCESSOR.device_name in caption
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "words"),
-    [
-        ((1.0,) * 3, (2.0,) * 3, "**1 rank (1 thread) ran 2.0 times as fast as 2 ra"),
-        ((1.0,) * 3, (5.0, 2.0, 2.0), "1 rank (1 thread) ran 2.0 to 5.0 times as fast"),
-        ((3.0,) * 3, (2.0,) * 3, "2 ranks (1 thread each) ran 1.50 times as fast as 1"),
-        (
-            (7.0, 3.0, 3.0),
-            (2.0,) * 3,
-            "2 ranks (1 thread each) ran 1.50 to 3.50 times as",
-        ),
-        ((1.0, 3.0, 2.0), (2.0,) * 3, "**We can't tell which is faster: 1 rank (1 th"),
-    ],
-)
-def test_the_verdict_tells_by_how_much_if_the_repeats_agree(first, second, words):
-    steps = (Step(1, 1, first), Step(2, 1, second, second))
-    assert words in cost_page.verdict(replace(samples.COST, steps=steps))
 
 
 @pytest.mark.parametrize(

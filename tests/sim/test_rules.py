@@ -1,11 +1,12 @@
 import multiprocessing
-import subprocess
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from tests.process import python
 
 HOST = torch.rand(4, 3)
 THERE = HOST.to("sim")
@@ -214,10 +215,6 @@ def test_a_file_of_the_device_needs_it(tmp_path) -> None:
     file = tmp_path / "x.pt"
     torch.save(THERE, file)
     script = f"import torch; torch.load({str(file)!r})"
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
-    )
-    assert "don't know how to restore data location" in done.stderr
-    assert "tagged with sim:0" in done.stderr
+    errors = python("-c", script, status=1).stderr
+    assert "don't know how to restore data location" in errors
+    assert "tagged with sim:0" in errors

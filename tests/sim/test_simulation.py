@@ -1,11 +1,9 @@
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.process import python
+
 OFFER = "from core.sim import simulation; print(simulation.offer(), simulation.works())"
 PATCHES = {
     "real": (
@@ -26,15 +24,7 @@ PATCHES = {
 
 
 def last_line(script: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python("-c", script, env=os.environ | environment)
     return done.stdout.strip().splitlines()[-1]
 
 

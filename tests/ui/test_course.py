@@ -27,19 +27,6 @@ def test_every_lesson_ends_with_pages_of_pytorch() -> None:
         )
 
 
-def test_a_lesson_is_done_once_all_its_questions_are_answered_right() -> None:
-    first, second = LESSONS[:2]
-    assert not first.is_done({})
-    tries: dict[str, list[str]] = {}
-    for count, question in enumerate(first.questions):
-        assert not first.is_done(tries)
-        assert first.solved(tries) == count
-        wrong = next(answer for answer in question.answers if answer != question.right)
-        tries[question.key] = [wrong, question.right, wrong]
-    assert first.is_done(tries)
-    assert not second.is_done(tries)
-
-
 def test_a_job_belongs_to_the_lesson_that_starts_it() -> None:
     assert of_address("core.lessons.speed.copies:measure") == page("Speed")
     assert of_address("core.training:run") == page("Train")

@@ -2,7 +2,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from core.jobs.hosts import Host
 from core.ui import hosts
@@ -23,21 +22,6 @@ def there(monkeypatch) -> list[Host]:
     return all_hosts
 
 
-def table() -> AppTest:
-    def page() -> None:
-        from core.ui import hosts
-
-        hosts.table()
-
-    return AppTest.from_function(page).run()
-
-
-def test_one_machine_is_not_spoken_of(there):
-    there.append(ONE)
-    assert hosts.names() == ""
-    assert not table().markdown
-
-
 def test_there_is_a_choice_where_there_are_several(there):
     there.append(ONE)
     assert (hosts.options(""), hosts.options("gone")) == ([], ["", "gone"])
@@ -55,13 +39,3 @@ def test_any_machine_has_what_all_of_them_have(there):
     assert [device.device for device in hosts.machine("").devices] == kinds
     there.append(SILENT)
     assert [device.device for device in hosts.machine("").devices] == ["cpu"]
-
-
-def test_several_machines_are_all_told(there):
-    there.extend((ONE, NEW, SILENT))
-    assert hosts.names() == "3 machines: `one`, `new_1`, `silent`"
-    assert table().markdown[0].value.splitlines()[2:] == [
-        "| `one` | A CUDA, A CPU | unknown, 8 GB | 2 |",
-        "| `new_1` | not known yet |  | 1 |",
-        "| `silent` | not responding |  | 1 |",
-    ]

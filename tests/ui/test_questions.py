@@ -77,18 +77,6 @@ def test_each_place_is_the_right_one_equally_often():
     assert ASKED.shuffled("ada") == ASKED.shuffled("ada")
 
 
-def test_most_questions_ask_what_happens_and_an_error_may_be_the_answer():
-    wordings = ("what does this print", "which line", "what happens")
-    happens = [
-        question
-        for question in ASKED_HERE
-        if question.code or any(word in question.text.lower() for word in wordings)
-    ]
-    assert len(happens) >= 2 / 3 * len(ASKED_HERE)
-    errors = [question for question in ASKED_HERE if "Error`" in question.right]
-    assert len(errors) >= 3
-
-
 @pytest.mark.parametrize("question", RUN, ids=lambda question: question.key)
 def test_the_right_answer_is_what_running_the_code_comes_to(question):
     report, printed = code.run(question.request(), confine=False)
@@ -160,19 +148,6 @@ def test_a_broken_entry_is_a_sentence_with_its_place(parse, old, new, message):
 def test_a_missing_bank_is_a_sentence(tmp_path):
     with pytest.raises(ExplainedError, match="No such file"):
         read(tmp_path / "questions.toml", ["Device"])
-
-
-def test_the_first_try_counts_and_any_try_solves():
-    tries: list[str] = []
-    for chosen in ("b", "a", "c", "a", "b"):
-        tries = ASKED.after(tries, chosen)
-    answers_by_key = {ASKED.key: tries}
-    assert tries == ["b", "c", "a", "b"]
-    assert ASKED.is_solved(answers_by_key)
-    assert not ASKED.at_first(answers_by_key)
-    assert ASKED.at_first({ASKED.key: ["a", "b"]})
-    # An answer that is gone counts as not yet tried.
-    assert ASKED.at_first({ASKED.key: ["An answer of last year", "a"]})
 
 
 @pytest.mark.parametrize(

@@ -37,22 +37,6 @@ FACTS = {
     "expected": [1.0] * 100,
     "own_weights": False,
 }
-# Microseconds of products on an NVIDIA H100 in Chrome, and in one thread of the browser
-ON_H100 = {
-    64: ((83, 82, 70, 76, 79, 85, 82), (567, 579, 571, 903, 967, 896, 1036)),
-    128: ((72, 78, 87, 77, 69, 70, 83), (4570, 4300, 4740, 6960, 7110, 7370, 6730)),
-    256: (
-        (98, 84, 85, 74, 74, 74, 77),
-        (36_050, 37_150, 34_900, 41_550, 56_250, 40_100, 55_500),
-    ),
-    512: ((97, 86, 106, 105, 95, 91, 100), ()),
-    1024: ((547, 533, 565, 563, 512, 516, 551), ()),
-    2048: ((3930, 3880, 4040, 4160, 3690, 3720, 4070), ()),
-}
-PACES_ON_H100 = (
-    *(262, 256, 259, 272, 259, 259, 260),
-    *(259, 255, 248, 250, 258, 259, 260, 258),
-)
 
 
 def unpacked(text: str, kind: type = np.float32) -> torch.Tensor:
@@ -159,11 +143,3 @@ WON, LOST, TIED = ((1.0,) * 7, (2.0,) * 7), ((2.0,) * 7, (1.0,) * 7), ((1.0,) * 
 def test_a_gpu_wins_everywhere_above_a_size_or_nowhere(works, outcome, crossover):
     gpu = products(*works)
     assert (gpu.outcome, gpu.crossover) == (outcome, crossover)
-
-
-def test_an_h100_wins_at_every_size_that_a_thread_can_do():
-    gpu = replace(products(*ON_H100.values()), paces=PACES_ON_H100)
-    assert (gpu.outcome, gpu.crossover) == ("everywhere", 64)
-    notes = {work.size: work.note for work in gpu.works}
-    assert notes == dict.fromkeys(SIZES[:3], "") | dict.fromkeys(SIZES[3:], "alone")
-    assert gpu.endurance == 258 / 259  # one fast second isn't its usual speed

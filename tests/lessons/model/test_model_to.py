@@ -7,10 +7,8 @@ from core import models
 from core.devices import other_than_cpu
 from core.lessons.model import model_to
 from core.lessons.model.model_result import Forgotten
-from core.ui.source import source
 
 MOVES = ("model", "inputs", "labels", "loss")
-FORWARD, LOSS = "outputs = model(inputs)", "loss = criterion(outputs, labels)"
 HERE = other_than_cpu()
 DEVICE = HERE.type if HERE else ""
 THERE = f"{DEVICE}:0"
@@ -87,22 +85,6 @@ def test_each_repeat_of_the_timing_moves_a_model(monkeypatch):
     timed = model_to.time_move("ann", "cpu")
     assert len(timed.seconds) == model_to.REPEATS
     assert len(built) == model_to.REPEATS + 1
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(
-    ("forgotten_move", "line"),
-    [("model", FORWARD), ("inputs", FORWARD), ("labels", LOSS), ("loss", LOSS)],
-)
-def test_a_forgotten_move_fails_where_two_devices_meet(
-    forgotten_move: str, line: str
-) -> None:
-    moved = [move for move in MOVES if move != forgotten_move]
-    end = model_to.attempt(DEVICE, moved)
-    assert "device" in end.error
-    assert end.line is not None
-    lines = source("core.lessons.model.model_to:step").splitlines()
-    assert lines[end.line - 1].strip() == line
 
 
 @pytest.mark.gpu

@@ -1,7 +1,5 @@
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -11,7 +9,7 @@ from core.lessons.scale.scale_result import SIZES, RankLoss
 from core.watch import Watch
 from core.words import Words
 from tests import samples
-from tests.process import ROOT
+from tests.process import python
 
 
 def test_two_ranks_share_the_images_and_agree_on_the_model():
@@ -34,11 +32,8 @@ def test_torchrun_starts_it_as_the_page_says():
     text = Words(str(data_parallel.__file__))("data_parallel.code")
     (line,) = re.findall("`(torchrun .*?)`", text)
     _, *options = line.split()
-    command = [sys.executable, "-m", "torch.distributed.run", *options]
     env = {**os.environ, "FASHION_MNIST_DIR": "nowhere", "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120
-    )
+    done = python("-m", "torch.distributed.run", *options, env=env)
     ends = re.findall(r"rank (\d): 6,000 images, parameters (\w+)", done.stdout)
     assert sorted(rank for rank, _ in ends) == ["0", "1"], done.stderr
     assert len({parameters for _, parameters in ends}) == 1
