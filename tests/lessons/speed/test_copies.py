@@ -7,6 +7,14 @@ from core.lessons.speed import copies
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+def test_both_halves_are_measured():
+    lab = copies.measure("cpu", size=100, counts=(1, 7), steps=3, repeats=2)
+    assert [timing.pieces for timing in lab.copied] == [1, 7]
+    assert {timing.bytes for timing in lab.copied} == {100}
+    assert {timing.way for timing in lab.fetched} == set(copies.WAYS)
+    assert all(len(timing.seconds) == 2 for timing in (*lab.copied, *lab.fetched))
+
+
 @pytest.mark.parametrize("count", [1, 7, 100])
 def test_the_pieces_are_the_whole(count):
     source = torch.randint(1, 256, (100,), dtype=torch.uint8)

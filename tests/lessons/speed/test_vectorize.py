@@ -4,10 +4,23 @@ import torch
 from core import devices
 from core.lessons.speed import vectorize
 from core.lessons.speed.vectorize_result import NUMPY, PYTHON, TORCH
+from core.watch import Watch
 from tests.drifting_clock import DriftingClock
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_every_way_is_measured_at_every_size():
+    reported = []
+    lab = vectorize.measure("cpu", Watch(reported.append), repeats={1: 3, 20: 2})
+    assert tuple(reported) == lab.found
+    assert [(timing.way, timing.points) for timing in lab.found] == [
+        (way, points) for points in (1, 20) for way in (PYTHON, NUMPY, TORCH)
+    ]
+    assert [len(timing.seconds) for timing in lab.found] == [3, 3, 3, 2, 2, 2]
+    assert set(lab.environments) == {PYTHON, NUMPY, TORCH}
+    assert lab.numpy
 
 
 @pytest.mark.parametrize("busy_from", [1, 7, 18, 29, 99])
