@@ -31,8 +31,11 @@ def swatch(colors: Palette, number: int) -> str:
 
 def _colors(looks: Looks, colors: Palette) -> alt.Color:
     hues = [hue(colors, number) for _, number in looks]
-    legend = {**LINES, "columns": 2, "labelLimit": 220}
-    return base.hues("run", [name for name, _ in looks], hues, **legend)
+    names = [name for name, _ in looks]
+    # Long names are below each other on a phone, where two of them don't fit in a row.
+    row = 2 * (base.CHARACTER_PIXELS * max(map(len, names), default=0) + 20)
+    columns = {"expr": f"width < {min(row, 400):.0f} ? 1 : 2"}
+    return base.hues("run", names, hues, **LINES, columns=columns, labelLimit=220)
 
 
 def _dashes(looks: Looks, colors: Palette) -> alt.StrokeDash:
@@ -115,11 +118,13 @@ def per_epoch(
     last = max(2, epochs)
     ends = alt.Scale(domain=[1, last], padding=6)  # pixels, for the points at both ends
     ticks = base.ticks(base.whole_numbers(last), format="d")
-    room = 16 if references else 0  # pixels, for the names of the reference lines
+    # Pixels, for the names of the reference lines, or for the outermost points.
+    room = 16 if references else 6
     figure = alt.Y(f"{y}:Q").scale(zero=False, padding=room)
     figure = figure.axis(format=base.PERCENT if percent else "~r")
     if y == "loss":
-        figure = _loss(y, top) if top else _loss(y, None).scale(zero=False)
+        figure = _loss(y, top)
+        figure = figure if top else figure.scale(zero=False, padding=room)
     chart = alt.Chart(LATER).encode(
         x=alt.X("epoch:Q").title("Epoch").scale(ends).axis(ticks),
         y=figure.title(None),

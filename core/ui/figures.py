@@ -79,8 +79,9 @@ def caption(text: str, result: Any) -> None:
         threads = machine.devices[0].threads
         alike = (e and replace(e, threads=threads) for e in environments)
         place = elsewhere(*alike) and place
-    day = f"{result.date[:10]}." if hasattr(result, "date") else ""
-    st.caption(" ".join(filter(None, (text, place, day))))
+    # With non-breaking hyphens, a date stays on one line of a phone.
+    day = getattr(result, "date", "")[:10].replace("-", "\u2011")
+    st.caption(" ".join(filter(None, (text, place, day and f"{day}."))))
 
 
 def elsewhere(*environments: Environment | None) -> str:

@@ -51,7 +51,7 @@ class DeviceQueue(Lab):
             rows,
             clocks,
             {QUEUES: colors.cpu, WAITS: colors.low, COMPUTES: colors.accelerator},
-            "% of the time that the eight products take alone",
+            "% of the time that the products take alone",
         )
         device = lab.environment.device.partition(":")[0]
         with simulated.outline(f"queue{self.suffix}", True, device):

@@ -41,7 +41,7 @@ def draw(task: str, model: str, device: str) -> None:
         names = {"task": format.NAMES[task], "model": format.NAMES[model]}
         st.markdown(words("batch.intro", device=device, **names))
         batch: SteppedBatch = ask_once(BATCH, task, model, device, 0, number)
-        steps = [f"{i} {step}" if i else step for i, step in enumerate(STEPS)]
+        steps = [f"{i}\xa0{step}" if i else step for i, step in enumerate(STEPS)]
         _buttons(number, place)
         steps[place] = f"**{steps[place]}**"
         step = list(STEPS)[place]
