@@ -80,7 +80,7 @@ class Lab:
     # For each tab of code: the tab's name, then its parts for core.ui.source.show
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()
     asks_below = False  # whether the guess is below the settings, not beside them
-    finding_above = False  # whether the finding is above the chart, not beside it
+    finding_above = False  # whether the finding is above the chart, as on a phone
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
     file = ""  # name of the CSV and JSON files with the result; "": no files
     idle = False  # whether the app measures the defaults while nobody needs the workers
@@ -203,13 +203,14 @@ class Lab:
         finished = job.status == "finished"
         judged = {"finished": finished, "ended": job.ended, "always": True}[self.judged]
         finding = self.finding(result) if judged else None
-        if finding and self.finding_above:
+        above = self.finding_above or controls.on_phone()
+        if finding and above:
             finding.judge(guessed)
         chart, words = st.columns(SIDES)
         with chart:
             self.chart(result)
         with words:
-            if finding and not self.finding_above:
+            if finding and not above:
                 finding.judge(guessed)
             if judged and (lines := self.lines(result)):
                 figures.bullets(lines)

@@ -174,7 +174,8 @@ def draw_status(job: Job) -> None:
     cancelled = words("ladder.cancelled", n=len(results), of=len(RUNGS))
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
-        st.progress(len(results) / (len(RUNGS) + 1), progress(job))
+        with st.container(key="run_status"):  # page.css keeps it on a phone's screen
+            st.progress(len(results) / (len(RUNGS) + 1), progress(job))
     elif job.value is None:
         if results:
             st.markdown(words("ladder.no_headline"))
