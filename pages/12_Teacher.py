@@ -11,14 +11,14 @@ from core.classroom import rules_page as rules
 from core.classroom import sign_in_page as sign_in
 from core.classroom import teacher_page as teacher
 from core.ui import frame
-from core.ui.server import explained, tell_notice
+from core.ui.server import explained
 
 frame.begin("Teacher")
+sign_in.tell_notice()
 if sign_in.teacher() is None:
     sign_in.draw()
     st.stop()
 
-tell_notice()
 chosen = None
 with explained("The list of classes can't be read right now"):
     chosen = teacher.choose()

@@ -10,7 +10,7 @@ from core.classroom import standings_chart as axes
 from core.classroom import standings_page
 from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_chart import Point
-from core.classroom.standings_page import Standings, label, neighbors
+from core.classroom.standings_page import Standings, label, neighbors, owner
 from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.store.tables import RunSummary
@@ -209,8 +209,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     anonymous = on_wall and standings.classroom.rules.anonymous
 
     def line(job: Job) -> str:
-        name = standings.names.get(job.owner, "A guest")
-        who = f"{'Somebody' if anonymous else name} is"
+        who = f"{'Somebody' if anonymous else owner(job, standings.names)} is"
         who = "**You** are" if job.owner == me else who
         is_run, subject = job.address == runs.RUN, label(job)
         if job.place:

@@ -335,7 +335,7 @@ class Room(Gate):
         self._classes.delete(classroom.id)
         for run in runs:  # again, since a page may have loaded runs meanwhile
             forget(run.visitor or "", [run.id])
-        act = f"deleted the class {classroom.name} and {len(runs)} runs"
+        act = f"deleted the class {classroom.name} (runs: {len(runs)})"
         self._classes.write_down(who, act)
 
     def _get(self, class_id: str) -> Class:

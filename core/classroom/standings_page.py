@@ -144,6 +144,15 @@ def label(job: Job) -> str:
     return lesson.title if lesson else "another page"
 
 
+def owner(job: Job, names: Mapping[str, str]) -> str:
+    """The name of a job's owner. `names` are the members' names, by visitor."""
+    if not job.owner:
+        return "The app itself"
+    is_teacher = room().is_teacher(job.owner)
+    other = "The teacher" if is_teacher else "Somebody outside the class"
+    return names.get(job.owner, other)
+
+
 def all_runs(classroom: Class) -> list[RunSummary]:
     """All training runs of a class, even hidden ones. The newest run comes first."""
     return store().runs.find(hidden=True, address=runs.RUN, class_id=classroom.id)

@@ -11,11 +11,11 @@ import streamlit as st
 
 from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
+from core.classroom import standings_page as standings
 from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
-from core.classroom.sign_in_page import act, button, sign_out
-from core.classroom.standings_page import all_runs, bests, label, newest, queue, stuck
+from core.classroom.sign_in_page import act, button, sign_out, tell_notice
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
@@ -46,7 +46,8 @@ def choose() -> Class | None:
                 key=CHOSEN,
                 width=300,
             )
-            with st.popover("New class", icon=":material/add:"):
+            key = f"new_after_{st.session_state[CHOSEN]}"  # a new class closes the box
+            with st.popover("New class", icon=":material/add:", key=key):
                 _new()
         st.button("Sign out", key="teacher_sign_out", on_click=sign_out)
     if not classes:
@@ -78,8 +79,12 @@ def _make(teacher: Teacher) -> None:
 def _buttons(classroom: Class) -> None:
     """Draw the class's buttons; the button for the next step is the primary one."""
     if not classroom.is_open:
+        label, key, icon = "Open the class", "open_class", "door_open"
         do = room().start, classroom.id
-        button("Open the class", "open_class", "door_open", *do, type="primary")
+        if (other := room().open) is None:
+            button(label, key, icon, *do, type="primary")
+        elif st.button(label, key=key, icon=f":material/{icon}:"):
+            sure(words("teacher.other", name=other.name), label, *do)
         _how_to_join(classroom)
         return
     st.badge("Open", icon=":material/door_open:", color="gray")
@@ -88,7 +93,7 @@ def _buttons(classroom: Class) -> None:
         button(*resume, room().pause, False, type="primary")
     else:
         button("Pause the queue", "pause_queue", "pause", room().pause, True)
-    waiting = sum(bool(job.place) for job in queue())
+    waiting = sum(bool(job.place) for job in standings.queue())
     clear = words("teacher.clear", jobs=format.counted(waiting, "job"))
     if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
         sure(clear, "Clear the queue", _clear)
@@ -126,12 +131,12 @@ def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -
 
 def _clear(teacher: Teacher) -> None:
     cleared = engine().clear(words("teacher.cleared"))
-    room().note(teacher, f"cleared the queue of {cleared} jobs")
+    room().note(teacher, f"cleared the queue of {format.counted(cleared, 'job')}")
 
 
 def _close(teacher: Teacher, class_id: str) -> None:
     """Close the class. Waiting runs would change its final board, so cancel them."""
-    if any(job.place for job in queue()):
+    if any(job.place for job in standings.queue()):
         _clear(teacher)
     room().close(teacher, class_id)
 
@@ -142,16 +147,17 @@ def students(classroom: Class) -> None:
 
     @st.fragment(run_every=PATIENT_SECONDS if classroom.is_open else None)
     def live() -> None:
-        names, jobs = room().names(classroom.id), queue()
+        tell_notice()
+        names, jobs = room().names(classroom.id), standings.queue()
         if names != before:
             st.rerun()  # reruns the whole page: _person is outside this fragment
-        class_runs = all_runs(classroom)
-        why = stuck(names, class_runs, {job.owner for job in jobs})
+        class_runs = standings.all_runs(classroom)
+        why = standings.stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")
         with left:
             _headline(names, why)
             if classroom.is_open:
-                _late(newest().guesses)
+                _late(standings.newest().guesses)
             if names:
                 _table(classroom.rules, names, why, class_runs)
         with right:
@@ -189,6 +195,7 @@ def _choice(label: str, names: Mapping[str, str], key: str) -> str:
 
 def _rename(teacher: Teacher, member: Member) -> None:
     room().rename_for(teacher, member, st.session_state.new_name)
+    st.session_state.new_name = ""
 
 
 def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
@@ -222,7 +229,8 @@ def _table(
 ) -> None:
     """Draw a row for each member, first the members in `why`, who are stuck."""
     count = Counter(run.visitor for run in class_runs)
-    scores = {r.visitor: rules.score(r) for r in bests(class_runs, names, rules)}
+    best = standings.bests(class_runs, names, rules)
+    scores = {run.visitor: rules.score(run) for run in best}
     pages = open_pages()
     figures.table(
         (
@@ -241,11 +249,10 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
     st.markdown(f"**{len(jobs) - waiting} running, {waiting} waiting**")
     rest = len(jobs) - MOST_JOBS
     for job in jobs if rest == 1 else jobs[:MOST_JOBS]:
-        outside = words("teacher.outside") if job.owner else "The app itself"
-        who = names.get(job.owner, outside)
+        who = standings.owner(job, names)
         place = f"{job.place}." if job.place else ":material/play_arrow:"
         left, right = st.columns([7, 3], vertical_alignment="center")
-        left.markdown(f"{place} {who}: {label(job)}")
+        left.markdown(f"{place} {who}: {standings.label(job)}")
         with right:
             cancel = "Cancel", f"cancel_{job.id}", "stop", _cancel
             button(*cancel, job.id, who, type="tertiary")
@@ -265,15 +272,17 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
 
     def describe(run: RunSummary) -> str:
         who = names.get(run.visitor or "", "Somebody who has left")
-        hidden = " (hidden)" if run.withheld else ""
-        return f"{who} with {listing.figure(run)}, {listing.label(run)}{hidden}"
+        return f"{who} with {listing.figure(run)}, {listing.label(run)}"
 
     with st.expander("Hide a run", icon=":material/visibility_off:"):
         st.markdown(words("teacher.hide"))
-        texts = {run_id: describe(run) for run_id, run in finished.items()}
+        texts = {
+            run_id: describe(run) + " (hidden)" * run.withheld
+            for run_id, run in finished.items()
+        }
         run = finished[_choice("Run", texts, "teacher_run")]
         label = "Show this run again" if run.withheld else "Hide this run"
-        button(label, "hide_run", "", _hide, run, texts[run.id])
+        button(label, "hide_run", "", _hide, run, describe(run))
 
 
 def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.classroom import board_page
+from core.classroom import board_page, standings_page
 from core.config import RunConfig
 from core.jobs.job import Job
 
@@ -13,6 +13,8 @@ CONFIG = RunConfig(task="sprites")
 @pytest.mark.parametrize("anonymous", [False, True])
 def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous):
     monkeypatch.setattr(board_page, "engine", lambda: SimpleNamespace(paused=False))
+    room = SimpleNamespace(is_teacher=lambda visitor: visitor == "eve")
+    monkeypatch.setattr(standings_page, "room", lambda: room)
     jobs = [
         Job("a", TRAIN, (CONFIG,), "train", owner="ada", status="running"),
         Job("b", MEASURE, (), "train", owner="bob", status="queued", place=1),
@@ -28,7 +30,7 @@ def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous
         f"{ada} is training: ANN on Sprites, 0%",
         f"1. {bob} is waiting to measure on Device",
         f"2. {ada} is waiting to train",
-        f"{'Somebody' if anonymous else 'A guest'} is measuring on Device",
+        f"{'Somebody' if anonymous else 'The teacher'} is measuring on Device",
     ]
 
 
@@ -37,6 +39,8 @@ def test_the_count_of_the_rest_stands_for_more_than_one_job(
     monkeypatch, waiting, listed
 ):
     monkeypatch.setattr(board_page, "engine", lambda: SimpleNamespace(paused=False))
+    room = SimpleNamespace(is_teacher=lambda visitor: visitor == "eve")
+    monkeypatch.setattr(standings_page, "room", lambda: room)
     standings = SimpleNamespace(
         names={},
         classroom=SimpleNamespace(rules=SimpleNamespace(anonymous=False)),

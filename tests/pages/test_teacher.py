@@ -86,7 +86,7 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
-    assert "Type a name" in texts(at.warning)
+    assert "Type a name" in texts(at.toast)
     assert len(server.store().classes.all()) == 1
 
 
@@ -118,7 +118,7 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     field("number_input", "value_epochs_").set_value(3)
     field("toggle", "fixed_epochs_").set_value(True)
     press(at, "save_rules")
-    assert "conflicts with a limit" in texts(at.warning)
+    assert "conflicts with a limit" in texts(at.toast)
     assert server.room().open.rules == rules
 
 
@@ -154,9 +154,20 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
         assert action in log(opened)
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     press(at, "close_class")
-    assert "This cancels 1 job in the queue" in texts(at.markdown)
+    assert "1 job in the queue will be canceled" in texts(at.markdown)
     press(at, "sure")
     assert engine.job(job_id).status == "cancelled"
+
+
+def test_a_second_class_is_opened_only_if_the_teacher_is_sure(opened):
+    room = server.room()
+    tuesday = room.create(TEACHER, "Tuesday", 30, Rules())
+    at = open_page(PAGE)
+    at.selectbox(key="teacher_class").set_value(tuesday.id).run()
+    press(press(at, "open_class"), "not_sure")
+    assert room.open.id == opened.id
+    press(press(at, "open_class"), "sure")
+    assert room.open.id == tuesday.id
 
 
 def test_a_teacher_renames_and_removes_somebody(opened):
@@ -204,7 +215,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     assert store.classes.all() == []
     assert store.runs.get(f"{opened.id} kept") is None
     store.writer.flush()
-    assert "deleted the class Monday and 1 runs" in str(store.classes.acts())
+    assert "deleted the class Monday (runs: 1)" in str(store.classes.acts())
 
 
 def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkeypatch):
@@ -218,5 +229,5 @@ def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkey
         monkeypatch.setattr(sign_in, "teacher", lambda: None)
         press(at, "sure" if asks else key)
         assert not at.tabs
-        assert "so nothing was changed" in at.session_state["notice"]
+        assert "so nothing was changed" in texts(at.toast)
     assert (server.store().classes.all(), log(opened)) == before
