@@ -182,11 +182,11 @@ def _place(standings: Standings, own: RunSummary | None) -> str:
         number = standings.place(own)
         return f"You are {tied}**number {number}** of {len(standings.order)}."
     rules = standings.classroom.rules
-    missing = f"{(rules.target - (own.accuracy or 0)) * 100:.2f} points"
+    lack = f"{(rules.target - (own.accuracy or 0)) * 100:.2f} points to go."
     if rules.quest == "accuracy":
-        missing = f"{(own.seconds or 0) - WITHIN:.1f} s"
-    to_go = f" {missing} to go." * standings.classroom.is_open
-    return f"Your best run: **{rules.score(own)}**.{to_go}"
+        lack = f"{(own.seconds or 0) - WITHIN:.1f} s too long."
+    lack *= standings.classroom.is_open
+    return f"Your best run: **{rules.score(own)}**. {lack}"
 
 
 def _queue(standings: Standings) -> None:
