@@ -25,7 +25,7 @@ import torch
 from core import devices, models, training
 from core.config import RunConfig
 from core.data import datasets
-from core.errors import ExplainedError, Parser
+from core.errors import ExplainedError, Parser, end_with_pipe
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import RACE_STEPS
 from core.lessons.compare.race_verdict import verdict
@@ -389,4 +389,5 @@ def spread(ratio: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     main()

@@ -4,7 +4,6 @@ python -m core.diagnose --json
 python -m core.diagnose report.txt    # what collect_env printed on another machine
 """
 
-import argparse
 import json
 import re
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from core.errors import ExplainedError
+from core.errors import ExplainedError, Parser, end_with_pipe
 from core.lessons.device.collect_env import diagnose_report
 from core.lessons.device.device_result import Diagnosis
 from core.lessons.device.diagnosis import diagnose
@@ -20,11 +19,7 @@ from core.lessons.device.diagnosis import diagnose
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 if a GPU works, 1 if not, 2 without a diagnosis."""
-    parser = argparse.ArgumentParser(
-        prog="python -m core.diagnose",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(prog="python -m core.diagnose", description=__doc__)
     parser.add_argument(
         "file", nargs="?", help="another machine's report, or - to read stdin"
     )
@@ -67,4 +62,5 @@ def plain(diagnosis: Diagnosis) -> str:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     sys.exit(main())

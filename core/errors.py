@@ -3,6 +3,7 @@
 import argparse
 import logging
 import re
+import signal
 from typing import Any, NoReturn
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,20 @@ class CancelledError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
+    """Prints errors in one line, and help with the line breaks of the docstring."""
+
+    def __init__(self, prog: str, **options: Any) -> None:
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog, formatter_class=layout, **options)
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
+
+
+def end_with_pipe() -> None:
+    """Let a command end without an error when its reader, such as head, has ended."""
+    if hasattr(signal, "SIGPIPE"):  # Windows has no such signal
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:

@@ -5,7 +5,6 @@ library. The last exception's message is compared first, then the messages befor
 then the other lines. The stack frames only tell which line to change.
 """
 
-import argparse
 import json
 import math
 import re
@@ -20,6 +19,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from textwrap import indent
 from typing import Any
+
+from core.errors import Parser, end_with_pipe
 
 FILE = Path(__file__).parents[1] / "errors.toml"
 MOST_CHARACTERS = 20_000  # only the end of a longer text is read: the error is there
@@ -409,7 +410,7 @@ def paragraphs(answer: Answer) -> Iterator[str]:
 def main() -> int:
     """Returns the exit status: 0, or 1 if no cause is known."""
     about = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m core.explain", description=about)
+    parser = Parser(prog="python -m core.explain", description=about)
     parser.add_argument("file", nargs="?", help="file with the error (default: stdin)")
     parser.add_argument("--json", action="store_true", help="JSON (null if unknown)")
     options = parser.parse_args()
@@ -432,4 +433,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     sys.exit(main())

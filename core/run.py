@@ -14,7 +14,7 @@ from typing import Any
 from core import devices
 from core.config import CHOICES, FAST, RECIPES, SIMULATED, RunConfig, parse
 from core.data import curve
-from core.errors import Parser, explain
+from core.errors import Parser, end_with_pipe, explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
@@ -115,4 +115,5 @@ def in_words(result: RunResult) -> str:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     sys.exit(main())

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -145,6 +146,16 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
         assert place in {"mistake": slugs, "page": pages}[kind], name
         assert cause.read.startswith("https://"), name
         assert "{" not in answer.change, name
+
+
+def test_a_reader_that_ends_early_is_no_error():
+    """As in `python -m core.explain log.txt | head -1`."""
+    reader, pipe = os.pipe()
+    os.close(reader)
+    program = [sys.executable, "-m", "core.explain"]
+    ended = subprocess.run(program, input=b"", stdout=pipe, stderr=subprocess.PIPE)
+    os.close(pipe)
+    assert ended.stderr == b""
 
 
 def run(*options: str, text: str, status: int = 0) -> str:

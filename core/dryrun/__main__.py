@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from core.dryrun.report import NOT_SIMULATED, Report, Request, terminal_lines
-from core.errors import Parser
+from core.errors import Parser, end_with_pipe
 
 ROOT = str(Path(__file__).parents[2])
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
@@ -35,8 +35,7 @@ def size(text: str) -> int:
 
 
 def options() -> tuple[argparse.Namespace, list[str]]:
-    about = str(__doc__).partition("\n")[0]
-    parser = Parser("python -m core.dryrun", description=about, allow_abbrev=False)
+    parser = Parser("python -m core.dryrun", description=__doc__, allow_abbrev=False)
     parser.add_argument("script", type=Path, help="a script or a notebook")
     parser.add_argument("--steps", type=int, default=3, help="steps to examine")
     parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
@@ -72,7 +71,8 @@ def main() -> None:
     try:
         text = ours.script.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        sys.exit(f"{ours.script} can't be read: {error}")
+        why = getattr(error, "strerror", error)
+        sys.exit(f"{ours.script} can't be read: {why}")
     most = int(psutil.virtual_memory().available * SHARE_OF_MEMORY)
     request = Request(
         *(str(ours.script), text, of_script),
@@ -89,4 +89,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     main()

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from core.errors import Parser
+from core.errors import Parser, end_with_pipe
 from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.runs import GOING_ON
@@ -87,4 +87,5 @@ def _days(text: str) -> float:
 
 
 if __name__ == "__main__":
+    end_with_pipe()
     sys.exit(main())

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlalchemy import Connection, MetaData, select
@@ -38,7 +38,8 @@ def backup(url: str | None, path: Path) -> None:
     except sqlite3.Error as error:
         raise StoreError(f"{database.where} can't be copied: {error}.") from None
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):  # as a rule, there is no such file anymore
+            aside.unlink()
 
 
 def restore(url: str | None, path: Path) -> None:

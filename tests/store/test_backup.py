@@ -156,6 +156,8 @@ def test_the_commands_do_what_they_say_in_a_line(
     store.writer.flush()
     file, new = str(tmp_path / "b"), f"sqlite:///{tmp_path / 'new.sqlite'}"
     assert command(file_url, "backup", file) == (0, f"The backup is in {file}.\n")
+    in_a_file = f"{file}/b can't be written: Not a directory.\n"
+    assert command(file_url, "backup", f"{file}/b")[1].endswith(in_a_file)
     restored = f"The database was restored from {file}.\n"
     assert command(new, "restore", file) == (0, restored)
     purged = command(new, "purge", "--older-than-days", "0")
