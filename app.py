@@ -28,6 +28,7 @@ from core import log
 from core.classroom import sign_in_page as sign_in
 from core.errors import ExplainedError
 from core.jobs import cluster
+from core.jobs.admission import Limits
 from core.jobs.engine import in_background
 from core.runs import delete_my_data_page, my_data_page
 from core.serving import monitoring, streamlit_patches
@@ -40,6 +41,8 @@ from core.ui.server import engine, room, store, visitor_drawn
 
 try:
     cluster.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))
+    Limits.from_environment()
+    signer()
 except ExplainedError as problem:
     sys.exit(str(problem))
 
@@ -48,7 +51,6 @@ except ExplainedError as problem:
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Start the workers before the first visitor comes; end them with the server."""
     log.set_up(visitor_drawn)
-    signer()
     store()
     engine()  # starts the worker processes, and does not wait for them
     # These modules create Streamlit caches, for which the runtime has to exist already.

@@ -190,7 +190,7 @@ async def local(tls: Security) -> None:
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     async with listening("127.0.0.1", 0, tls) as scheduler:
-        with address_output:
+        with suppress(BrokenPipeError), address_output:  # the server may have ended
             print(scheduler.address, file=address_output)
         here: dict[str, Any] = {"host": "127.0.0.1", "security": tls}
         nannies = [

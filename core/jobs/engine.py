@@ -362,8 +362,7 @@ class Engine:
         # Reading the jobs also stores their events, even if no page shows them.
         for job in self.going_on():
             most = self.admission.seconds(job.owner)
-            time_taken = time.time() - (job.started or math.inf)
-            is_overdue = job.status == "running" and time_taken > most
+            is_overdue = time.monotonic() - job.began > most
             if is_overdue and job.id not in self._stops:
                 self._stop(job.id, Outcome("failed", message=overdue(most)))
         if self._machine is None:

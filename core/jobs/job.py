@@ -7,6 +7,7 @@ and "lab" is for short ones.
 import importlib
 import inspect
 import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -122,6 +123,7 @@ class Job:
     tries: int = 0  # how often the job was given to a worker
     started: float | None = None  # seconds since 1970, like `submitted` and `stopped`
     stopped: float | None = None
+    began: float = math.inf  # time.monotonic(), which stops while a laptop sleeps
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
     machine: str = ""  # identity of the machine that did the job, once it has ended
@@ -208,8 +210,8 @@ class Jobs:
             if job is None or job.ended:
                 continue
             if isinstance(event, PickedUp):
-                name = event.worker
-                self.add(replace(job, status="running", started=at, worker=name))
+                begun = replace(job, status="running", started=at, worker=event.worker)
+                self.add(replace(begun, began=time.monotonic()))
             else:
                 self._jobs[job_id] = job.after(event)
             self._on_event(self._jobs[job_id], event)

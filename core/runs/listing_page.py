@@ -51,7 +51,8 @@ def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
 
 def draw_empty() -> None:
     """Draw a button that leads to a first run, and the newest run on this server."""
-    st.markdown(words("empty"))
+    if server.visitor_of_cookie():  # else nobody can tell, and there is no code below
+        st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
     newest = runs.stored_runs(runs.others(), limit=1, status="finished")

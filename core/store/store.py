@@ -38,7 +38,9 @@ class Store:
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
-        store._why_passing = f"New data will be lost when the app stops. {why}"
+        store._why_passing = (
+            f"New data will be lost when the app stops. {why} Then start the app again."
+        )
         return store
 
     @property

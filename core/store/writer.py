@@ -72,11 +72,9 @@ class Writer:
         with self._changed:
             if not self._cause:
                 return ""
-            count = len(self._waiting) - (not self._question.ended)
-            changes = f"{count} change{'s' * (count != 1)}"
-            sentence = words("writer.problem", cause=self._cause, changes=changes)
+            sentence = words("writer.problem", cause=self._cause)
             if self._lost:
-                sentence += f" {self._lost} more didn't fit and were lost."
+                sentence += f" {self._lost} changes didn't fit and were lost."
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:

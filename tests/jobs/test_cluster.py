@@ -12,6 +12,7 @@ from core.errors import ExplainedError
 from core.jobs.cluster import CERTIFICATES, NO_NEWS, is_news, machine_name, security
 from tests.process import ROOT, python
 
+APP = "-m streamlit run app.py --server.headless true --server.port 0"
 pytestmark = [
     pytest.mark.skipif(shutil.which("openssl") is None, reason="makes certificates"),
     pytest.mark.skipif(os.name != "posix", reason="a script of the shell"),
@@ -68,18 +69,24 @@ def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "setting", "why"),
     [
-        "-m core.jobs.cluster scheduler",
-        "-m core.jobs.cluster workers tls://127.0.0.1:1",
-        "-m streamlit run app.py --server.headless true --server.port 0",
+        ("-m core.jobs.cluster scheduler", "DASK_CERTIFICATES", "ca.pem is missing"),
+        (
+            "-m core.jobs.cluster workers tls://127.0.0.1:1",
+            "DASK_CERTIFICATES",
+            "ca.pem is missing",
+        ),
+        (APP, "DASK_CERTIFICATES", "ca.pem is missing"),
+        (APP, "MAX_JOB_SECONDS", "must be a whole number above 0"),
+        (APP, "COOKIE_SECRET", "needs at least 32"),
     ],
 )
-def test_all_three_end_with_a_sentence(command, tmp_path):
-    env = os.environ | {"DASK_CERTIFICATES": str(tmp_path)}
+def test_a_wrong_setting_ends_all_three_with_a_sentence(command, setting, why):
+    env = os.environ | {setting: "/none"}
     text = python(*command.split(), env=env, status=1).stderr
     assert text.count("\n") == 1
-    assert "ca.pem is missing" in text
+    assert why in text
 
 
 def test_settings_of_dask_do_as_well(mine):

@@ -213,6 +213,15 @@ def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch, limit
     assert job.status == "finished"
 
 
+def test_a_run_goes_on_when_the_clock_jumps(engine, busy, monkeypatch):
+    """As after a laptop's sleep, which is no time of the run."""
+    later = time.time() + 7200
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: later)
+        engine._when_checked()
+    assert busy not in engine._stops
+
+
 def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
     monkeypatch.setattr(engine.admission, "gate", Class())
     monkeypatch.setattr(Class, "paused", True)

@@ -128,7 +128,8 @@ def test_a_run_is_renamed_hidden_shown_again_and_deleted(train, store, somebody)
     assert len(listed(at)) == 1
 
 
-def test_nobody_sees_the_runs_of_others(train):
+def test_nobody_sees_the_runs_of_others(train, monkeypatch):
+    monkeypatch.setattr(server, "visitor_of_cookie", lambda: "me")
     train(owner="somebody else")
     train(owner="")  # the server
     at = open_page(PAGE)
@@ -144,7 +145,8 @@ def test_without_its_database_the_page_shows_what_is_in_memory(store, monkeypatc
     monkeypatch.setattr(store.runs, "find", away)
     at = open_page(PAGE)
     assert "last until the app stops" in texts(at.warning)
-    assert "You haven't trained here yet" in texts(at.markdown)
+    assert "allow cookies" in texts(at.info)
+    assert "You haven't trained here yet" not in texts(at.markdown)
     assert not at.get("vega_lite_chart")
 
 
