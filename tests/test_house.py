@@ -38,11 +38,11 @@ DRAWS = re.compile(
 # it: what stands side by side, as the lessons do, knows nothing of each other.
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
+    ("core.errors", "core.folders", "core.halves", "core.log", "core.words"),
     (
-        *("core.errors", "core.explain", "core.folders"),
-        *("core.halves", "core.log", "core.words"),
+        *("core.config", "core.explain"),
+        *("core.loss_functions", "core.loops", "core.models"),
     ),
-    ("core.config", "core.loss_functions", "core.loops", "core.models"),
     ("core.sim", "core.state_dict", "core.watch"),
     ("core.data", "core.dryrun"),
     ("core.measure.environment",),
