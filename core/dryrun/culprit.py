@@ -126,7 +126,8 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
         function = ancestor.function
         if function not in running and function is not ancestor.first_function:
             continue
-        if ancestor in built or (ancestor.line != line and not ancestor.is_same):
+        is_new = ancestor.is_of_loop or not ancestor.is_same
+        if ancestor in built or (ancestor.line != line and is_new):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
 

@@ -113,9 +113,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)
-        place = origin.line if origin else None
-        shape = tuple(tensor.shape)
-        arguments.append(Argument(name, str(tensor.device), shape, place))
+        shape, at = tuple(tensor.shape), origin.line if origin else None
+        arguments.append(Argument(name, str(tensor.device), shape, at))
     culprit = line
     why = next((why for part, why in REASONS.items() if part in message), "")
     if "DataLoader worker" in message:

@@ -127,6 +127,7 @@ class Origins:
 
     def __init__(self, script: Script, starts_processes: bool) -> None:
         self.script, self.starts_processes = script, starts_processes
+        self.has_optimizer = False  # whether the script has made one
         self._of: dict[int, Origin] = {}
         # Where one of METHODS was called last, by object's id and method's name.
         self._lines: dict[tuple[int, str], Line] = {}
@@ -169,6 +170,7 @@ class Origins:
         def wrapper(this: Any, *args: Any, **kwargs: Any) -> None:
             if not self.starts_processes:
                 kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}
+            self.has_optimizer |= isinstance(this, Optimizer)
             if line := self.here():
                 self._lines[id(this), method.__name__] = line
             method(this, *args, **kwargs)

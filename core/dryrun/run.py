@@ -218,9 +218,8 @@ class Run:
         if self.is_late:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
-            seconds = f"{self.request.seconds:.0f}"
-            sentence = words("notes.late", seconds=seconds, where=where)
-            return NOT_SIMULATED, None, sentence
+            limit = f"{self.request.seconds:.0f}"
+            return NOT_SIMULATED, None, words("notes.late", seconds=limit, where=where)
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
@@ -229,11 +228,9 @@ class Run:
             while first and not self.script.owns(first.tb_frame.f_code.co_filename):
                 first = first.tb_next
             traceback.print_exception(error.with_traceback(first))
-        sentence = ""
+        sentence = words("notes.after_loop") if self.script.shortened else ""
         if isinstance(error, FileNotFoundError):
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
-        elif self.script.shortened:
-            sentence = "The script fails after a loop that the dry run left early."
         return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
 
     def _place(self, line: Line) -> str:

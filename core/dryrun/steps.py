@@ -96,7 +96,7 @@ class Peak:
 class Steps:
     def __init__(self, most: int, origins: Origins, whole: bool = False) -> None:
         """Examine `most` steps after the first, or treat the whole run as one step."""
-        self.most, self.here, self.stack = most, origins.here, origins.stack
+        self.most, self.origins = most, origins
         self.whole = whole
         self.count = 0  # how many steps the optimizer has made
         self.calls = 0  # how often layers with parameters were called
@@ -125,7 +125,7 @@ class Steps:
         class Block(of_device):  # type: ignore[valid-type,misc]
             def __init__(self, storage: torch.UntypedStorage) -> None:
                 super().__init__(storage)
-                self.piece = Piece(self.size, steps.here(), steps.count)
+                self.piece = Piece(self.size, steps.origins.here(), steps.count)
                 steps._note_piece(self.piece)
 
             def __del__(self) -> None:
@@ -152,7 +152,7 @@ class Steps:
             self.name, self.arguments = outer
 
     def _wait(self, why: str) -> None:
-        if line := self.here():
+        if line := self.origins.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
             if self.name in ("to", "cuda") and why == "copy to device":
                 pinned = any(tensor.is_pinned() for tensor in self.arguments)
@@ -165,7 +165,7 @@ class Steps:
             self.current[Use(line, cause)].append((0, None))
 
     def _copy(self, way: str, size: int) -> None:
-        if (line := self.here()) and way != ledger.WITHIN:
+        if (line := self.origins.here()) and way != ledger.WITHIN:
             digest: Any = object()
             is_alone = len(self.arguments) == 1 and self.arguments[0].is_cpu
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
@@ -188,9 +188,11 @@ class Steps:
         return Peak(memory.allocated, self.count, list(self._live.values()))
 
     def _note_call(self, module: nn.Module, inputs: tuple) -> None:
-        self.calls += next(module.parameters(recurse=False), None) is not None
-        is_outermost = not self._was_called
-        self._was_called = True
+        # Before the first step, a model in training mode may fill a replay buffer.
+        fills = module.training and self.origins.has_optimizer and not self.count
+        if not fills and next(module.parameters(recurse=False), None) is not None:
+            self.calls += 1
+        is_outermost, self._was_called = not self._was_called, True
         batch = inputs[0] if inputs and isinstance(inputs[0], Tensor) else None
         if is_outermost and module.training and batch is not None and batch.dim():
             self.batch = batch.shape[0]
@@ -215,7 +217,7 @@ class Steps:
         self.count += 1
         self._was_called = False
         if self.count <= self.most + 1:
-            self._graphs.append(graphs(self.stack()))
+            self._graphs.append(graphs(self.origins.stack()))
         if not self.whole:
             if self.count <= self.most + 1:
                 self.done.append(self.current)

@@ -259,6 +259,14 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "use BCEWithLogitsLoss",
     ),
     (LAYER, "x = x.long().cuda()\nx @ x.T", 15, "not implemented for 'Long'"),
+    (
+        LAYER,  # the batch is converted where it is collated, and then unpacked
+        "def collate(rows): return {'x': (torch.stack(rows) > 0).float()}\n"
+        "loader = torch.utils.data.DataLoader([*x], 2, collate_fn=collate)\n"
+        "net.cuda()\nfor batch in loader:\n    y = batch['x']\n    net(y)",
+        18,
+        "after this line, y is still on the CPU",
+    ),
 ]
 
 

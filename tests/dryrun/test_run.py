@@ -83,6 +83,30 @@ def test_a_long_evaluation_ends_before_the_time_limit() -> None:
     assert "line 10, line 20" in report.notes[0]
 
 
+def test_a_replay_buffer_is_filled_before_training() -> None:
+    report = dry_run(
+        """
+        import time, torch
+        net = torch.nn.Linear(4, 2).cuda()
+        optimizer = torch.optim.Adam(net.parameters())
+        states = []
+        for step in range(1_000_000):
+            with torch.no_grad():
+                net(torch.rand(4).cuda())
+            states.append(torch.rand(4).cuda())
+            time.sleep(0.02)
+            if len(states) > 100:
+                loss = net(torch.stack(states)).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    """,
+        seconds=30,
+    )
+    assert report.status == OK
+    assert report.steps > 3
+
+
 def test_files_that_belong_to_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
