@@ -300,10 +300,7 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
         title = "The fix failed here" if fixed else "The process died"
         st.error(outcome.died, title=title, icon=":material/error:")
     elif mistake.figure is not None:
-        if outcome.curve:  # _message has already drawn the number and the curve
-            return
-        value = mistake.figure.format.format(outcome.figure)
-        st.metric(mistake.figure.label, value, border=True)
+        return  # _message has drawn the numbers of both halves
     elif not fixed:
         text = words("card.no_error", result=outcome.result)
         if mistake.broken_on == OTHER and outcome.device == "cpu":
