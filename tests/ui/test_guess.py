@@ -1,6 +1,21 @@
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from core.ui import guess
+
+
+def page(ran: bool) -> None:
+    from core.ui import guess
+
+    guess.ask("loaf", "which loaf is heavier?", ["Rye", "Wheat"], ran=ran)
+
+
+def test_before_it_is_measured_there_is_only_a_guess():
+    at = AppTest.from_function(page, args=(False,)).run()
+    assert not at.button
+    at.radio[0].set_value("Rye").run()
+    assert not at.exception
+    assert AppTest.from_function(page, args=(True,)).run().button
 
 
 @pytest.mark.parametrize(
