@@ -11,7 +11,7 @@ from typing import Any
 from core.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request, fits, safe
 from core.errors import quoted
 from core.jobs import sandbox
-from core.jobs.confined import Confined
+from core.jobs.code_sandbox import CodeSandbox
 from core.words import capitalized
 
 SECONDS = 10.0
@@ -30,7 +30,7 @@ LIMITS = {  # regular expressions for errors, and the limit that may be the reas
 }
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 
-_spares: list[Confined] = []
+_spares: list[CodeSandbox] = []
 _lock = threading.Lock()
 
 
@@ -94,9 +94,9 @@ def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
     return _without_result(why), printed
 
 
-def _start() -> Confined:
+def _start() -> CodeSandbox:
     argv = ["-m", "core.dryrun.child"]
-    return Confined(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
+    return CodeSandbox(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
 
 
 def _fill_spares() -> None:

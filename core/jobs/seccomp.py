@@ -5,7 +5,8 @@
 
 confine this process, which then runs the module or the code, and can't start another
 process. Of some 400 system calls, the process keeps those that Python and torch need;
-all others raise PermissionError. core.jobs.confined starts this module in bubblewrap.
+all others raise PermissionError. core.jobs.code_sandbox starts this module in
+bubblewrap.
 """
 
 import ctypes

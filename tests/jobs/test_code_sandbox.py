@@ -19,8 +19,8 @@ import pytest
 
 from core.dryrun.report import OK, Request
 from core.errors import ExplainedError
-from core.jobs import code, confined
-from core.jobs.confined import Confined, End
+from core.jobs import code, code_sandbox
+from core.jobs.code_sandbox import CodeSandbox, End
 from tests.jobs import attacks
 from tests.process import HOUR, ROOT, descendants, python, that_go_on
 
@@ -30,7 +30,7 @@ ECHO = "import os, sys; os.write(int(os.environ['ANSWER_FD']), sys.stdin.buffer.
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows runs no visitor's code"
 )
-walls = pytest.mark.skipif(bool(confined.problem()), reason=confined.problem())
+walls = pytest.mark.skipif(bool(code_sandbox.problem()), reason=code_sandbox.problem())
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def _no_spares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(code: str, request: bytes = b"", **limits: Any) -> End:
-    return Confined(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
+    return CodeSandbox(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
 
 
 def attempt(deed: str, there: dict[str, Any]) -> str:
@@ -115,7 +115,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
     assert why in ended.why + ended.errors.decode(errors="replace"), ended
     assert len(ended.output) <= 64_000
     assert len(ended.errors) <= 64_000
-    assert len(ended.answer) <= confined.MOST_BYTES["answer"]
+    assert len(ended.answer) <= code_sandbox.MOST_BYTES["answer"]
 
 
 @walls
@@ -145,7 +145,7 @@ def test_it_knows_no_environment_and_no_name(monkeypatch: pytest.MonkeyPatch) ->
     ended = run("import os; print(os.uname().nodename, *os.environ)")
     name, *variables = ended.output.decode().split()
     assert name == "sandbox"
-    assert {*variables} <= {*confined.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
+    assert {*variables} <= {*code_sandbox.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
 
 
 @walls
@@ -202,9 +202,9 @@ for number in range(64):
 @walls
 def test_it_ends_with_its_parent() -> None:
     code = """
-from core.jobs.confined import Confined
+from core.jobs.code_sandbox import CodeSandbox
 import psutil, time
-process = Confined(["-c", "import time; time.sleep(600)"])
+process = CodeSandbox(["-c", "import time; time.sleep(600)"])
 while len(family := psutil.Process().children(recursive=True)) < 3:
     time.sleep(0.01)
 print(*(each.pid for each in family), flush=True)
@@ -238,15 +238,15 @@ print(torch.cuda.is_available() or x.grad.shape)
 
 @walls
 def test_one_that_nobody_asks_can_be_ended() -> None:
-    process = Confined(["-c", ECHO])
+    process = CodeSandbox(["-c", ECHO])
     process.end()
     process.end()
 
 
 @walls
 def test_it_outlives_the_thread_that_started_it() -> None:
-    started: list[Confined] = []
-    thread = threading.Thread(target=lambda: started.append(Confined(["-c", ECHO])))
+    started: list[CodeSandbox] = []
+    thread = threading.Thread(target=lambda: started.append(CodeSandbox(["-c", ECHO])))
     thread.start()
     thread.join()
     time.sleep(0.1)
@@ -277,10 +277,10 @@ def test_without_walls_nothing_is_confined(
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    confined.problem.cache_clear()
+    code_sandbox.problem.cache_clear()
     try:
-        assert text in confined.problem()
+        assert text in code_sandbox.problem()
         with pytest.raises(ExplainedError):
-            Confined(["-c", ECHO])
+            CodeSandbox(["-c", ECHO])
     finally:
-        confined.problem.cache_clear()
+        code_sandbox.problem.cache_clear()
