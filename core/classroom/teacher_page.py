@@ -147,10 +147,10 @@ def students(classroom: Class) -> None:
 
     @st.fragment(run_every=PATIENT_SECONDS if classroom.is_open else None)
     def live() -> None:
-        tell_notice()
         names, jobs = room().names(classroom.id), standings.queue()
         if names != before:
             st.rerun()  # reruns the whole page: _person is outside this fragment
+        tell_notice()
         class_runs = standings.all_runs(classroom)
         why = standings.stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")

@@ -84,10 +84,10 @@ def main() -> None:
     if ours.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=most))
         report["memory"] = unlimited["memory"]  # what the script needs without a limit
+    end_with_pipe()  # not earlier: a write to a dead child has to raise an error
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 
 
 if __name__ == "__main__":
-    end_with_pipe()
     main()

@@ -123,7 +123,7 @@ class Job:
     tries: int = 0  # how often the job was given to a worker
     started: float | None = None  # seconds since 1970, like `submitted` and `stopped`
     stopped: float | None = None
-    began: float = math.inf  # time.monotonic(), which stops while a laptop sleeps
+    began: float = math.inf  # time.monotonic(), to leave out a laptop's sleep
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
     machine: str = ""  # identity of the machine that did the job, once it has ended

@@ -51,7 +51,7 @@ def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
 
 def draw_empty() -> None:
     """Draw a button that leads to a first run, and the newest run on this server."""
-    if server.visitor_of_cookie():  # else nobody can tell, and there is no code below
+    if server.visitor_of_cookie():  # without cookies, the page has no code field
         st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)

@@ -74,7 +74,7 @@ class Writer:
                 return ""
             sentence = words("writer.problem", cause=self._cause)
             if self._lost:
-                sentence += f" {self._lost} changes didn't fit and were lost."
+                sentence += f" Changes that didn't fit and were lost: {self._lost}."
             return sentence
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:

@@ -143,7 +143,7 @@ def test_what_does_not_fit_in_memory_is_counted(file_url, open_store, monkeypatc
         monkeypatch.setattr(writer, "MOST_BYTES", 20_000)
         for number in range(30):
             queue(store, f"b{number}")
-        assert "changes didn't fit and were lost" in store.problem
+        assert "Changes that didn't fit and were lost: " in store.problem
     assert store.writer.flush(60)
     ids = [run.id for run in reversed(store.runs.find())]
     assert ids == ["a", *(f"b{n}" for n in range(len(ids) - 1))]
