@@ -172,9 +172,17 @@ def variables(frame: FrameType, tensor: Any) -> list[str]:
 
 
 def attributes(holder: Any, tensor: Any) -> list[str]:
-    """The names of the attributes of an object that are this tensor, or hold it."""
-    pairs = getattr(holder, "__dict__", {}).items()
-    return [key for key, value in pairs if any(tensor is t for t in tree_leaves(value))]
+    """The names of the attributes of an object that are this tensor, or hold it.
+
+    Containers in containers aren't searched, since one may contain itself.
+    """
+    names = []
+    for name, value in getattr(holder, "__dict__", {}).items():
+        parts = value.values() if isinstance(value, dict) else value
+        parts = parts if isinstance(value, dict | list | tuple) else [value]
+        if any(part is tensor for part in parts):
+            names.append(name)
+    return names
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:

@@ -246,6 +246,7 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "class Gains(nn.Module):\n    def __init__(self):\n"
         "        super().__init__()\n        self.all = []\n"
         "        self.all.append(nn.Parameter(torch.ones(4)))\n"
+        "        self.all.append(self.all)\n"
         "gains = Gains().cuda()\nx.cuda() * gains.all[0]",
         17,
         "nn.ParameterList",
