@@ -359,6 +359,7 @@ def main() -> None:
     if arguments.record:
         print(f"recorded in {record(result)}", file=sys.stderr)
     del result["jobs"]
+    end_with_pipe()
     if arguments.json:
         print(json.dumps(result))
     else:
@@ -389,5 +390,4 @@ def spread(ratio: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    end_with_pipe()
     main()

@@ -33,7 +33,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def end_with_pipe() -> None:
-    """Let a command end without an error when its reader, such as head, has ended."""
+    """Let a command end without an error when its reader, such as head, has ended.
+
+    After this call, writing to any process that has ended ends the command, too. So a
+    command that needs other processes makes this call just before its output.
+    """
     if hasattr(signal, "SIGPIPE"):  # Windows has no such signal
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 

@@ -84,7 +84,7 @@ def main() -> None:
     if ours.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=most))
         report["memory"] = unlimited["memory"]  # what the script needs without a limit
-    end_with_pipe()  # not earlier: a write to a dead child has to raise an error
+    end_with_pipe()
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))
     sys.exit(report["status"])
 
