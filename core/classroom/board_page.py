@@ -203,7 +203,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
 
     With `on_wall`, the lines are for the projector: without icons and without "You".
     """
-    me = "" if on_wall else visitor()
+    me = None if on_wall else visitor()
     icons = "hourglass_top", "play_arrow", "pause"
     wait, play, pause = ("" if on_wall else f":material/{icon}: " for icon in icons)
     anonymous = on_wall and standings.classroom.rules.anonymous

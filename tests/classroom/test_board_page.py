@@ -23,7 +23,11 @@ def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous
     standings = SimpleNamespace(
         names={"ada": "Ada", "bob": "Bob"},
         classroom=SimpleNamespace(rules=SimpleNamespace(anonymous=anonymous)),
-        queue=[*jobs, Job("d", MEASURE, (), "train", owner="eve", status="running")],
+        queue=[
+            *jobs,
+            Job("d", MEASURE, (), "train", owner="eve", status="running"),
+            Job("e", MEASURE, (), "train", owner="", status="running"),
+        ],
     )
     ada, bob = ("Somebody", "Somebody") if anonymous else ("Ada", "Bob")
     assert board_page.queue_lines(standings, on_wall=True) == [
@@ -31,6 +35,7 @@ def test_the_last_row_reads_who_does_what_on_which_lesson(monkeypatch, anonymous
         f"1. {bob} is waiting to measure on Device",
         f"2. {ada} is waiting to train",
         f"{'Somebody' if anonymous else 'The teacher'} is measuring on Device",
+        f"{'Somebody' if anonymous else 'The app itself'} is measuring on Device",
     ]
 
 
