@@ -188,8 +188,10 @@ class Steps:
         return Peak(memory.allocated, self.count, list(self._live.values()))
 
     def _note_call(self, module: nn.Module, inputs: tuple) -> None:
-        # Before the first step, a model in training mode may fill a replay buffer.
-        fills = module.training and self.origins.has_optimizer and not self.count
+        # Before the first step, a model in training mode may fill a replay buffer. A
+        # loop with gradients trains, and ends early even if the script has no step.
+        acts = module.training and not torch.is_grad_enabled()
+        fills = acts and self.origins.has_optimizer and not self.count
         if not fills and next(module.parameters(recurse=False), None) is not None:
             self.calls += 1
         is_outermost, self._was_called = not self._was_called, True

@@ -83,6 +83,12 @@ def test_a_long_evaluation_ends_before_the_time_limit() -> None:
     assert "line 10, line 20" in report.notes[0]
 
 
+def test_a_training_that_forgets_its_step_ends_before_the_time_limit() -> None:
+    script = TRAINING.format(line="pass", after="")
+    report = dry_run(script.replace("optimizer.step()", "pass"), seconds=30)
+    assert (report.status, report.steps) == (OK, 0)
+
+
 def test_a_replay_buffer_is_filled_before_training() -> None:
     report = dry_run(
         """
