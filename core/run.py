@@ -95,6 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         print(f"python -m core.run: {explain(error, (config,))}", file=sys.stderr)
         return 1
+    end_with_pipe()
     print(json.dumps(result.to_json()) if as_json else in_words(result))
     return 0
 
@@ -115,5 +116,4 @@ def in_words(result: RunResult) -> str:
 
 
 if __name__ == "__main__":
-    end_with_pipe()
     sys.exit(main())
