@@ -8,7 +8,7 @@ same command.
 import sys
 
 if __name__ == "__main__":
-    # App.run() would ignore Streamlit's settings in environment variables.
+    # st.App.run() would ignore Streamlit's settings in environment variables.
     from streamlit.web import cli
 
     cli.main(["run", *sys.argv])

@@ -1,10 +1,10 @@
-"""The benchmark: how much each choice gains, as ratios measured side by side.
+"""The benchmark: which choices make training faster, and by what ratios.
 
     python -m core.bench --json            # about half an hour on a CPU
     python -m core.bench --json --quick    # under a minute, but less precise
 
-The two sides of a ratio are measured in turns, A B A B, so that other work on the
-machine slows down both.
+The two times in a ratio are measured in turns, A B A B, so that other work on
+the machine slows down both.
 """
 
 import json
@@ -51,7 +51,7 @@ LAB_SECONDS, QUICK_LAB_SECONDS = 120.0, 3.0  # time for the loader lab
 QUICK_IMAGES = 6000  # images in an epoch with --quick
 TARGETS = {"ann": 0.88, "cnn": TARGET}  # the test accuracies to reach
 SHORTEST = {"ann": recipe.ANN, "cnn": replace(recipe.CNN, epochs=4)}
-MOST_EPOCHS = {"ann": 30, "cnn": 12}  # after these, the textbook loop gives up
+MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop's limit
 # Rows of the matrices that `arithmetic` multiplies. One product of much larger matrices
 # would have more operations than a whole epoch.
 MATRIX_SIZE = 1024
@@ -155,9 +155,9 @@ def side_by_side(
 def trained(way: str, model: str, device: torch.device, seed: int) -> Tested:
     """Train on Fashion-MNIST in one of WAYS.
 
-    "textbook" ends once it reaches the target accuracy. The seconds include one test of
-    the model. For "default" and "fast", which use the app's settings, they include a
-    test after each epoch.
+    "textbook" ends once it reaches the target accuracy. The seconds of a
+    Tested include one test of the model. But "default" and "fast" use the
+    app's settings, and their seconds include a test after each epoch.
     """
     if way in ("default", "fast"):
         config = RunConfig.with_recipe(
@@ -280,7 +280,7 @@ def section(
     jobs: list[str] = []
     for call in calls:
         result = resolve_name(address)(*call, **options)
-        if isinstance(result, tuple):  # step profiles, whose traces are too large
+        if isinstance(result, tuple):  # step profiles: drop their large traces
             result = tuple(replace(profile, trace=None) for profile in result)
         results += result if isinstance(result, tuple) else (result,)
         jobs.append(dumps((address, call, result)))

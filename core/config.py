@@ -1,4 +1,4 @@
-"""The settings of a training run, validated when they are made; without torch."""
+"""A training run's settings, checked when made. Torch isn't imported here."""
 
 import re
 import sys
@@ -64,7 +64,7 @@ MOST_NOTICES = 5  # sentences about ignored settings in a page's address
 words = Words(__file__)
 LABELS: dict[str, str] = words.table("labels")  # the settings' names on pages
 
-# Each model's default settings; docs/experiments.md says what they reach.
+# Each model's default settings. docs/experiments.md has the results with them.
 CONSTANT = {"weight_decay": 0.0, "schedule": "constant", "augment": False}
 RECIPES: dict[str, dict[str, Any]] = {
     "ann": CONSTANT | {"epochs": 5, "batch_size": 64, "learning_rate": 1e-3},
@@ -84,7 +84,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "schedule": "one-cycle",
     },
 }
-# The fast settings: about as accurate in less time, with all data on the device.
+# Settings that reach about the same accuracy as RECIPES in less time. All data is on
+# the device.
 FAST: dict[str, dict[str, Any]] = {
     "ann": RECIPES["ann"]
     | {

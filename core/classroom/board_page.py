@@ -173,7 +173,7 @@ def _quest(standings: Standings) -> None:
 
 
 def _place(standings: Standings, own: RunSummary | None) -> str:
-    """A sentence on the place of a visitor's best run, or on how much the run lacks."""
+    """Say what place a visitor's best run has, or what it lacks to get one."""
     if own is None:
         task = format.NAMES[standings.task]
         return f"You don't have a run on {task} on the board yet."
@@ -224,7 +224,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     queue = standings.queue
     listed = [job for job in queue if job.place <= MOST_WAITING or job.owner == me]
     rest = len(queue) - len(listed)
-    # One more job needs no more room than the count of the rest.
+    # If only one job is left out, its line needs no more room than "and 1 more".
     lines = [line(job) for job in (listed if rest > 1 else queue)]
     lines += [f"and {rest} more"] * (rest > 1)
     if engine().paused:

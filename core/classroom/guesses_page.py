@@ -195,7 +195,7 @@ def reveal(classroom: Class) -> None:
 
 
 def choose(tallies: Tallies) -> Guess:
-    """Draw a choice of questions, and the answers to the question that it returns."""
+    """Draw a choice of questions, and the answers to the chosen question."""
     totals = [tally.answers.total() for tally in tallies.values()]
     question = st.selectbox(
         "Question",

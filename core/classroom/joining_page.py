@@ -61,7 +61,8 @@ def draw() -> bool:
         return True
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"You are **{member.name}** in **{name}**.", width="content")
-        label, key = "Change your name", f"rename_{member.name}"  # closes the box
+        # A new name changes the popover's key, and so closes the popover.
+        label, key = "Change your name", f"rename_{member.name}"
         box = st.popover(label, icon=":material/edit:", type="tertiary", key=key)
         with box, st.form("rename", clear_on_submit=True, border=False):
             label = "Your name in this class"

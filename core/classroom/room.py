@@ -185,7 +185,8 @@ class Room(Gate):
     def person(self, owner: str) -> str:
         """The name under which this owner takes turns in the queue.
 
-        All people who haven't joined share a name, so a new cookie gains nothing.
+        All people who haven't joined share a name, so a new cookie gives
+        nobody more turns.
         """
         if not owner or self.open is None or owner in self._teachers:
             return owner
@@ -231,7 +232,7 @@ class Room(Gate):
     # Methods for teachers. Changes are logged, and may raise StoreError
 
     def welcome(self, teacher: Teacher) -> None:
-        """Exempt a teacher who has signed in from the rules, until `dismiss`."""
+        """Exempt a signed-in teacher from the rules until `dismiss`."""
         self._teachers.add(teacher.visitor)
 
     def dismiss(self, teacher: Teacher) -> None:

@@ -41,7 +41,7 @@ class Rules:
     seconds: int | None = None  # the longest time of a job
     models: tuple[str, ...] = ()  # the models that people may train
     devices: tuple[str, ...] = ()  # the devices that people may use
-    # Settings that nobody may change. The values are texts, as in Train's address.
+    # Settings that nobody may change. The values are texts, as in Train's URL.
     fixed: dict[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()  # the controls that aren't drawn, out of CONTROLS
     target: float = 0.88  # the test accuracy of the quest, 0 to 1
@@ -126,7 +126,8 @@ class Rules:
                 by_default = ("device",) if part.device == "auto" else ()
                 settings = {name: settings[name] for name in {*SHARED} - {*by_default}}
             for name, value in settings.items():
-                # Fixed settings don't bind a race's candidates, which have no task.
+                # Fixed settings don't apply to the devices that the lesson Compare
+                # races against each other: a racing device has no task.
                 with_fixed = "task" in settings and (is_run or name in SHARED)
                 if why := self.refusal(name, value, with_fixed=with_fixed):
                     raise ExplainedError(why)
@@ -138,7 +139,7 @@ NONE = Rules()  # shared: each call of Rules() would check the rules again
 def _parts(arguments: Any) -> Iterator[Any]:
     """The arguments that name a device or have a device among their settings.
 
-    They may be inside tuples, such as a race's candidates.
+    Arguments inside tuples count, too, such as the devices of a race.
     """
     for part in arguments:
         if isinstance(part, tuple):

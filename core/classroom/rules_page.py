@@ -1,4 +1,4 @@
-"""A class's rules, for its teacher to change, and a link that presets Train.
+"""A class's rules, which its teacher sets, and a link to Train with presets.
 
 The server enforces limits and fixed settings. Hidden controls are just not drawn, and
 anybody can change a preset.

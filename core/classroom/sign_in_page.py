@@ -94,7 +94,7 @@ def teacher() -> Teacher | None:
 
 
 def may_teach(user: Mapping[str, object], emails: str) -> bool:
-    """Whether an OIDC account has an address in `emails`, which are split by commas."""
+    """Whether an OIDC account's email is in `emails`, separated by commas."""
     addresses = {address.strip().casefold() for address in emails.split(",")} - {""}
     return (
         user.get("is_logged_in") is True
@@ -126,7 +126,7 @@ def act(do: Callable[..., object], *arguments: object) -> None:
 
 
 def tell_notice() -> None:
-    """Say once why `act` wasn't possible, where it is seen on a scrolled page, too."""
+    """Say once why `act` failed, in a toast: scrolled pages show it, too."""
     if why := st.session_state.pop("notice", ""):
         st.toast(why, icon=":material/info:", duration="long")
 

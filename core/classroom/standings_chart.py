@@ -12,8 +12,8 @@ from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND_DIGITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 SIZE = 84  # square pixels of a point
-WIDTH, HEIGHT = 36, 18  # the projector's chart; a letter's height is 1
-# Left end, height, and width of the axis's labels, which names must not cover
+WIDTH, HEIGHT = 36, 18  # the projector's chart, in heights of a letter
+# Left end, y, and width of the axis's labels, which names must not cover
 AXIS_LABELS = (0, -1.5, WIDTH)
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
@@ -80,7 +80,7 @@ def sides(chart: Mapping[str, Any]) -> list[tuple[str, int]]:
         (name, WIDTH * chart["x"](cost) / 100, HEIGHT * chart["y"](share) / 100)
         for name, cost, share, *_ in chart["points"]
     ]
-    boxes = [(x - 0.5, y, 1.0) for _, x, y in points]  # left end, height, width
+    boxes = [(x - 0.5, y, 1.0) for _, x, y in points]  # left end, y, width
     places = []
     for name, x, y in points:
         room = 0.62 * len(name)

@@ -27,7 +27,7 @@ class Standings:
     classroom: Class  # it may be closed by now
     names: Mapping[Any, str]  # names of the members, by visitor
     here: frozenset[str]  # members with a page open
-    task: str  # task set by the quest
+    task: str  # dataset of the quest: the rules fix it, or else the default
     best: list[RunSummary]  # see `bests`
     order: list[RunSummary]  # those of `best` that rank in the quest, the winner first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
@@ -70,7 +70,7 @@ def bests(
 
 
 def luck(runs: Iterable[RunSummary]) -> str:
-    """A sentence on how far apart runs are that differ only in their seeds.
+    """A sentence on how much the seed alone changes a run's accuracy.
 
     The sentence is about the settings that were run with the most seeds. It is "" if
     there are fewer than LEAST_SEEDS seeds.

@@ -46,7 +46,8 @@ def choose() -> Class | None:
                 key=CHOSEN,
                 width=300,
             )
-            key = f"new_after_{st.session_state[CHOSEN]}"  # a new class closes the box
+            # Making a class changes the popover's key, and so closes the popover.
+            key = f"new_after_{st.session_state[CHOSEN]}"
             with st.popover("New class", icon=":material/add:", key=key):
                 _new()
         st.button("Sign out", key="teacher_sign_out", on_click=sign_out)
@@ -142,7 +143,7 @@ def _close(teacher: Teacher, class_id: str) -> None:
 
 
 def students(classroom: Class) -> None:
-    """Draw the members, who is stuck, and the queue; redraw while the class is open."""
+    """Draw who joined, who is stuck, and the queue, live in an open class."""
     before = room().names(classroom.id)
 
     @st.fragment(run_every=PATIENT_SECONDS if classroom.is_open else None)
@@ -214,7 +215,7 @@ def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
 
 
 def _late(tallies: guesses.Tallies) -> None:
-    """Name those who miss the last guess that at least half of the class has made."""
+    """Name who lacks the last guess that at least half of the class made."""
     made = [(q, t) for q, t in tallies.items() if 2 * t.answers.total() >= t.members]
     if made and (missing := made[-1][1].missing):
         late = words("guesses.missing", names=", ".join(missing))
@@ -292,7 +293,7 @@ def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:
 
 
 def log(classroom: Class) -> None:
-    """Draw what teachers did in this class, or on request in all, the newest first."""
+    """Draw what teachers did in this class or in all classes, newest first."""
     all_classes = st.toggle("Show all classes, even deleted ones", key="log_of_all")
     figures.table(
         [

@@ -3,7 +3,7 @@
 It replaces Fashion-MNIST where the real data can't be downloaded: the same ten
 classes in the same order, 28x28 gray pixels, bright on black. This file only
 draws. Reading real data, scaling, batches, and the move to an accelerator are
-elsewhere. Scripts to take home contain this file.
+elsewhere. Exported scripts import this file; exported notebooks contain it.
 
 Chains define a shape: it covers the pixels where a < b < c holds for each
 chain (a, b, c). x points right, y down, in pixels, and 0 is the middle. A

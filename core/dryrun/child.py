@@ -7,7 +7,7 @@ script prints goes to the standard error.
 import json
 import os
 import sys
-from os import _exit  # even if the script replaces os._exit
+from os import _exit  # stays the same even if the script replaces os._exit
 
 from core.dryrun.report import NO_REPORT, Request
 
@@ -16,7 +16,7 @@ def main() -> None:
     """Load torch, then read a request, run its script, and write the report."""
     # By default, torch's idle threads spin, which doubles the time on a busy machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    import torch._dynamo  # noqa: F401 - an optimizer's first step imports it
+    import torch._dynamo  # noqa: F401 - an optimizer's first step would import it
 
     from core.dryrun.run import run
 

@@ -117,7 +117,7 @@ class Legacy(type):
         return tensor.to(SIMULATED)
 
     def converted(cls, tensor: Tensor) -> Tensor:
-        """The tensor on the device, which converts it, as measured on an H100."""
+        """Move the tensor, then convert it there, as measured on an H100."""
         return tensor.to(SIMULATED).to(cls.dtype)
 
     def __instancecheck__(cls, value: Any) -> bool:

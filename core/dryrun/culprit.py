@@ -85,8 +85,9 @@ def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
 def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
     """The line that chose the CPU for a move that left a tensor there, and why.
 
-    If the device comes from a parameter whose default is the CPU, the line is the first
-    call that doesn't pass the parameter. Otherwise, it is the move's own.
+    If the device comes from a parameter whose default is the CPU, the line is
+    the first call that doesn't pass the parameter. Otherwise, it is the move's
+    line.
     """
     match = TO_NAME.search(move.code)
     name = match[1] if match else ""
@@ -96,7 +97,8 @@ def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
             function = ast.unparse(call.func)
             if not DOTTED.fullmatch(function):
                 continue  # to evaluate it could run the script's code
-            with suppress(Exception):  # another function's variable, or no signature
+            # Fails for another function's variable, or if there is no signature.
+            with suppress(Exception):
                 value = eval(function, frame.f_globals, frame.f_locals)
                 parameters = inspect.signature(value).parameters
                 place = list(parameters).index(name)
@@ -110,12 +112,14 @@ def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
 def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin | None:
     """The tensor that should have been moved: this one, or one it was computed from.
 
-    The search goes back from this tensor, which failed at `line`. It returns the first
-    tensor that was copied to the device, or computed from a parameter on the device.
-    It stops at a tensor that a model's constructor made or that another line computed,
-    unless a function that has returned computed it from what it was given. Then the
-    search returns the latest tensor that a constructor made or, if there is none, the
-    tensor at which it stopped.
+    The search begins at this tensor, which failed at `line`, and goes on to
+    its source, the source's source, and so on. It returns the first tensor
+    that was copied to the device, or computed from a parameter on the device.
+    It skips tensors that a function computed from other functions' tensors, if
+    this function has returned. It stops at a tensor that a model's constructor
+    made, or that another line than `line` computed. Then it returns the latest
+    tensor that a constructor made. If there is none, it returns the tensor at
+    which it stopped.
     """
     chain = list(origin.chain()) if origin else []
     running = {frame.f_code for _, frame in frames}
@@ -201,9 +205,9 @@ def tree(file: str) -> ast.Module:
 
 
 def is_dropped(line: Line) -> bool:
-    """Whether a line calls `.to()` or `.cuda()` and uses the result no further.
+    """Whether a line calls `.to()` or `.cuda()` and at most stores the result.
 
-    A line that assigns the result, or puts it into a list or tuple, counts too.
+    It may store the result in a variable, a tuple, or a comprehension's list.
     """
     try:
         nodes = list(ast.walk(ast.parse(line.code)))

@@ -33,7 +33,8 @@ WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
 IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
 SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
-# Unchecked, current_accelerator() returns the device that torch was built for.
+# current_accelerator() without check_available=True returns the device that torch was
+# built for, even on a machine without this device.
 CHOOSES_CUDA = re.compile(r"cuda|current_accelerator\(\)")
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
@@ -109,7 +110,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     message = text(error)
     if mixes_sparse(error):
         message = "a sparse tensor on cpu met a tensor on cuda:0"
-    tensors = [debug_unwrap(t) for t in getattr(error, ARGUMENTS, [])]  # from vmap
+    # torch.func.vmap wraps tensors.
+    tensors = [debug_unwrap(t) for t in getattr(error, ARGUMENTS, [])]
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)
@@ -125,7 +127,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if leaf := lost_leaf(error, origins):
         culprit, why = leaf, words("why.leaf")
     elif "for generator" in message:
-        # The sampler of a loader failed: the line that made the loader.
+        # A loader's sampler failed. Blame the line that made the loader or the sampler.
         frames_of_torch = traceback.walk_tb(error.__traceback__)
         objects = (inner.f_locals.get("self") for inner, _ in frames_of_torch)
         culprit = next(filter(None, map(origins.line_of, objects)), line)

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, RandomSampler
 from core.dryrun.script import Line, Script
 
 UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMode sees
-SAME = frozenset(  # functions that return the same numbers
+SAME = frozenset(  # functions whose result has the input's numbers
     """
     bool clone contiguous detach double expand flatten float half int long permute
     reshape squeeze t to transpose type unsqueeze view view_as
@@ -69,13 +69,13 @@ class Origin:
     method: CodeType | None = None
     # The last copies on the device: the line that made each, and a weak reference.
     copies: list[tuple[Line, Any]] = field(default_factory=list)
-    # Where a function that moves tensors returned this one, which it didn't make.
+    # Where a function that moves tensors returned this tensor and hadn't made it.
     passed: Line | None = None
-    kept: Line | None = None  # where a move to the CPU left it as it was
+    kept: Line | None = None  # where a move to the CPU left the tensor as it was
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
 
     def __post_init__(self) -> None:
-        # The function that made the last tensor of the chain, if any.
+        # The function that made the oldest tensor in `chain`, if a function made it.
         self.first_function = self.function
 
     def take(self, inputs: "list[Origin]") -> "Origin | None":
@@ -131,7 +131,7 @@ class Origins:
         self._of: dict[int, Origin] = {}
         # Where one of METHODS was called last, by object's id and method's name.
         self._lines: dict[tuple[int, str], Line] = {}
-        # Where tensors were moved to the device last, by the calls that made them.
+        # Which line last moved a tensor to the device, by the calls that made it.
         self.movers: dict[tuple[Call, ...], Line] = {}
 
     def __iter__(self) -> Iterator[Origin]:
@@ -150,7 +150,7 @@ class Origins:
         return next((line for line, _ in self.stack()), None)
 
     def install(self) -> None:
-        """Also note new parameters and calls of METHODS, which no mode sees."""
+        """Note what no TorchFunctionMode sees: parameters, UNSEEN, METHODS."""
         parameter: Any = nn.Parameter
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
         for name in UNSEEN:
@@ -230,8 +230,8 @@ class Origins:
             origin.is_same |= origin.method is source.method
         if source and not (tensor.is_cpu or isinstance(source.tensor(), nn.Parameter)):
             # If a class in the script has a method `to` of its own, the line that calls
-            # this method moves the tensor. But if a line of the method makes a copy and
-            # doesn't keep it, then that line does.
+            # this method counts as the one that moves the tensor. But if a line in the
+            # method makes a copy and doesn't keep it, the line in the method counts.
             movers = (
                 at
                 for at, frame in self.stack()

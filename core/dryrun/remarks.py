@@ -45,7 +45,7 @@ class Remarks:
     def __init__(self, origins: Origins) -> None:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
-        self._uses: dict[tuple[Line, bool], ModelUse] = {}  # with the model's mode
+        self._uses: dict[tuple[Line, bool], ModelUse] = {}  # by line and training mode
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         # By the line that made an optimizer: how many of the latest steps found no
@@ -126,7 +126,7 @@ class Remarks:
 
         for output in tree_leaves(outputs):
             if isinstance(output, Tensor) and output.requires_grad:
-                # Just one call with one example keeps next to no memory.
+                # A single call with one example keeps too little memory to count.
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
 
@@ -155,8 +155,8 @@ class Remarks:
         if self._twins.total() > 2:  # two optimizers take turns
             self._note(max(filter(None, self._twins), default=None), "same_parameters")
         for (line, _), use in self._uses.items():
-            # A step of the optimizer follows a call for training, but not the last
-            # evaluation.
+            # After a call for training, the optimizer makes a step. After the last
+            # evaluation, it doesn't.
             if self._steps and use.after == self._steps and not use.returns:
                 if use.records:
                     self._note(line, "recorded")

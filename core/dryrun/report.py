@@ -43,7 +43,8 @@ class Request:
     starts_processes: bool = True  # False: data loaders have no workers
     simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # True: print the traceback of the script's error
-    names: bool = False  # True: report values, and count over the whole run
+    # True: report values, and count waits and copies in the whole run, not in each step
+    names: bool = False
     # Code to run in the script's module before the script (unobserved) and after it. If
     # `after` makes a dictionary `facts`, the report includes it.
     before: str = ""
@@ -145,7 +146,7 @@ class Report:
     copies: list[Copy] = field(default_factory=list)
     memory: Memory | None = None
     growth: Growth | None = None
-    on_cpu: Line | None = None  # the line that made a model left on the CPU
+    on_cpu: Line | None = None  # the line that made the model, if it trains on the CPU
     notes: list[str] = field(default_factory=list)  # sentences
     facts: dict[str, Any] = field(default_factory=dict)  # set by Request.after
     remarks: list[Remark] = field(default_factory=list)
@@ -168,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def fits(value: Any, kind: Any = Report) -> bool:
-    """Whether a value has a plain report's form. A script may write something else."""
+    """Whether a value, which a script may forge, looks like Report.plain()."""
     origin, kinds = typing.get_origin(kind), typing.get_args(kind)
     hints = {}
     if kind is Line:
