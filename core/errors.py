@@ -18,7 +18,7 @@ class ExplainedError(Exception):
 
 
 class CancelledError(Exception):
-    """The owner canceled this run."""
+    """Raised in a job that somebody canceled, to end the job."""
 
 
 class Parser(argparse.ArgumentParser):

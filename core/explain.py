@@ -48,7 +48,7 @@ PASSED_ON = re.compile(
 )
 # The line of code that failed, in a notebook's traceback.
 ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")
-# Ranks, logs, drawn frames, and pytest begin their lines with one of these.
+# What ranks, logs, pytest, and boxes around a traceback put before a line.
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
 )
@@ -285,10 +285,11 @@ def _length(parts: Sequence[str], text: str) -> int:
 
 
 def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
-    """The causes whose wordings the message has, and whether it isn't about devices.
+    """Return the causes whose wordings the message has, and a boolean.
 
-    Causes that need a certain line of code (`at`) come before others; within each
-    group, the longer wordings come first. `code` is the learner's line and the
+    The boolean says whether a wording that isn't about devices fits the message
+    better. Causes that need a certain line of code (`at`) come before others; within
+    each group, the longer wordings come first. `code` is the learner's line and the
     innermost line, or else the whole text.
     """
     text = fold(message)
@@ -311,7 +312,7 @@ def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
 def _may_be_fragmentation(message: str) -> bool:
     """Whether torch's reserved but unused memory is as large as the request.
 
-    If not, fragmentation isn't the cause, though torch hints at it in every message.
+    If not, fragmentation isn't the cause, though torch's messages always suggest it.
     """
     sizes = {
         name: float(size[1]) * 1024 ** "KMG".index(size[2])

@@ -26,8 +26,9 @@ logger = logging.getLogger(__name__)
 def measure(here: Machine) -> None:
     """When the app idles, measure what is quick and not yet measured with this torch.
 
-    These are the labs with `idle`, and a training run for Home. Nothing is measured on
-    workers that other apps may share, since those apps' jobs couldn't go first.
+    The server runs each lab (a measurement on a page) whose `idle` is true, and a
+    training run for Home. It measures nothing on workers that other apps may share,
+    since those apps' jobs couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
@@ -36,7 +37,7 @@ def measure(here: Machine) -> None:
 
 
 def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the jobs to do; skip what visitors have measured in the meantime."""
+    """Yield each job whose result is still missing when the job's turn comes."""
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
     for lab in (lab for lab in all_labs() if lab.idle):

@@ -51,7 +51,7 @@ from core.sim.simulation import in_cuda_words
 from core.words import Words
 
 words = Words(__file__)
-MOST_VALUES = 200  # a stranger's script must not make the report huge
+MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
 class Mode(TorchFunctionMode):
@@ -109,7 +109,7 @@ class Run:
 
     def report(self) -> Report:
         if self.request.simulates:
-            # With `names`, the report is about the whole run: shorten no loops.
+            # A request with `names` wants values from the whole run: shorten no loops.
             if not self.request.names:
                 self.script.install()
             self.origins.install()
@@ -144,7 +144,7 @@ class Run:
         )
 
     def _tell(self, line: int, name: str, value: Any) -> Any:
-        """Remember a value of the script if it is a tensor, a module, or has tensors.
+        """Remember a value of the script: a tensor, module, or dict of tensors.
 
         Returns the value.
         """
@@ -173,9 +173,9 @@ class Run:
         sys.modules["__main__"] = main
         sys.argv = [self.request.name, *self.request.arguments]
         sys.path[0] = self.script.folder
-        sys.pycache_prefix = os.devnull  # import sources, so that loops are rewritten
+        sys.pycache_prefix = os.devnull  # compile imports, so that loops are rewritten
         sys.dont_write_bytecode = True
-        # `_end_in_time` interrupts the script, which a background process would ignore.
+        # `_end_in_time` sends an interrupt, which a background process would ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.showwarning = self._warn
         ended = threading.Event()
@@ -223,7 +223,7 @@ class Run:
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
-        if self.request.traceback:  # from the script's first frame on
+        if self.request.traceback:  # only frames from the script's first one on
             first = error.__traceback__
             while first and not self.script.owns(first.tb_frame.f_code.co_filename):
                 first = first.tb_next

@@ -1,9 +1,9 @@
 """Reads a script, shortens its long loops, and compiles it.
 
 Once an optimizer has made enough steps, the loop around it ends, and the script goes on
-after the loop. Before a loop over a range ends, it makes its last turn. A loop that
-calls models but no optimizer, such as an evaluation, ends after a share of the time
-limit. All lines keep their numbers.
+after the loop. If the loop is over a range, it skips to the range's last item. A loop
+that calls models but no optimizer, such as an evaluation, ends after a share of the
+time limit. All lines keep their numbers.
 """
 
 import ast
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # core/, which is never part of a script
-LEAST_SECONDS = 1.0  # loops run at least this long, so short training finishes
+LEAST_SECONDS = 1.0  # no loop is cut short earlier, so short training finishes
 # A loop without optimizer steps may take this share of the time limit.
 SHARE_WITHOUT_STEPS = 1 / 20
 # Kinds of expressions whose values are reported even if no variable gets them.
@@ -87,7 +87,7 @@ class Script:
         self.steps, self.progress, self.shortens = steps, progress, False
         self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # called with each value that a line makes
-        # Called with each value that a function returns after it moved tensors
+        # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
@@ -95,7 +95,7 @@ class Script:
         self.folders = self.folder + os.sep, os.getcwd() + os.sep
 
     def owns(self, file: str) -> bool:
-        """Whether a file is the script, or lies near it and isn't a library."""
+        """Whether a file is the script, or lies beside it and isn't a library."""
         if file in self.main:
             return True
         beside = file.startswith(self.folders) and "site-packages" not in file
@@ -143,7 +143,7 @@ class Script:
         loader.source_to_code = source_to_code
 
     def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
-        """Yield items until the loop should end, and then the last item of a range."""
+        """Yield items until the loop should end, and then a range's last item."""
         goes_on = self.begin(file, number)
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
@@ -173,7 +173,7 @@ class Script:
 
 
 class Values(ast.NodeTransformer):
-    """Makes each line report the values that it makes, named or not."""
+    """Makes each line report its values, also those that no variable gets."""
 
     def visit(self, node: Any) -> Any:
         self.generic_visit(node)
@@ -248,7 +248,7 @@ class Loops(ast.NodeTransformer):
 def _call(
     function: str, file: str, at: ast.expr | ast.stmt, *arguments: ast.expr
 ) -> ast.expr:
-    """The code of a call with these arguments and a place in the script."""
+    """The code of a call with these arguments, then a file and `at`'s line."""
     place = [ast.Constant(file), ast.Constant(at.lineno)]
     call = ast.Call(_name(function), [*arguments, *place], [])
     return ast.copy_location(call, at)

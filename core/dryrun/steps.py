@@ -43,7 +43,7 @@ WAYS = (ledger.TO_DEVICE, ledger.TO_HOST)
 # Kinds of memory; WORK is allocated during an optimizer's step
 ACTIVATIONS, WORK = "activations", "the optimizer's own"
 MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
-REACH, MOST_PARTS = 3, 100  # how far to search for objects, and in how long a list
+REACH, MOST_PARTS = 3, 100  # search for objects this deep, in so many list items
 MOST_NODES = 20_000  # counting the nodes of a graph stops here
 # Growth by this many bytes per step is no mistake: scripts collect losses and other
 # numbers.
@@ -110,7 +110,7 @@ class Steps:
         self.name = ""  # the function of torch that is being called
         self.arguments: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
-        # A parameter that the latest step trains; None if any isn't on the CPU.
+        # If the latest step trains only on the CPU, one of its parameters; else None.
         self.on_cpu: Tensor | None = None
         self._optimizer: Any = None  # the id of the optimizer whose steps are counted
         self._was_called = False  # whether this step called the model
@@ -200,7 +200,7 @@ class Steps:
             self.batch = batch.shape[0]
 
     def _before(self, optimizer: Optimizer, *_: Any) -> None:
-        """Mark the parameters, and the gradients, which may be gone after the step."""
+        """Mark memory of parameters, and of gradients before they are freed."""
         self._in_step = True
         tensors = parameters(optimizer)
         trained = [tensor for tensor in tensors if tensor.grad is not None]
@@ -247,7 +247,7 @@ class Steps:
         ]
 
     def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
-        """The uses that occur in all measured steps, each with its list from each step.
+        """For each use that all measured steps have, its list from each step.
 
         The first step of several isn't measured: optimizers make their state in it.
         """
@@ -320,7 +320,7 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
 
 
 def objects_of_script(values: Iterable[Any]) -> list[Any]:
-    """The objects of the script's own classes that are a few steps from the values."""
+    """Objects of the script's own classes, up to a few levels inside values."""
     objects: dict[int, Any] = {}
     level = list(values)
     for _ in range(REACH + 1):
@@ -370,7 +370,7 @@ def additions(file: str) -> list[tuple[int, CodeType]]:
             adds = node.func.attr in ("append", "extend", "add")
             target = node.func.value if adds else None
         while isinstance(target, ast.Subscript):
-            target = target.value  # its index may belong to another function
+            target = target.value  # the index may use another function's variables
         if target is not None:
             code = compile(ast.unparse(target), file, "eval")
             places.append((node.lineno, code))  # type: ignore[attr-defined]

@@ -114,7 +114,7 @@ def races() -> bool:
 
 
 def start() -> None:
-    """Queue the quick run, or a race's runs, unless the visitor has a job already."""
+    """Queue the quick run, or a race's runs, unless a run of the visitor goes on."""
     own, machine = engine().jobs(runs.RUN, visitor()), engine().machine()
     if any(not job.ended for job in own):
         return

@@ -17,7 +17,7 @@ from core.words import Words
 words = Words(__file__)
 
 FRESH_SECONDS = 10.0
-# To find the fastest run, read the histories of this many runs with short epochs.
+# The fastest run is sought among so many runs, those with the shortest epochs.
 SHORTLIST = 3
 
 

@@ -1,7 +1,7 @@
 """Which jobs may wait, how long they may run, and how long they will probably take.
 
 The limits leave room for a class of a hundred people with a run of up to a minute each.
-But a script must not queue hours of work, even if it sends many visitors' cookies.
+But a program that poses as many visitors must not be able to queue hours of work.
 A lane is a queue with workers of its own: "train" or "lab".
 """
 
@@ -27,12 +27,12 @@ from core.words import Words
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 NEWEST = 5  # an estimate is the median of at most so many jobs of a kind
-KINDS = 500  # kinds of jobs to remember; the one that came least recently is dropped
-SIMILAR = 2.0  # jobs are similar if their amounts differ by at most this factor
+KINDS = 500  # kinds of jobs to remember; the kind seen least recently is dropped
+SIMILAR = 2.0  # the amounts of work of similar jobs differ by at most this factor
 # The guess for a run if no similar run has ended yet. It is between the speeds of the
 # ANN and the CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
-OPEN_QUESTIONS = 8  # per person, waiting or being answered
+OPEN_QUESTIONS = 8  # a person's calls of Engine.ask, waiting or being answered
 words = Words(__file__)
 
 
@@ -40,7 +40,7 @@ words = Words(__file__)
 class Limits:
     """The server's limits.
 
-    Each is set by the environment variable with its name in capitals: MAX_WAITING_JOBS.
+    Environment variables set them: MAX_WAITING_JOBS sets max_waiting_jobs.
     """
 
     max_jobs_per_person: int = 4  # waiting or running
@@ -66,7 +66,7 @@ class Limits:
 
 
 class Gate:
-    """A class's rules, besides the server's limits; this base class allows everything.
+    """Rules that a teacher's class adds to the server's limits; here, none.
 
     The engine holds its lock while it calls a gate, so a gate must not wait.
     """
@@ -88,7 +88,7 @@ class Gate:
         """Raise ExplainedError if the owner of a running job may not have this wish."""
 
     def admit(self, job: Job, expected: float | None) -> None:
-        """Raise ExplainedError if the job may not wait. An admitted run is counted.
+        """Refuse a job with ExplainedError, or else count it if it is a run.
 
         `expected` is the estimate in seconds, or None without an estimate.
         """
@@ -230,7 +230,7 @@ class Estimates:
 
 
 class Questions:
-    """Limits how many questions are answered at once: in all, and per person."""
+    """Limits how many Engine.ask calls run at once, in all and per person."""
 
     def __init__(self, in_all: int, per_person: int) -> None:
         self._in_all, self._per_person = in_all, per_person

@@ -93,7 +93,7 @@ class Connection:
         self._shared: set[str] = set()  # jobs at a worker that has another app's jobs
         # Workers stuck on an abandoned task that ignores cancellation, and since when.
         self._stuck: dict[str, float] = {}
-        self._comm: object = None  # tells whether the client has reconnected
+        self._comm: object = None  # the client's comm; a new comm means a reconnection
         self._cluster: cluster.Process | None = None  # the app's own cluster, if any
         self.hosts = Hosts()
         # All clients share this event loop. If each had its own, and one failed, the
@@ -130,11 +130,11 @@ class Connection:
                 if self._client is not None:
                     self._check(self._client)
                 self._on_check()
-            except Exception as error:  # the scheduler went away in the meantime
+            except Exception as error:  # the scheduler went away during the check
                 if not self._closed.is_set():
                     logger.warning("could not inspect the workers: %r", error)
             self._closed.wait(RETRY_SECONDS if self.problem else CHECK_SECONDS)
-        self.close()  # a connection may have been made in the meantime
+        self.close()  # again: this thread may have connected after close() was called
         self._loop.stop()
 
     def _drop(self, client: Client) -> None:

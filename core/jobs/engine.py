@@ -51,12 +51,12 @@ class Engine:
 
         `on_end` gets each ended job once, and must not wait. Jobs that were waiting in
         the store keep waiting; without a store, jobs end with the engine. The `gate`
-        has a class's rules.
+        has the rules of a teacher's class.
         """
         self._on_end = on_end
         self._history = History(store or Store.passing(""))
-        # How many calls of a lane are answered at once: in all, and per person. The lab
-        # worker has four threads, so slow uploads still leave threads for questions.
+        # For each lane of `ask`, how many calls run at once, in all and per person. The
+        # lab worker has four threads, so slow uploads still leave some for questions.
         self._questions = {
             "question": Questions(4, 2),
             "upload": Questions(2, 1),

@@ -53,7 +53,7 @@ class History:
         self._read = lru_cache(CACHED)(self._read_ended)
 
     def queue(self, job: Job, round: int) -> Write | None:
-        """Write a waiting job with its round; None if the job is not kept.
+        """Write a waiting job and its round (see `recover`); None if not kept.
 
         The server's own measurements aren't kept: after a restart, the server makes
         them again.
@@ -163,7 +163,7 @@ class History:
             progress = replace(progress, fit=value.fit)
         end = {"status": row.status, "message": row.message, "stopped": row.ended}
         job = _job(stored, started=row.started, value=value, progress=progress, **end)
-        if not job.ended:  # the server ended meanwhile, and `recover` failed afterward
+        if not job.ended:  # the server ended during it, and `recover` failed later
             why = interrupted(row.step, row.steps)
             job = replace(job, status="interrupted", message=why)
         return job

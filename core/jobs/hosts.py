@@ -68,7 +68,7 @@ class Hosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the field below
-        # For a speaker's address, its machine; None until the speaker has answered.
+        # The machine at the address of each Host.speaker; None until it has answered.
         self._described: dict[str, Machine | None] = {}
         self.clear()
 

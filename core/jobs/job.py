@@ -101,7 +101,7 @@ def outcome_of(
 class Work:
     kind: str = ""  # jobs of the same kind take about as long for the same amount
     amount: float = 1.0  # a training run's epochs; 1 for other jobs
-    assumed: float = 60.0  # seconds, if no such job has ever run
+    assumed: float = 60.0  # guess in seconds, until a job of this kind has run
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Job:
     tries: int = 0  # how often the job was given to a worker
     started: float | None = None  # seconds since 1970, like `submitted` and `stopped`
     stopped: float | None = None
-    began: float = math.inf  # time.monotonic(), to leave out a laptop's sleep
+    began: float = math.inf  # time.monotonic() when begun: leaves out a laptop's sleep
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
     machine: str = ""  # identity of the machine that did the job, once it has ended

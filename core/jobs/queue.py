@@ -88,8 +88,8 @@ class Queue:
         """The job's place in its lane, from 1; 0 if it isn't waiting.
 
         A newcomer who has had fewer turns goes before the job, which then moves back by
-        one place. At most PATIENCE newcomers can, and none in the round that is being
-        served.
+        one place. At most PATIENCE newcomers go before a job, and none go before a job
+        of the round that is being served.
         """
         ticket = self._waiting.get(job_id)
         return self._lane(ticket.job.lane).index(ticket) + 1 if ticket else 0
