@@ -2,8 +2,9 @@
 
 Some things would harm a worker: an error that breaks the GPU's context, memory that
 runs out, a stranger's file. On Linux and macOS, a server process that has imported
-torch forks such children in some hundredths of a second; on Windows, each child starts
-from scratch. Where there are process groups, a child's own children end with the child.
+torch forks each child in some hundredths of a second. On Windows, each child
+starts from scratch. Where there are process groups, a child's own children end
+with the child.
 """
 
 import ctypes
@@ -32,7 +33,8 @@ READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 ALL_FILE_RIGHTS = 16  # since version 5
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # to bind and to connect TCP, since version 4
-SCOPES = 1 << 0 | 1 << 1  # others' abstract sockets, signals to others; since version 6
+# Since version 6: to connect to others' abstract sockets, and to signal others
+SCOPES = 1 << 0 | 1 << 1
 
 
 class ChildDiedError(ExplainedError):
@@ -131,8 +133,9 @@ def _context() -> BaseContext:
     if sys.platform == "win32":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    # Otherwise, each child would import these: its parent's main module needs
-    # distributed, and an optimizer's first step needs torch._dynamo.
+    # Without the preload, each child would import these modules itself. A child imports
+    # its parent's main module, which needs distributed. An optimizer's first step needs
+    # torch._dynamo.
     context.set_forkserver_preload(
         ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
     )
@@ -167,9 +170,10 @@ def _work(
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this group when the parent ends, however busy the group is.
+    """Have the kernel kill this process group when the parent process ends.
 
-    The parent holds one end of a pipe; when that end closes, the group gets a signal.
+    The parent holds one end of a pipe. When that end closes, the group gets
+    SIGKILL, which ends even busy processes.
     """
     import fcntl
 
@@ -215,7 +219,10 @@ def hide_devices() -> None:
 
 
 class _Ruleset(ctypes.Structure):
-    """Rights to forbid; a rule could grant exceptions, but there are no rules."""
+    """Rights that Landlock forbids.
+
+    Rules could grant exceptions, but the app adds no rules.
+    """
 
     _fields_ = [
         ("files", ctypes.c_uint64),
@@ -240,7 +247,7 @@ def _restrict_files_and_network() -> None:
         NETWORK_RIGHTS if version >= 4 else 0,
         SCOPES if version >= 6 else 0,
     )
-    # An older kernel knows only the first fields. It accepts others that are zero.
+    # An older kernel knows only the first fields, and accepts the others if they are 0.
     size = ctypes.c_size_t(ctypes.sizeof(ruleset))
     handle = checked(libc.syscall(CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:

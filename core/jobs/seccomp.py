@@ -1,12 +1,12 @@
-"""What a process gives up for good before it runs what a stranger wrote.
+"""Confine a process for good, before it runs what a stranger wrote.
 
     python -m core.jobs.seccomp MEMORY -m MODULE ARGUMENTS
     python -m core.jobs.seccomp MEMORY -c CODE ARGUMENTS
 
-confine this process, which then runs the module or the code, and can't start another
-process. Of some 400 system calls, the process keeps those that Python and torch need;
-all others raise PermissionError. core.jobs.code_sandbox starts this module in
-bubblewrap.
+Each of these commands confines its own process, which then runs the module or
+the code, and can't start another process. Of some 400 system calls, the
+process keeps those that Python and torch need; all others raise
+PermissionError. core.jobs.code_sandbox starts this module in bubblewrap.
 """
 
 import ctypes
@@ -38,7 +38,7 @@ arch_prctl
 
 # Numbers of <seccomp.h> and of the kernel's headers, the same on all processors.
 ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
-# Flags of mmap that are refused: RLIMIT_DATA doesn't count such memory.
+# Flags of mmap that are refused: RLIMIT_DATA doesn't count memory mapped with them.
 MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
 # Flags of clone, which may start a thread, but no process and no namespace.
 CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
@@ -50,9 +50,11 @@ LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
 
 class _Compare(ctypes.Structure):
-    """A condition on a call's argument, whose number `argument` counts from 0.
+    """A condition on one argument of a system call.
 
-    EQUAL: the argument is `a`. MASKED_EQUAL: its bits in the mask `a` are `b`.
+    `argument` is the argument's number, from 0. With EQUAL as `how`, the
+    argument must be `a`. With MASKED_EQUAL, the argument's bits in the mask
+    `a` must be `b`.
     """
 
     _fields_ = [
@@ -79,7 +81,10 @@ def limit(memory_bytes: int) -> None:
 
 
 def give_up_calls() -> None:
-    """Have the kernel refuse all calls but CALLS, and those added with conditions."""
+    """Have the kernel refuse system calls that this function doesn't allow.
+
+    It allows CALLS, and a few other calls if their arguments are harmless.
+    """
     library = ctypes.CDLL("libseccomp.so.2")
     library.seccomp_init.restype = ctypes.c_void_p
     rules = ctypes.c_void_p(library.seccomp_init(REFUSE | errno.EPERM))
@@ -140,7 +145,7 @@ def main() -> None:
     _, memory, option, code, *arguments = sys.argv
     limit(int(memory))
     give_up_calls()
-    tempfile.tempdir = "/tmp"  # libraries want a folder, and none here is writable
+    tempfile.tempdir = "/tmp"  # else tempfile looks for a writable folder, and fails
     sys.argv = [option, *arguments]
     if option == "-m":
         runpy.run_module(code, run_name="__main__", alter_sys=True)

@@ -44,7 +44,8 @@ def dask_setup(worker: Any) -> None:
     if hasattr(os, "nice"):  # not on Windows
         os.nice(NICE)
     # Dask spawned this process. If the process spawned its children, too, each
-    # DataLoader worker would import torch for seconds. Now they start as in any script.
+    # DataLoader worker would import torch for seconds. With the default method, they
+    # start as in any script.
     multiprocessing.set_start_method(None, force=True)
     simulation.offer()
     if "train" in worker.state.total_resources:
@@ -84,7 +85,7 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
     key = worker.get_current_task()
 
     def cancelled() -> bool:
-        # The job also ends if the scheduler or its client is gone. Dask doesn't stop a
+        # The job also ends if the scheduler or the app is gone. Dask doesn't stop a
         # running task that is canceled: it only marks the task.
         task = worker.state.tasks.get(key)
         is_open = worker.status in (Status.running, Status.paused)

@@ -50,10 +50,12 @@ class RoundTrip:
 
 @dataclass(frozen=True)
 class PartLosses:
-    """New losses of one of the three trainings that the lab compares."""
+    """Losses since the last report, of one of the compared trainings."""
 
-    lasts: ClassVar[bool] = True  # finished jobs keep these: Resumed has no losses
-    part: str  # "through" (without a break), "resumed", or "weights" (only loaded)
+    # A finished job keeps these reports, since Resumed has no losses.
+    lasts: ClassVar[bool] = True
+    # "through" (without a break), "resumed", or "weights" (only these were loaded)
+    part: str
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
 
@@ -67,7 +69,8 @@ class Resumed:
     epochs: int
     at_step: int  # the step at which the run was interrupted
     greatest_loss_difference: float  # between "resumed" and "through", in any step
-    differing_weights: int  # numbers that differ between the final state_dicts
+    # numbers that differ between the final state_dicts of "resumed" and "through"
+    differing_weights: int
     weights: int  # numbers in a state_dict
     weights_only_difference: float  # greatest loss difference, "weights" to "through"
     environment: Environment

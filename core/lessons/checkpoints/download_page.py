@@ -73,7 +73,10 @@ def draw(run: Run | None) -> None:
 
 
 def contents(size: int, tensors: Sequence[TensorInfo]) -> None:
-    """Draw the file as a bar, in which each tensor is as long as its bytes."""
+    """Draw the file as a bar.
+
+    The length of a tensor's segment shows how many bytes the tensor takes.
+    """
     largest = max(tensors, key=lambda tensor: tensor.bytes)
     numbers = sum(prod(tensor.shape) for tensor in tensors)
     share = largest.bytes / sum(tensor.bytes for tensor in tensors)

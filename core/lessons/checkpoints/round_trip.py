@@ -51,7 +51,7 @@ def inspect(checkpoint: bytes) -> tuple[TensorInfo, ...]:
 
 
 def untrained() -> tuple[bytes, tuple[TensorInfo, ...]]:
-    """An ANN's file before training, and its tensors."""
+    """The checkpoint of an untrained ANN, and a description of its tensors."""
     file = state_dict.save(models.ANN())
     return file, inspect(file)
 

@@ -45,7 +45,7 @@ PREFIXES = {  # prefixes that all names in a file may have, and what adds them
     "module.": "DataParallel",
     "model.": "a wrapper class",
 }
-# The name of a device, such as "cuda:0". A file may have any other text in its place.
+# The name of a device, such as "cuda:0". A file may have any text instead of a name.
 DEVICE = re.compile(r"\w{1,20}(:\d{1,3})?", re.A)
 # Names of functions that a pickle can call. They make a tensor on a device, even if
 # map_location says CPU.
@@ -182,9 +182,9 @@ def _checked_zip(data: bytes) -> bytes:
 
 
 def _check_index(file: IO[bytes], pickles: int) -> None:
-    """Refuse a file whose first `pickles` are too long, or would use a device.
+    """Refuse a file whose first pickles are too long, or would use a device.
 
-    The pickles are read, but not run.
+    `pickles` is the number of these pickles. They are read, but not run.
     """
     for _ in range(pickles):
         for operation, argument, _ in pickletools.genops(file):
@@ -229,7 +229,7 @@ def _read_torch(data: bytes) -> tuple[Any, dict[int, str]]:
 def _tensors(content: Any, notes: list[str]) -> dict[str, Tensor]:
     """The state_dict, which is the content itself or under a key of the content.
 
-    `notes` gets sentences on all that was left out.
+    `notes` gets sentences on that key and on all that was left out.
     """
     for _ in WRAPPERS:
         if not isinstance(content, dict):

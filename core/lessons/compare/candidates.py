@@ -46,8 +46,9 @@ def spare(cores: int) -> int:
 
 
 def default_pair(options: Sequence[Candidate]) -> Pair:
-    """The CPU and the best accelerator; or else the CPU with one thread, and with all.
+    """The CPU and the best accelerator.
 
+    Without an accelerator: the CPU with one thread, and with all threads.
     `options` are a machine's `candidates`, in their order. Against an accelerator, the
     CPU gets as many threads as the app trains with. A win over fewer threads would say
     nothing.

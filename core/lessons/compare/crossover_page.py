@@ -150,7 +150,10 @@ def _hatching(batch: float, width: float) -> list[dict[str, Any]]:
 
 
 def in_words(cells: Sequence[Cell], pair: Pair) -> str:
-    """How many cells each candidate wins, and the largest that the CPU wins."""
+    """How many cells each candidate wins, and the largest that the CPU wins.
+
+    If no candidate is a CPU, the largest that the first candidate wins.
+    """
     first, second = pair
     winners = [cell.speedup.winner for cell in cells]
     text = (
@@ -172,12 +175,12 @@ def in_words(cells: Sequence[Cell], pair: Pair) -> str:
 
 @charts.live
 def map_chart(colors: Palette, pair: Pair) -> Chart:
-    """Speedup of the second candidate over batch size and width, as a heat map.
+    """A heat map of the second candidate's speedup, by batch size and width.
 
     Draws `rows`, in which positions and sides are exponents of two. The kinds of rows:
     a "cell" was measured; a "blank" has a pale shade of the nearest cell's color; a
-    "tie" is a hatching line in a tied cell; "equal" is a place where both are equally
-    fast.
+    "tie" is a hatching line in a tied cell; "equal" is a place where both
+    candidates are equally fast.
     """
     first, second = (
         charts.mixed(hue, colors.ground, 0.5) for hue in pair_hues(pair, colors)

@@ -11,8 +11,9 @@ from core.lessons.compare.crossover_result import Cell
 def crossover_points(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     """Where both candidates are equally fast: (batch size, width) as exponents of 2.
 
-    A point lies between two neighboring cells of a row or a column. Between them, the
-    logarithm of the ratio is interpolated linearly in the exponent.
+    A point lies between two neighboring cells of a row or a column. Between
+    the cells, the speedup's logarithm is interpolated linearly in the
+    exponent.
     """
     points = []
     by_place = {

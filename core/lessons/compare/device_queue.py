@@ -42,7 +42,7 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> QueueLab:
 
 
 def multiply(matrix: Tensor, fetch: Fetch | None) -> Timeline:
-    """Time CALLS products. If given, `fetch` reads a number of each."""
+    """Time CALLS products. If given, `fetch` reads one number per product."""
     device = matrix.device
     began = torch.Event(device, enable_timing=True)
     done = [torch.Event(device, enable_timing=True) for _ in range(CALLS)]

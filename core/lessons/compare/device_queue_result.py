@@ -26,7 +26,10 @@ class Timeline:
 
     @property
     def stopped(self) -> float:
-        """Seconds until the last call returned, as a clock that doesn't wait shows."""
+        """Seconds until the last call returned.
+
+        A clock that doesn't wait for the device shows this time.
+        """
         return self.calls[-1].returned
 
     @property

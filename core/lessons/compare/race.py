@@ -33,7 +33,7 @@ from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
 
 FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
-WARM_UP_SECONDS = 2.0  # a warm-up ends then, but not before FEWEST_STEPS
+WARM_UP_SECONDS = 2.0  # a warm-up ends after this time, but not before FEWEST_STEPS
 RACE_SECONDS = 40.0  # a race that takes longer ends after FEWEST_REPEATS
 
 
@@ -51,7 +51,7 @@ def race(
     early, but not before FEWEST_REPEATS: a verdict needs this many.
     """
     deadline = time.perf_counter() + RACE_SECONDS
-    datasets.load(config.task)  # loaded first, so that no candidate is blamed for it
+    datasets.load(config.task)  # so that no candidate is blamed if loading fails
     environments: list[Environment | None] = [None, None]
     trials: list[Trial] = []
     failures: dict[int, CandidateFailure] = {}

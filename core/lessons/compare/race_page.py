@@ -27,7 +27,8 @@ from core.ui.charts import AXES, LATER, LINES, MIDDLE, Chart, Palette
 from core.ui.job_panel import latest, reported
 from core.ui.lab import Finding, Guess, Lab
 
-Heat = tuple[str, str, float, str]  # candidate, kind, seconds, text in heat_chart
+# A row of heat_chart: candidate, kind, seconds, text
+Heat = tuple[str, str, float, str]
 
 GUESS = "race_guess"
 REPEATS = 5

@@ -24,11 +24,15 @@ def verdict(race: Race) -> str:
     return f"{text} {why(race, speedup.winner)}"
 
 
-SMALL_STEP_MS = 5.0  # shorter steps have operations of about 0.1 ms: too small to share
+# In a shorter step, an operation takes about 0.1 ms: too short to share among threads
+SMALL_STEP_MS = 5.0
 
 
 def why(race: Race, index: int) -> str:
-    """Why the winner, at this index, may be faster, judged by the time of a step."""
+    """Why the winner, candidate number `index`, may be faster.
+
+    The reason depends on the time of a training step.
+    """
     winner, loser = race.candidates[index], race.candidates[1 - index]
     step = median(race.seconds(index, "training")) / race.steps * 1e3
     times = winner.threads / loser.threads

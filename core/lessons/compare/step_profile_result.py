@@ -17,7 +17,8 @@ class Span:
     """When a part of the work ran, on the host or on the device."""
 
     lane: str  # HOST, which asks for work, or DEVICE, which does the work
-    part: str  # in a step, one of PARTS
+    # In a StepProfile, one of PARTS. In a QueueLab, "asks", "waits" or "computes".
+    part: str
     start: float  # seconds since the work began
     end: float
 
@@ -26,7 +27,7 @@ class Span:
 class StepProfile:
     feed: str
     parts: dict[str, tuple[float, ...]]  # for each part, its seconds in each step
-    step: tuple[float, ...]  # seconds of each of these steps, with the profiler
+    step: tuple[float, ...]  # seconds of each whole step, with the profiler
     unprofiled: tuple[float, ...]  # seconds of each step in a run without the profiler
     config: RunConfig
     environment: Environment
@@ -35,7 +36,7 @@ class StepProfile:
     timeline: tuple[Span, ...] = ()  # a typical step; empty without an accelerator
 
     def __post_init__(self) -> None:
-        if self.parts.keys() != set(PARTS):  # the record is damaged
+        if self.parts.keys() != set(PARTS):  # the stored profile is damaged
             raise ValueError(f"a step consists of {', '.join(PARTS)}")
 
     def rows(self) -> list[Row]:

@@ -77,9 +77,10 @@ def queueing(
     device: torch.device,
     synchronize: Callable[[torch.device], None] = devices.synchronize,
 ) -> list[float]:
-    """PAIRS ratios: the median time of a synchronized call, divided by a naive one's.
+    """Return PAIRS ratios of synchronized calls' time to naive calls' time.
 
-    Both are timed in turn in one process, so that the times can be compared.
+    Each time is a median. Both kinds of calls are timed in turn in one
+    process, so that their times can be compared.
     """
     ratios = []
     for _ in range(PAIRS):
@@ -127,7 +128,7 @@ def threads_trap(cores: int) -> tuple[ThreadReading, ...]:
                         lambda matrix=matrix: matrix @ matrix,  # type: ignore[misc]
                         device,
                         repeats=1,
-                        warmup=1,  # the first call with other threads is slow
+                        warmup=1,  # the first call after a change of threads is slow
                     )
         readings += [ThreadReading(size, *reading) for reading in seconds.items()]
     return tuple(readings)

@@ -126,7 +126,7 @@ class TimingPitfalls(Lab):
                 sentences.append(f"At {size}: {sentence}")
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, cpu = len(lab.threads[0].seconds), lab.cpu_environment
-        # The table names the numbers of threads, so the environment's isn't shown.
+        # The table names the numbers of threads, so the caption leaves them out.
         where = f"Measured on {cpu.device_name}." * bool(figures.elsewhere(cpu))
         st.caption(f"n = {n} alternating repeats, each after a warm-up. {where}")
         link_to("timing_unsynchronized")
@@ -135,8 +135,8 @@ class TimingPitfalls(Lab):
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:
     """Milliseconds of each call, logarithmic, with a line for each way of timing.
 
-    `frame` has the columns way, call and milliseconds. The keys of `misleads` are the
-    ways in order. The last way shows the truth.
+    `frame` has the columns way, call and milliseconds. `misleads` says of each
+    way, in order, whether it misleads. The last way shows the truth.
     """
     colors = charts.palette()
     low, high = frame["milliseconds"].min() / 1.3, frame["milliseconds"].max() * 1.3

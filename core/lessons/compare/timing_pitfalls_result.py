@@ -30,7 +30,7 @@ class TimingLab:
     size: int
     readings: tuple[Reading, ...]
     queueing: tuple[float, ...]  # ratios: a synchronized call's time to a naive one's
-    threads: tuple[ThreadReading, ...]  # for the CPU, on one thread and on all
+    threads: tuple[ThreadReading, ...]  # on the CPU, with one thread and with all
     environment: Environment
     cpu_environment: Environment
     date: str

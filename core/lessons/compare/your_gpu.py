@@ -28,7 +28,7 @@ READING_SECONDS = 0.04  # as long as a reading in your_gpu.js
 
 
 def random(n: int, factor: int) -> Tensor:
-    """A float32 (n, n) with values from -0.5 to 0.5, the same as your_gpu.js draws."""
+    """The n × n matrix that your_gpu.js draws: float32, from -0.5 to 0.5."""
     i = torch.arange(n * n)
     bits = (i * i * factor) & 0xFFFFFFFF
     return (bits.double() / 2**32 - 0.5).float().view(n, n)
@@ -36,7 +36,10 @@ def random(n: int, factor: int) -> Tensor:
 
 @cache
 def products() -> list[dict[str, Any]]:
-    """For each size: three rows of a @ b, and the product of all its rows with b[0]."""
+    """For each size, the answers that the browser's products must match.
+
+    They are three rows of a @ b, and (a @ b) @ b[0], which covers all rows.
+    """
     answers = []
     for n in SIZES:
         a, b = (random(n, factor) for factor in FACTORS)

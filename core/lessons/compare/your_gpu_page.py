@@ -67,7 +67,7 @@ class YourGpu(Lab):
         if report:
             with server.noticed():
                 self._follow(report)
-        else:  # the tab was closed in between, and this ends a run
+        else:  # the tab is new, or was closed meanwhile, which ends a run
             state.pop(RUN, None)
         gpu = answers.of_visitor().get(RESULT)
         st.subheader(self.words["heading"])
@@ -88,7 +88,8 @@ class YourGpu(Lab):
         )
         server.tell_notice()
         go, _ = state.get(RUN, (None, None))
-        # `now` makes this message new, so a browser that forgot the last gets it again.
+        # `now` makes the data new on each draw, so that a browser that forgot the
+        # earlier data gets them again.
         data = {"words": self.words["status"], "go": go, "now": time.time()}
         # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
@@ -254,7 +255,7 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     small, large, few, many = products[0], products[-1], batches[0], batches[-1]
     seconds = {"small": small.seconds, "large": large.seconds, "forward": many.seconds}
     seconds |= {n: median(getattr(gpu, n)) for n in ("waited", "there", "back")}
-    # A mean, since a coarse clock may show 0 for most calls, and so as their median.
+    # The mean: a coarse clock may show 0 for most calls, so the median could be 0.
     # If it shows 0 for all of them, the browser sends a nanosecond.
     seconds["unwaited"] = fmean(gpu.unwaited)
     times = {k: format.precise(s) if s > 1e-8 else "0 s" for k, s in seconds.items()}
@@ -273,7 +274,7 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
 
 
 def share(words: Any, gpu: BrowserGpu | None) -> None:
-    """Draw a button that adds the figures to those of the class."""
+    """Draw the chart of the class's GPUs, and a button that adds this GPU."""
     open_class = server.room().open
     if open_class is None or not server.room().may_see(server.visitor()):
         return

@@ -38,7 +38,7 @@ class Work:
     kind: str  # one of WORKS
     size: int
     gpu: tuple[float, ...]  # seconds of each round
-    cpu: tuple[float, ...]  # the opponent's; empty if they would take too long
+    cpu: tuple[float, ...]  # the opponent's seconds; empty if it would take too long
 
     @property
     def seconds(self) -> float:
@@ -46,7 +46,7 @@ class Work:
 
     @property
     def speedup(self) -> Speedup | None:
-        """How many times as fast the GPU is; None without an opponent."""
+        """The GPU's speedup; None if the opponent's time wasn't measured."""
         return paired(self.cpu, self.gpu) if self.cpu else None
 
     @property
@@ -81,7 +81,7 @@ class BrowserGpu:
 
     @property
     def is_possible(self) -> bool:
-        """Whether a GPU could reach these figures in a run as the browser makes it."""
+        """Whether a GPU could get these figures by running your_gpu.js."""
         readings = [reading.seconds for reading in self.readings]
         readings += [self.unwaited, self.waited, self.there, self.back]
         names = [(work.kind, work.size) for work in self.works]
@@ -105,7 +105,10 @@ class BrowserGpu:
 
     @property
     def winners(self) -> dict[int, int | None]:
-        """Return {size: winner of the product, as Speedup.winner} if both did it."""
+        """Map each product's size to its winner, as in Speedup.winner.
+
+        Sizes at which only the GPU was timed are left out.
+        """
         products = ((work.size, work.speedup) for work in self.of("product"))
         return {size: speedup.winner for size, speedup in products if speedup}
 
@@ -134,7 +137,10 @@ class BrowserGpu:
 
     @property
     def endurance(self) -> float:
-        """The speed in the last five seconds of steady work, over that in the first."""
+        """How well the GPU keeps its speed in steady work: 1 if it loses none.
+
+        The speed in the last five seconds, divided by that in the first five.
+        """
         return median(self.paces[-5:]) / median(self.paces[:5])
 
     @property
@@ -173,7 +179,10 @@ def literal(name: Any) -> str:
 def read(
     message: dict[str, Any], environment: Environment | None = None, **facts: Any
 ) -> BrowserGpu:
-    """Combine the browser's message with `facts` from here. Raises ValueError."""
+    """Combine the browser's message with the server's `facts`.
+
+    Raises ValueError if the figures are malformed or impossible.
+    """
     from cattrs import Converter
 
     try:

@@ -77,7 +77,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         wsl="microsoft" in platform.lower(),
         rosetta=rosetta,
         macos=re.sub(r"[^\d.]", "", system.partition("(")[0]) if is_mac else "",
-        # The report doesn't say whether an AMD driver's device files exist: assume so.
+        # The report doesn't say if an AMD driver's device files exist: assume they do.
         kfd=True,
         kfd_readable=True,
         render_node=True,

@@ -297,12 +297,13 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
 
 
 def runs_on(built: tuple[str, ...], architecture: str) -> bool:
-    """Whether an architecture runs code `built` for these: "sm_89" runs "sm_86".
+    """Whether a GPU of `architecture` runs code for any of those in `built`.
 
-    Machine code runs on devices of the same major version and at least the same minor
-    version. Code for a virtual architecture ("compute_90") runs on all later devices.
-    Source: NVIDIA's CUDA programming guide, "Application compatibility". AMD's GPUs run
-    only code for their own architecture.
+    An "sm_89" GPU runs "sm_86" code: machine code runs on devices of the same
+    major version and at least the same minor version. Code for a virtual
+    architecture ("compute_90") runs on all later devices. Source: NVIDIA's
+    CUDA programming guide, "Application compatibility". AMD's GPUs run only
+    code for their own architecture.
     """
     kind, number = _split(architecture)
     if kind != "sm":

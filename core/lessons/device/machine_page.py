@@ -64,7 +64,7 @@ def cards() -> None:
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
-    # Compare has stored the name of the browser's GPU.
+    # The Compare page has stored the name of the GPU that the browser uses.
     if name := visitor_answers.of_visitor().get("your_gpu_name"):
         st.markdown(words("cards.browser", name=quoted(name)))
     tab = {"tab": "Your GPU"}
