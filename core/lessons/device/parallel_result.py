@@ -5,15 +5,16 @@ from statistics import median
 
 from core.measure.environment import Environment
 
-# The two works. In a chain, each multiplication needs the result of the one before.
+# What is timed: independent multiplications, or a chain of multiplications, each of
+# which needs the result of the one before.
 AT_ONCE, IN_TURN = "At once", "In a chain"
-SHORT_VECTORS = "One core, short vectors"  # vectors of four numbers
+SHORT_VECTORS = "One core, short vectors"  # a Multiplied.way: vectors of four numbers
 
 
 @dataclass(frozen=True)
 class Multiplied:
     work: str  # AT_ONCE or IN_TURN
-    way: str
+    way: str  # how the multiplications run, such as "One core" or "Python loop"
     seconds: tuple[float, ...]  # time of one multiplication, one for each repeat
     device: str
 

@@ -25,7 +25,10 @@ CHANGED_GUESSES = ("Less than 2", "2 to 10", "More than 10")
 
 
 def draw_forward_memory() -> None:
-    """Show what `no_grad` saves on the simulated accelerator, which counts bytes."""
+    """Show how much memory a forward pass keeps with gradients and without.
+
+    The simulated accelerator counts the bytes.
+    """
     address = "core.lessons.evaluate.evaluation:forward_memory"
     outline = simulated.outline("forward_memory", explained=True)
     with outline, explained("Memory use was not measured"):
@@ -169,7 +172,7 @@ def draw_milliseconds(costs: Mapping[str, ModeCost | PrecisionCost], kind: str) 
 def cost_chart(
     readings: Mapping[str, Sequence[float]], figure: str, backend: str
 ) -> Chart:
-    """A bar per mode: its median. A mode with repeats has a line from least to most."""
+    """A bar per mode for the median, a thin line for the range of repeats."""
     frame = pd.DataFrame(
         {"mode": mode, figure: median(values), "low": min(values), "high": max(values)}
         for mode, values in readings.items()

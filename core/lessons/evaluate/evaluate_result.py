@@ -35,7 +35,7 @@ class Evaluation:
 class ModeCost:
     mode: str  # "gradients", "no_grad", "inference_mode"
     seconds: tuple[float, ...]  # one for each repeat
-    peak_bytes: int | None  # None if the device does not count bytes
+    peak_bytes: int | None  # None if it can't be measured on the device
     images: int
     environment: Environment
     model: str  # "ann" or "cnn"

@@ -107,9 +107,9 @@ def probabilities(
 def drawing(
     checkpoint: bytes, config: RunConfig, ink: bytes
 ) -> tuple[bytes, tuple[float, ...]]:
-    """A drawing's pixels, the bytes of a uint8 (28, 28), and each class's probability.
+    """A drawing as the bytes of uint8 (28, 28), and each class's probability.
 
-    `ink` is a square of uint8, 255 where the stroke is darkest.
+    `ink`: the bytes of a square uint8 array, 255 where the stroke is darkest.
     """
     side = isqrt(len(ink))
     gray = 1 - np.frombuffer(ink, np.uint8).reshape(side, side) / np.float32(255)
@@ -118,7 +118,7 @@ def drawing(
 
 
 def _check_answers(outputs: Tensor) -> None:
-    """Raise ExplainedError if an output (n, classes) is NaN or infinite."""
+    """Raise ExplainedError if any output, (n, classes), is NaN or infinite."""
     if count := int((~torch.isfinite(outputs)).any(dim=1).sum()):
         raise ExplainedError(
             f"For {count:,} of {len(outputs):,} images, the model's output is NaN or "

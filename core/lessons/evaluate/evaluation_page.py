@@ -32,10 +32,11 @@ MISLABELED = words("answers.mislabeled")
 EVALUATE = "core.lessons.evaluate.evaluation:evaluate"
 IMAGES = "core.lessons.evaluate.evaluation:images"
 KINDS.add(EVALUATE)
-PICTURES = 12  # mistaken images on the page
-OF_A_CELL, IN_A_ROW = 16, 4  # images of the chosen cell, in all and side by side
+PICTURES = 12  # how many misclassified images the page shows
+# How many images of the chosen cell of the confusion matrix are shown: in all, per row.
+OF_A_CELL, IN_A_ROW = 16, 4
 MATRIX_HEIGHT = 420  # pixels
-STRONGEST = 0.6  # share of the full color in the cell of the most common mistake
+STRONGEST = 0.6  # share of the full color in the cell with the largest share of errors
 ZOOM = 4  # screen pixels for a pixel of an image
 INTERVAL = "95% interval"
 
@@ -195,7 +196,7 @@ def class_table(evaluation: Evaluation, guessed: str) -> None:
         text = f"**{hardest.name}** is the hardest class: {share}."
         guess.judge(text, guessed, hardest.name, say=str)
     meanings = words.table("columns")
-    percent: Any = st.column_config.NumberColumn  # for a phone, which is narrow
+    percent: Any = st.column_config.NumberColumn  # a phone is too narrow for bars
     if not controls.on_phone():
         percent = partial(st.column_config.ProgressColumn, min_value=0, max_value=100)
     figures.table(

@@ -21,25 +21,28 @@ from core.words import Words
 words = Words(__file__)
 
 SIZE = 28
-# Pillow may read only these. Without a limit, Ghostscript would run PostScript files.
+# Pillow may read only these formats. Otherwise, it would call Ghostscript, which would
+# run PostScript files.
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")
 MOST_BYTES = 10_000_000
 MOST_PIXELS = 50_000_000  # most phones save pictures of 12 million
 MEMORY_BYTES = 600_000_000  # limit for the process that opens a picture
-SECONDS = 10.0  # its time limit: on a busy core, a PNG of MOST_PIXELS takes up to 6
+# Time limit for the same process: a PNG of MOST_PIXELS takes up to 6 s on a busy core.
+SECONDS = 10.0
 WORKING_SIZE = 512  # pixels along the longest edge, for all steps before the last
 # If a gray value (0 to 1) differs by less than this from the background's, the pixel is
 # background.
 CONTRAST = 0.12
 
-LEAST_SHARE = 1e-3  # if a smaller share of pixels differs, that is noise
+# If a smaller share of the pixels differs from the background, the difference is noise.
+LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
 class Picture:
     """A prepared picture, and the steps that led to it."""
 
-    steps: dict[str, Any]  # each step's name, and its uint8 (height, width)
+    steps: dict[str, Any]  # each step's name, and its image, uint8 (height, width)
     pixels: Any  # uint8 (28, 28), as the model sees it
     negated: bool
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.data.fashion_mnist import CLASSES  # also those of the sprites
+from core.data.fashion_mnist import CLASSES  # sprites have the same
 from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
@@ -35,7 +35,8 @@ def draw(run: Run) -> None:
             key="picture_file",
             max_upload_size=10,
         )
-        # If the uploader refuses a file, it keeps the file before, so name this file.
+        # If the uploader refuses a new file, it keeps the earlier file. So say which
+        # file the problem is about.
         problem += f" for {quoted(file.name)}" if file else ""
     elif source == "The camera":
         prompt = "Hold a piece of clothing in front of a plain wall"

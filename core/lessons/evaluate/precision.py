@@ -69,7 +69,7 @@ def answers(
 
 @contextmanager
 def tf32(allowed: bool) -> Iterator[None]:
-    """Inside the block, allow or forbid TF32 in products and convolutions.
+    """In the block, allow or forbid TF32 in matrix products and convolutions.
 
     By default, PyTorch allows TF32 in convolutions, not in matrix products.
     """

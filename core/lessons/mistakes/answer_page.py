@@ -24,8 +24,9 @@ def ask(here: bool = True) -> Answer | None:
     """Draw the search field, and the answer to the error in it; return the answer.
 
     A new text puts the error's cause into the page's address, but the text itself is
-    not stored. If a link has opened the page, the answer is about the link's cause.
-    Unless `here`, the answer has a link to the Mistakes page.
+    not stored. If the page's address already names a cause, as in a shared
+    link, the answer is about that cause. Unless `here`, the visitor is on
+    another page, so the answer has a link to the Mistakes page.
     """
     label = words("search.label")
     st.markdown(f"**{label}**")
@@ -50,7 +51,8 @@ def ask(here: bool = True) -> Answer | None:
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)
-        if answer and answer.cause:  # the cause, not the text, so it can be shared
+        # Only the cause, not the visitor's text, so that the address can be shared:
+        if answer and answer.cause:
             st.query_params["error"] = answer.cause.slug
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()

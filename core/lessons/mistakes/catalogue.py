@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from core.folders import ROOT
 from core.measure.environment import Environment
 
-# The device for a mistake's halves, the broken version and the fixed one.
+# The device on which a mistake's two halves run: the broken version and the fixed one.
 OTHER = "other"  # the accelerator, or else the simulated accelerator
 TIMED = "timed"  # the accelerator, or else the CPU: real times are compared
 HOST = "host"  # the CPU, even if there is an accelerator
@@ -46,10 +46,10 @@ class Mistake:
     symptom: str = ""  # what people notice of a silent mistake, in their words
     broken_on: str = OTHER  # the device of both halves: OTHER, TIMED, HOST or NO_GPU
     figure: Figure | None = None  # None if the mistake is loud: it raises an exception
-    memory_bytes: int | None = None  # limit of a process on the CPU, or of the device
-    linux_only: bool = False  # because the mistake forks processes, or limits them
-    note: str = ""  # a remark on the machine that helps to read the outcome
-    without_accelerator: str = ""  # the difference that an accelerator would make
+    memory_bytes: int | None = None  # memory limit of the CPU process, or of the device
+    linux_only: bool = False  # True if the mistake forks or limits processes
+    note: str = ""  # how the app runs the mistake, if that helps to read the outcome
+    without_accelerator: str = ""  # what would differ on an accelerator
 
     @property
     def loud(self) -> bool:

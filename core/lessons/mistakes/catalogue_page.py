@@ -80,9 +80,9 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 
 
 def choice(answer: Answer | None) -> Mistake | None:
-    """The mistake in the page's address, or else the mistake that causes the error.
+    """The mistake in the page's address, or else the pasted error's cause.
 
-    Without an error to explain, the first mistake of the list.
+    With neither of the two, the first mistake of the list.
     """
     slug = st.query_params.get("mistake")
     if slug in BY_SLUG:
@@ -98,7 +98,8 @@ def choice(answer: Answer | None) -> Mistake | None:
 def draw_list(mistake: Mistake | None) -> None:
     current = mistake.slug if mistake else ""
     kinds = {True: "Loud", False: "Silent"}
-    # A link can choose a mistake too. Its slug in the keys then resets the widgets.
+    # A link can also choose a mistake. The widgets' keys contain the mistake's slug, so
+    # another mistake resets the widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             words("list.kind"),
@@ -226,7 +227,8 @@ def _message(mistake: Mistake, run: MistakeRun | None) -> None:
 def _job_of_failures() -> Job | None:
     """The job that runs all loud mistakes, once for all visitors.
 
-    The job also starts the process that forks child processes, before a learner waits.
+    The job also starts the process that forks child processes, so no learner
+    has to wait for that start.
     """
     for latest in engine().jobs(FAILURES)[-1:]:
         fresh = time.time() - latest.submitted < RETRY_SECONDS
@@ -350,9 +352,9 @@ def arrowed(code: str, failure: Failure | None) -> str:
 
 
 def _marked_code(mistake: Mistake, half: str, failure: Failure | None) -> str:
-    """A half's code: an arrow marks the line that failed, or signs mark its own lines.
+    """A half's code, with signs at its own lines, which the other half lacks.
 
-    The half's own lines are those that the other half lacks.
+    A loud mistake's broken half has an arrow at the failing line instead.
     """
     if half == BROKEN and mistake.loud:
         return arrowed(body(mistake.address("broken")), failure)

@@ -77,7 +77,7 @@ def place(where: str) -> str:
 
 
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
-    """Run one half in a child process, whose death is an Outcome, too."""
+    """Run one half in a child process. If the process dies, return how."""
     try:
         return sandbox.call(
             "core.lessons.mistakes.runner:attempt",

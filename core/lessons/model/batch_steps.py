@@ -41,7 +41,7 @@ def walk(
     optimizer: Optimizer,
     device: torch.device,
 ) -> Iterator[dict[str, Tensor]]:
-    """Move the batch, make the five steps; yield the new tensors of each."""
+    """Move the batch, make the five steps; yield each step's new tensors."""
     inputs = inputs.to(device)
     targets = targets.to(device)
     yield {"inputs": inputs, "targets": targets}
@@ -129,8 +129,8 @@ def tensor_groups(
     """The bytes of each kind of tensor on each device.
 
     `allocated` is how many bytes the simulated accelerator held before the model was
-    built. Whatever it holds now besides these bytes and the named tensors is
-    activations: autograd saves them for the backward pass.
+    built. It now holds these bytes, the named tensors, and otherwise only
+    activations, which autograd saves for the backward pass.
     """
     named = [("model", tensor) for tensor in model.state_dict().values()]
     named += tensors.items()

@@ -80,7 +80,7 @@ def _buttons(number: int, place: int) -> None:
 
 
 def loop(part: str) -> str:
-    """The body of `walk` without its yields; arrows mark the lines that have `part`."""
+    """The body of `walk` without its yields; arrows mark lines with `part`."""
     lines = body("core.lessons.model.batch_steps:walk").splitlines()
     lines = [line for line in lines if line and not line.startswith("yield")]
     numbers = [number for number, line in enumerate(lines, 1) if part in line]
@@ -152,8 +152,8 @@ def logits(
     frame["true"] = frame["class"] == frame["image"].map(true)
     colors = charts.palette()
     most = float(np.abs(values).max()) or 1.0
-    # Where the cell gets the inverse text color. On a light page, dark text is legible
-    # on all but the strongest violet.
+    # Cells in strong colors get the inverse text color. On a light page, dark text is
+    # legible on all colors but the strongest violet.
     strong = frame["logit"].abs() > most * (0.6 if colors == charts.DARK else 0.9)
     frame["dark"] = strong & ((frame["logit"] < 0) | (colors == charts.DARK))
     # Not the colors of right and wrong, since a logit is neither.

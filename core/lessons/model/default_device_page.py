@@ -1,4 +1,4 @@
-"""Which tensors follow a default device, as the Model page shows it."""
+"""Which tensors are made on a default device, as the Model page shows it."""
 
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 
 
 def draw() -> None:
-    """Ask for a guess, then show which expressions follow a default device."""
+    """Ask for a guess, then show on which device each tensor is made."""
     with explained("The worker could not try the default device"):
         with st.spinner("Creating tensors"):
             comparison = default_device()

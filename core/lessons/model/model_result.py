@@ -50,7 +50,8 @@ class OptimizerFinding:
     """What an optimizer's step does to a model that was moved."""
 
     target: str  # the device or the dtype that the model was moved to
-    when: str  # optimizer built "after" or "before" the move, or "used" before
+    # Optimizer built "after" or "before" the move; "used": built and used before.
+    when: str
     holds_the_parameters: bool  # whether the optimizer holds the moved parameters
     weights_changed: bool  # whether a step after the move changed the weights
     error: str  # the error of the step after the move; "" if there was none
@@ -60,7 +61,7 @@ class OptimizerFinding:
 class Forgotten:
     """How a training step ends if some moves to the device are forgotten."""
 
-    error: str = ""  # "" if there was none
+    error: str = ""  # the error of the step; "" if there was none
     line: int | None = None  # the line of model_to.step with the error, from 1
 
 
@@ -117,4 +118,4 @@ class Transfer:
 @dataclass(frozen=True)
 class Transfers:
     measured: tuple[Transfer, ...]
-    environment: Environment | None = None  # None while they are being measured
+    environment: Environment | None = None  # None while copies are still being timed

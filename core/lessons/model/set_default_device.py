@@ -90,7 +90,7 @@ def seconds_a_call() -> list[float]:
 
 
 def compare() -> dict[str, Any]:
-    """Try a default device in a `with` block, and set by torch.set_default_device.
+    """Try a default device, set by a `with` block, then by set_default_device.
 
     The default device is the accelerator, or else the simulated accelerator. Raises
     ExplainedError if there is neither. In the result, "block" and "setting" are what

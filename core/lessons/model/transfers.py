@@ -18,7 +18,7 @@ from core.watch import UNWATCHED, Watch
 
 SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
 REPEATS = 20
-FEW_REPEATS = 5  # for LARGE copies, which take 0.1 s and vary little
+FEW_REPEATS = 5  # for copies of at least LARGE bytes, whose times vary little
 LARGE = 16 * 2**20  # bytes
 
 # The function that copies, for each kind: (direction, the host's memory).

@@ -48,7 +48,10 @@ def in_words(crossed: Crossing) -> str:
 
 
 def draw_counts() -> None:
-    """Show for which copies the host waits on the simulated accelerator."""
+    """Show for which kinds of copies the host waits until the copy is done.
+
+    The waits are counted on the simulated accelerator.
+    """
     copies: dict[tuple[str, str], Crossing]
     copies = ask_once("core.lessons.model.transfers:count", SIMULATED)
     table: dict[str, dict[str, str]] = {}
@@ -98,7 +101,7 @@ class TransfersLab(Lab):
         ]
         y_domain = rates["low"].min() / 1.2, rates["high"].max() * 1.2
         x = alt.X("bytes:Q").title("Size of the copy")
-        # Not a facet's panels, which would be too wide for a phone.
+        # A chart per direction: the panels of a facet would be too wide for a phone.
         for direction in directions:
             y = alt.Y("rate:Q").title(f"GB/s, {direction}")
             chart = alt.Chart(rates[rates["direction"] == direction]).encode(
@@ -137,9 +140,10 @@ class TransfersLab(Lab):
         return Finding(text, spanned(GUESSES, (5, 20), low, high))
 
     def lines(self, result: Transfers) -> Sequence[str]:
-        """A sentence for each kind of copy, and a sentence if new memory is slower.
+        """A sentence for each kind of copy, and one if new memory is slower.
 
-        If copies within the host are faster at some size, the CPU's cache is the cause.
+        If copies within the host are faster at a smaller size than at the
+        largest, the CPU's cache is the cause.
         """
         lines = []
         rates = frame(result.measured)

@@ -82,11 +82,11 @@ def take_turns(
     repeats: int,
     watch: Watch = UNWATCHED,
 ) -> list[list[float]]:
-    """Run on each rank: time the ways in turn; return its seconds per step.
+    """Run on each rank: time the ways in turn; return this rank's step times.
 
-    The result has a list for a setup with one rank, and two lists for a setup
-    with several: with and without the exchange of gradients. A list has a
-    value per repeat, or none if this rank takes no part.
+    The result has one list of seconds for a setup of one rank, and two for a
+    setup of several ranks: with and without the exchange of gradients. A list
+    has a value per repeat, or is empty if this rank takes no part.
     """
     batch = datasets.load(task).train.first(batch_size)
     ways = [Way(*setup, model_name, batch) for setup in setups]

@@ -1,4 +1,4 @@
-"""A training run on several ranks, as the Scale page shows it while it goes on."""
+"""A training run on several ranks, as the Scale page shows it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -12,7 +12,8 @@ from core.ui import charts, controls, dataset
 from core.ui.lab import Lab
 
 RANKS, IMAGES = 2, 32
-ROUNDING = 1e-4  # times the greatest gradient: smaller differences are rounding
+# A difference below this fraction of the greatest gradient is due to rounding.
+ROUNDING = 1e-4
 AVERAGE, AT_ONCE = "their average", "all images at once"
 
 

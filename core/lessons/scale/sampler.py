@@ -10,7 +10,10 @@ RANKS, EPOCHS = 2, 3
 
 
 def orders(images: int, calls_set_epoch: bool) -> list[list[list[int]]]:
-    """For each epoch, each rank's images: equally many, so some come twice."""
+    """The images of each rank in each epoch.
+
+    Each rank gets the same number of images, so some images may come twice.
+    """
     dataset = TensorDataset(torch.arange(images))
     samplers: list[DistributedSampler] = [
         DistributedSampler(dataset, num_replicas=RANKS, rank=rank)

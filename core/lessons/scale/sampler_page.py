@@ -1,4 +1,4 @@
-"""Which rank sees which images, also without set_epoch, as the Scale page shows it."""
+"""Each rank's images with and without set_epoch, on the Scale page."""
 
 import altair as alt
 import pandas as pd
@@ -46,7 +46,7 @@ def panels(orders: dict[str, Order]) -> charts.Chart:
     rows = []
     for way, epochs in orders.items():
         for number, shares in enumerate(epochs, 1):
-            turns = zip(*shares, strict=True)  # all first images, all second ones, ...
+            turns = zip(*shares, strict=True)  # the ranks' first images, ...
             places = [image for turn in turns for image in enumerate(turn)]
             rows += [
                 (way, f"Epoch {number}", place, str(image), f"rank {rank}")

@@ -46,12 +46,13 @@ class ParallelRun:
 class Share:
     """The gradients that one rank got in three ways."""
 
-    own: tuple[float, ...]  # gradients of the last bias, from the rank's share
+    own: tuple[float, ...]  # gradients of the last layer's bias, from the rank's share
     averaged: tuple[float, ...]  # the same gradients, averaged over the ranks
     alone: tuple[float, ...]  # the same gradients, from the whole batch at once
     greatest: float  # largest absolute gradient of the whole model
-    difference: float  # largest difference of averaged and alone in the model
-    by_ddp: float  # largest difference between averages by hand and by DDP
+    # Largest difference between averaged and whole-batch gradients, in the whole model.
+    difference: float
+    by_ddp: float  # largest difference between the averages by hand and by DDP
     all: str  # a hash of the whole model's averaged gradients
 
 
@@ -87,7 +88,7 @@ class Step:
 
     @property
     def exchange(self) -> float:
-        """Median seconds of exchanging gradients, with waiting for the slowest rank.
+        """Median seconds of exchanging gradients and waiting for other ranks.
 
         This is 0 for a single rank, or if a step with the exchange isn't slower.
         """

@@ -2,7 +2,8 @@
 
 A rung is a training loop that makes one change to an earlier rung's loop, its base. All
 rungs train the model from the same initial weights. A rung's epochs alternate with
-epochs of its base. At the end, the best rung alternates with the textbook loop.
+epochs of its base. At the end, epochs of the best rung alternate with epochs
+of the textbook loop, the first rung.
 """
 
 import gc
@@ -53,7 +54,8 @@ def climb(
     If a rung fails, its Result says why, and the climb goes on with the next rung.
     """
     device = devices.resolve_timed(settings.device)
-    datasets.load(settings.task)  # loaded first: if this fails, no rung has failed
+    # Load the data before any rung, so that a failure here doesn't count as a rung's.
+    datasets.load(settings.task)
     limit = roofline.measure(settings.task, settings.model, device)
     watch.report(limit)
     counts = tuple(count(settings, watch)) if simulation.works() else ()
@@ -90,8 +92,8 @@ def climb(
 def count(settings: Climb, watch: Watch = UNWATCHED) -> Iterator[Counts]:
     """Count each rung's waits, copies and operations on the simulated accelerator.
 
-    Reports and yields the Counts of every rung that does not fail. The settings that
-    earlier rungs found to help (`Kept`) are not used here.
+    Reports and yields the Counts of every rung that does not fail. Every rung
+    starts from the default settings (`Kept()`), without earlier changes.
     """
     device = torch.device(SIMULATED)
     split = datasets.load(settings.task).train.first(climb_result.COUNTED_IMAGES)
@@ -237,7 +239,10 @@ def take_turns(
     settings: Climb,
     watch: Watch,
 ) -> Direct:
-    """Time the textbook loop, the best rung and the limit in turn; repeat."""
+    """Time epochs of the textbook loop and of the best rung in turn.
+
+    After each epoch of the best rung, measure the machine's limit, too.
+    """
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, settings.pairs + 1):
         progress = Progress("", pair)
@@ -253,7 +258,10 @@ def take_turns(
 def time_epoch(
     rung: PreparedRung, progress: Progress, watch: Watch
 ) -> tuple[float, int]:
-    """Run an epoch; return its seconds and steps. The device is idle at both ends."""
+    """Run an epoch; return its seconds and its number of steps.
+
+    The device is idle when the clock starts and when it stops.
+    """
     devices.synchronize(rung.device)
     start = reported = time.perf_counter()
     step, loss = 0, torch.tensor(math.nan)

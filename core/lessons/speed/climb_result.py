@@ -3,8 +3,9 @@
 A rung is a training loop that makes one change to an earlier rung's loop, its base. A
 climb measures all rungs. Its headline is the speedup of the best rung over the textbook
 loop, the first rung. The headline is measured at the end of the climb, where epochs of
-both alternate. The product of the rungs' gains would say nothing: they are measured at
-different times, and another program may have been busy during some of them.
+these two rungs alternate. The product of all rungs' gains would say nothing:
+gains are measured at different times, and another program may have been busy
+at some of them.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ class Rung:
     name: str  # also the name of its function in core.lessons.speed.rungs
     title: str
     change: str  # a text: the change, and why it may help
-    # Why the rung can't be measured, for each group of backends or models: "CPU XPU".
+    # Reasons why the rung can't be measured. A key names backends or models: "CPU XPU".
     obstacles: dict[str, str] = field(default_factory=dict)
 
     def obstacle(self, backend: str, model: str) -> str:
@@ -135,7 +136,7 @@ class Result:
     total: int = 0  # test images
     kept: bool = False  # whether later rungs have this change, too
     message: str = ""  # why the rung can't be measured here, or why it failed
-    again: tuple[float, ...] = ()  # seconds of its epochs in the direct comparison
+    again: tuple[float, ...] = ()  # seconds of the rung's epochs in Climbed.direct
 
     @property
     def measured(self) -> bool:
@@ -165,7 +166,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Kept:
-    """The settings of later rungs: the changes that helped on this machine."""
+    """The settings that later rungs take over from kept rungs."""
 
     num_workers: int = 0
     batch_size: int = 64
@@ -186,6 +187,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "channels_last": {"channels_last": True},
     "compiled": {"compiled": True},
 }
+# Rungs whose changes later rungs need, even if the changes don't help.
 NEEDED = ("textbook", "decoded_once", "on_the_device", "no_waiting", "fused")
 
 
@@ -197,9 +199,10 @@ def measured(results: Sequence[Result]) -> dict[str, Result]:
 
 
 def gain_of(result: Result, results: Sequence[Result]) -> Speedup | None:
-    """The speedup over the base, from epochs that alternated; None without such epochs.
+    """A rung's speedup over its base, from epochs of both that alternated.
 
-    Seconds per sample are compared: a rung may leave out the last, smaller batch.
+    None if no epochs of a base were timed. Seconds per sample are compared,
+    since a rung may leave out the last, smaller batch.
     """
     if not result.base_seconds:
         return None
@@ -262,7 +265,7 @@ class Roofline:
     """The work of training a model, and this machine's rates for such work.
 
     The work and the rates say how fast the machine could train at best. Of several
-    readings of a rate, the fastest counts: other programs may have slowed the others.
+    readings of a rate, the fastest counts: other programs may slow the rest.
     """
 
     flops_per_image: float  # forward and backward pass
@@ -345,7 +348,7 @@ class Climbed:
 
     @property
     def limits(self) -> tuple[Roofline, ...]:
-        """The limit as it was measured before the climb, and at its end."""
+        """The machine's limit, measured before the climb and in `direct`."""
         return (self.limit, *(self.direct.limits if self.direct else ()))
 
     def rows(self) -> list[Row]:
@@ -382,7 +385,7 @@ class Climbed:
 
 
 def verdict(climbed: Climbed) -> str:
-    """Sentences on the best rung, its speedup over the textbook, and the limit."""
+    """Sentences on the best rung: time, speedup, and the machine's limit."""
     direct, rung = climbed.direct, climbed.best
     if direct is None:
         return words("verdict.nothing")
@@ -411,7 +414,10 @@ def doubt(climbed: Climbed) -> str:
 
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
-    """A sentence: what the limit is, and how many times as long an epoch takes."""
+    """A sentence on the limit, which is the least time an epoch could take.
+
+    The sentence also says how many times as long the best rung's epoch takes.
+    """
     dtype = precision(direct.rung, climbed.results)
     if dtype not in climbed.limit.flops_per_second:
         dtype = "float32"

@@ -1,4 +1,4 @@
-"""Loud mistakes: running out of memory, and a label outside the loss's classes."""
+"""Loud mistakes (they raise errors): too little memory, a label too large."""
 
 import torch
 from torch import nn

@@ -20,7 +20,7 @@ from core.state_dict import pack
 
 TRAIN, TEST, RAGGED_TEST = 2_000, 1_000, 1_001  # numbers of images
 STEPS = 126  # two epochs of TRAIN images, with batches of 32
-shares: list[torch.Tensor] = []  # share correct in each batch, from the latest `hits`
+shares: list[torch.Tensor] = []  # each batch's accuracy, from the latest call of `hits`
 readings: list[float] = []  # MB of the device's memory at each call of `memory`
 
 
@@ -95,7 +95,10 @@ def accuracy(model, device):
 
 
 def groups(device):
-    """Test images in batches of 50, sorted by class, as folders list them."""
+    """Batches of 50 test images, sorted by class.
+
+    A dataset with one folder per class is read in this order.
+    """
     inputs, targets = images(TEST, seed=1)
     order = targets.argsort()
     return batches_of(50, (inputs[order], targets[order]), device)
@@ -115,7 +118,7 @@ def updated_by(optimizer):
 def memory(device, kind="allocated"):
     """MB that tensors use on the device, or that torch has "reserved" for them."""
     backend = torch.get_device_module(device)
-    # MPS calls memory_allocated by another name. A CPU has neither: int() is 0.
+    # MPS has another name for memory_allocated. A CPU has no such function: int() is 0.
     on_mps = getattr(backend, "current_allocated_memory", int)
     readings.append(getattr(backend, f"memory_{kind}", on_mps)() / 1e6)
     return readings[-1]

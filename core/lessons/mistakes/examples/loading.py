@@ -1,4 +1,4 @@
-"""Loud mistakes: files that torch.load refuses, and the weights of another model."""
+"""Loud mistakes (they raise errors): bad files, another model's weights."""
 
 from dataclasses import asdict
 

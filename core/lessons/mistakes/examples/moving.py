@@ -1,4 +1,4 @@
-"""Loud mistakes: two tensors on two devices, or a device that the code didn't expect.
+"""Loud mistakes (they raise errors): tensors on two devices, a missing GPU.
 
 Here and in the other modules of this folder, a function has both halves of a mistake.
 Lines with "# broken" are only in the broken half, and lines with "# fixed" are only in

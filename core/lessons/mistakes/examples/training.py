@@ -1,4 +1,4 @@
-"""Loud mistakes in a training step on any device, and in loading an optimizer."""
+"""Loud mistakes (they raise errors) in training or in loading an optimizer."""
 
 import torch
 from torch import nn

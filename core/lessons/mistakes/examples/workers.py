@@ -1,4 +1,4 @@
-"""Mistakes that need several processes, all loud except `same_random_numbers`."""
+"""Mistakes with several processes. Only `same_random_numbers` is silent."""
 
 import numpy as np
 import torch
