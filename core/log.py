@@ -15,7 +15,8 @@ current_run: ContextVar[str] = ContextVar("current_run", default="")
 class JsonLines(logging.Formatter):
     """Writes a record as a JSON object, with the ids of a run and of a visitor.
 
-    These are the ids in the record's `extra`, or else the current ones.
+    The record's `extra` may have these ids; if not, they are those of the
+    current run and visitor.
     """
 
     def __init__(self, visitor: Callable[[], str]) -> None:

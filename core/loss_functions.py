@@ -8,12 +8,12 @@ class GaussianLoss(nn.Module):
     """Gaussian negative log-likelihood with a learned scale.
 
     It is nn.GaussianNLLLoss with the variance as a parameter, but without the
-    check for negative variances, for which the CPU would wait in every step.
+    check for negative variances, which makes the CPU wait in every step.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # With the logarithm, sigma is positive whatever the optimizer does.
+        # Learn sigma's logarithm: then sigma is positive after any update.
         # The shape is (1,) and not (): torch combines a CPU tensor without
         # dimensions with any device's tensors, so nobody would notice that
         # the parameter wasn't moved.

@@ -44,8 +44,8 @@ def block(channels_in: int, channels_out: int, pool: bool) -> nn.Sequential:
 class CNN(nn.Module):
     """Four convolutions and a linear layer: 87,546 parameters.
 
-    Most of them are where the images are smallest, because a weight costs one
-    multiplication for each pixel that it meets.
+    Most parameters are where the images are smallest, because a weight costs
+    one multiplication for each pixel that it meets.
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class Fit:
 
     step: int  # steps made so far
     outputs: tuple[float, ...]  # for each x in core.data.curve.POSITIONS
-    noise: float | None  # the criterion's learned scale, if it has one
+    noise: float | None  # the criterion's learned scale; None if it learns none
 
 
 class LossPoint(NamedTuple):
@@ -44,7 +44,7 @@ class Change:
     """A change of the learning rate by the run's owner."""
 
     step: int  # steps made before; the next step has the new rate
-    learning_rate: float  # with one-cycle, the peak
+    learning_rate: float  # with the one-cycle schedule, its peak
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Crossing:
-    """What one line of code copied between host and device, and how often it waited."""
+    """A line's copies between host and device, and the host's waits there."""
 
     file: str  # from the project's folder: "core/loops.py"
     line: int
@@ -82,7 +82,7 @@ class Traffic:
 @dataclass(frozen=True)
 class StepProgress:
     step: int  # steps made so far in the whole run
-    losses: tuple[LossPoint, ...]  # those since the last report that the chart shows
+    losses: tuple[LossPoint, ...]  # new since the last report, for the chart
     samples_per_second: float  # in this epoch, evaluation not counted
     seconds: float  # since the run began
     traffic: Traffic | None = None  # only on the simulated accelerator
@@ -95,7 +95,7 @@ class Epoch:
     epoch: int  # 1, 2, ...
     step: int  # steps made so far
     loss: float  # mean over this epoch's samples, while training on them
-    train_loss: float  # at the end of the epoch, on the first training images
+    train_loss: float  # at the epoch's end, on up to 10,000 training samples
     test_loss: float
     seconds: float  # training time, evaluation not counted
     samples_per_second: float
@@ -170,7 +170,7 @@ class RunResult:
     parameters: int
     history: tuple[Epoch, ...]
     losses: tuple[LossPoint, ...]
-    test_correct: int | None  # None: there are no classes
+    test_correct: int | None  # None for a task without classes
     test_total: int
     seconds: float  # from the first step to the last evaluation
     checkpoint: bytes = field(repr=False)  # the state_dict, written by torch.save

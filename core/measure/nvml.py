@@ -20,7 +20,8 @@ class NvidiaGpu:
 
     uuid: str  # identifies one piece of hardware, so it is never shown
     name: str
-    busy_percent: int | None  # how much of NVML's last sampling period kernels ran
+    # The share of NVML's last sampling period during which kernels ran
+    busy_percent: int | None
     celsius: int | None
 
 

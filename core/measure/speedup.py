@@ -50,7 +50,7 @@ class Speedup:
         return self.steady and self.winner is not None
 
     @property
-    def confidence(self) -> float:  # a race's words.toml names this property
+    def confidence(self) -> float:  # compare/words.toml names this property
         """How often the interval contains the true ratio, by the sign test."""
         return confidence(self.n, _left_out(self.n))
 
@@ -158,7 +158,7 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Speedup:
 
 
 def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
-    """Like `paired`, for as many pairs as there are; None without pairs."""
+    """`paired`, without readings that have no partner; None without pairs."""
     n = min(len(first), len(second))
     return paired(first[:n], second[:n]) if n else None
 
@@ -169,7 +169,8 @@ def apart(
     """The speedup from readings at different moments.
 
     `ratio` is the ratio of the whole runs' seconds; by default, that of the medians.
-    The interval is as wide as the readings are uneven: at least by the factor MOMENTS.
+    The interval reaches from `ratio` divided by a factor to `ratio` times that
+    factor: the larger `unevenness` of the two, but at least MOMENTS.
     """
     varied = max(MOMENTS, unevenness(first), unevenness(second))
     ratio = ratio or median(first) / median(second)
@@ -177,7 +178,7 @@ def apart(
 
 
 def unevenness(seconds: Sequence[float]) -> float:
-    """The third quartile of the times, divided by the first."""
+    """The third quartile of the times, divided by the first quartile."""
     if len(seconds) < 2:
         return STEADY  # one reading tells nothing about the spread
     low, _, high = quantiles(seconds, method="inclusive")

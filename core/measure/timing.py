@@ -32,7 +32,7 @@ def measure_side_by_side(
     repeats: int = 5,
     warmup: int = 1,
 ) -> list[tuple[float, ...]]:
-    """Time the functions in turn, so that the machine's drift affects all."""
+    """Time the functions in turn, so that a slowdown affects all of them."""
     seconds: list[list[float]] = [[] for _ in works]
     for repeat in range(warmup + repeats):
         for work, readings in zip(works, seconds, strict=True):

@@ -1,4 +1,4 @@
-"""Time small copies: the same bytes in many pieces, and one number in every step."""
+"""Time copies in 1 to 10,000 pieces, and three ways to fetch a number."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,9 +60,10 @@ def measure(
 
 
 def count_waits(steps: int) -> tuple[Waited, ...]:
-    """For each method, count the host's waits for the simulated accelerator."""
+    """Count the host's waits with each method, on a simulated accelerator."""
     device, results = torch.device(SIMULATED), []
-    pageable = torch.rand(BATCHES, 512, WIDTH)  # batches of 128 KiB, so the host waits
+    # Batches of 128 KiB: the host needn't wait for pageable batches up to 64 KiB.
+    pageable = torch.rand(BATCHES, 512, WIDTH)
     memories = {"pageable": pageable, "pinned": pageable.pin_memory()}
     for (memory, batches), non_blocking in product(memories.items(), (False, True)):
         with ledger.counting() as counts:
@@ -78,7 +79,7 @@ def count_waits(steps: int) -> tuple[Waited, ...]:
 
 
 def move(batches: Tensor, device: torch.device, non_blocking: bool) -> None:
-    """Copy batches; the host waits unless pinned and non_blocking."""
+    """Copy batches. The host waits unless they are pinned and non_blocking."""
     for batch in batches:
         batch.to(device, non_blocking=non_blocking)
 
@@ -98,7 +99,7 @@ def make_step(device: torch.device) -> Callable[[], Tensor]:
 
 
 def fetch_items(step: Callable[[], Tensor], steps: int) -> list[float]:
-    """Fetch each loss with .item(), for which the host waits in every step."""
+    """Fetch each loss with .item(): the host waits in every step."""
     losses = []
     for _ in range(steps):
         losses.append(step().item())

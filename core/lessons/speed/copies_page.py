@@ -1,4 +1,4 @@
-"""Small copies against large ones, as the Speed page shows them."""
+"""The Speed page's lab on small copies: many pieces, and numbers to fetch."""
 
 from collections.abc import Sequence
 from statistics import median

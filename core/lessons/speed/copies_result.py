@@ -24,11 +24,11 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Waited:
-    """How often the host waits for the simulated accelerator."""
+    """The host's waits for the simulated accelerator, with one way to copy."""
 
     way: str
     waits: int
-    times: int  # number of copies or steps
+    times: int  # number of copies or steps in which the host could wait
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The ladder as the Speed page shows it: its controls, and the climb at a glance."""
+"""The Speed page's ladder of training loops (rungs) and a climb's results."""
 
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
@@ -138,7 +138,7 @@ def follow(climb: Climb | None, machine: Machine) -> None:
 def draw_unclimbed(backend: str, model: str) -> None:
     """Draw the rungs before any climb, so that the learner can guess their gains."""
     left, right = st.columns(SIDES)
-    with right:  # first, since the chosen rung's code is drawn sooner than the rows
+    with right:  # before the left side, since a rung's code takes less time to draw
         rungs_page.draw_chosen(False, (), backend, model)
     with left:
         rungs_page.draw_rows((), (), backend, model)
@@ -174,7 +174,7 @@ def draw_status(job: Job) -> None:
     cancelled = words("ladder.cancelled", n=len(results), of=len(RUNGS))
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
-        with st.container(key="run_status"):  # page.css keeps it on a phone's screen
+        with st.container(key="run_status"):  # page.css keeps this on a phone's screen
             st.progress(len(results) / (len(RUNGS) + 1), progress(job))
     elif job.value is None:
         if results:

@@ -51,8 +51,9 @@ def measure(
 ) -> LoaderLab:
     """Measure the plan's settings until the budget is spent. Report each LoaderCell.
 
-    For a setting whose workers fail, `failures` gets a sentence. The fastest cells with
-    the textbook's batch size are measured again in turn, so that they can be compared.
+    If the workers of a setting fail, the result's `failures` say why.
+    The fastest cells with the textbook's batch size are measured once more, in
+    turn, so that they can be compared.
     """
     device = devices.resolve_timed(device_name)
     images = textbook_dataset(datasets.load(task).train)
@@ -80,7 +81,7 @@ def measure(
                     watch.report(cells[-1])
             if batch_size == TEXTBOOK_BATCH:
                 chosen = to_compare(cells)
-                with suppress(RuntimeError, OSError):  # too many workers at once
+                with suppress(RuntimeError, OSError):  # many workers at once may fail
                     direct = in_turn(images, chosen, device, check)
     if failures and not cells:
         raise ExplainedError(failures[0])
@@ -99,7 +100,7 @@ def failure(batch_size: int, workers: int, error: Exception) -> str:
 def make_loader(
     images: Any, batch_size: int, num_workers: int, pin_memory: bool
 ) -> DataLoader:
-    """A loader of random images, whose epoch doesn't end during a reading."""
+    """A loader that draws images at random; its epoch outlasts any reading."""
     sampler = RandomSampler(images, replacement=True, num_samples=ENDLESS)
     return DataLoader(
         images,
@@ -119,7 +120,7 @@ def measure_cell(
     device: torch.device,
     check: Callable[[], None],
 ) -> LoaderCell:
-    """Time one setting once the workers are up. `check` may raise, to stop."""
+    """Time one setting once its workers run. `check` may raise, to stop it."""
     loader = make_loader(images, batch_size, workers, pinned)
     count = max(-(-READING_SAMPLES // batch_size), AHEAD * workers, 2)
     seconds = []

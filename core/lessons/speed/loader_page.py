@@ -151,7 +151,7 @@ class Loader(Lab):
 def heat_map(
     colors: charts.Palette, rows: tuple[str, ...], workers: tuple[int, ...]
 ) -> charts.Chart:
-    """Samples/s by `rows` and workers; a cell that was not measured is empty."""
+    """Samples/s by `rows` (batch sizes) and workers; empty if not measured."""
     across = alt.X("workers:O").title("Workers").scale(domain=list(workers))
     down = alt.Y("row:N").title("Batch size").scale(domain=list(rows))
     chart = alt.Chart(charts.LATER).encode(
@@ -171,7 +171,11 @@ def row_name(batch_size: int, pinned: bool) -> str:
 
 
 def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """The cell's speed in words; a cell of `in_turn` is compared with the fastest."""
+    """The cell's speed in words.
+
+    If the cell is one of `in_turn`, cells that were measured alternately, the
+    words compare it with the fastest of those.
+    """
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
     if cell not in in_turn.values():
         return f"{text}."

@@ -8,7 +8,7 @@ from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, apart, paired
 
-BATCH_SIZES = (64, 256, 16, 1024)  # measured in this order, since time may run out
+BATCH_SIZES = (64, 256, 16, 1024)  # in the order of measuring, since time may run out
 TEXTBOOK_BATCH = 64
 FOR_A_GPU = 4  # workers per GPU, by the usual advice
 MOST_WORKERS = 32  # the limit for all workers at once; each is a process
@@ -29,7 +29,7 @@ class LoaderPlan:
 
 
 def loader_plan(machine: Machine) -> LoaderPlan:
-    """The settings to measure on this machine, some with more workers than cores."""
+    """The settings to measure, chosen for this machine's cores and devices."""
     cores = machine.usable_cores
     counts = {0, 1, 2, FOR_A_GPU, per_core(cores), min(2 * cores, MOST_WORKERS)}
     can_pin = machine.devices[0].backend in PINNING
@@ -113,7 +113,7 @@ def to_compare(cells: Iterable[LoaderCell]) -> list[LoaderCell]:
 
 
 def pinning(cells: Sequence[LoaderCell]) -> list[float]:
-    """The speedup by pinned memory, for each batch size and number of workers."""
+    """Pinned memory's speedup for each batch size and number of workers."""
     rates = {((c.batch_size, c.workers), c.pinned): c.samples_per_second for c in cells}
     return [
         rate / rates[setting, False]

@@ -40,7 +40,8 @@ REPEATS = 5
 INPUTS, CLASSES = 784, 10  # the sizes of Fashion-MNIST
 # Width and batch size. With CPU_SIZE, a step takes 0.2 s on one CPU core.
 CPU_SIZE, ACCELERATOR_SIZE = (256, 2048), (1024, 8192)
-CARDS = tuple(size * 2**20 for size in (32, 48, 64))  # bytes of simulated memory
+# Bytes of memory of three simulated accelerators, called cards
+CARDS = tuple(size * 2**20 for size in (32, 48, 64))
 SMALLEST_BATCH = 256  # images; this batch fits in the memory of all CARDS
 
 
@@ -68,7 +69,7 @@ def measure(
         ("inference", mode): watch.unless_cancelled(partial(infer, model, inputs, mode))
         for mode in MODES
     }
-    firsts: dict[str, list[Tensor]] = {}  # the first method's result, for each kind
+    firsts: dict[str, list[Tensor]] = {}  # for each kind, its first method's result
     costs = []
     for (kind, name), work in works.items():
         output = work()  # the first call sets things up and is not measured
@@ -131,12 +132,12 @@ def checkpointed(
 
 
 def accumulated(model: nn.Module, inputs: Tensor, targets: Tensor) -> None:
-    """Run PARTS small batches; .grad adds up until the next zero_grad."""
+    """Run PARTS small batches; .grad sums their gradients until zero_grad."""
     model.zero_grad()
     parts = zip(inputs.chunk(PARTS), targets.chunk(PARTS), strict=True)
     for few_inputs, few_targets in parts:
         loss = F.cross_entropy(model(few_inputs), few_targets)
-        (loss / PARTS).backward()  # in sum, the mean over the whole batch
+        (loss / PARTS).backward()  # added up: the loss of the whole batch
 
 
 def infer(model: nn.Module, inputs: Tensor, mode: str) -> Tensor:
@@ -195,7 +196,7 @@ def fill_cards(watch: Watch = UNWATCHED) -> tuple[Card, ...]:
 
 
 def step_on_card(way: str, batch_size: int) -> CardStep:
-    """Measure a model's second training step, for which Adam has its state."""
+    """Measure a model's second training step: by then, Adam has its state."""
     gc.collect()  # the traceback of a failed step may still hold tensors
     torch.manual_seed(0)
     start = device_memory.allocated

@@ -22,7 +22,8 @@ from core.ui.lab import Finding, Lab
 WAYS = 6
 # The method that the other methods of training or inference are compared with
 PLAIN = {"training": STEP, "inference": "gradients"}
-BELOW = (ACCUMULATED, "inference_mode")  # their names stand below their points
+# Methods whose names stand below their points in the chart, not above
+BELOW = (ACCUMULATED, "inference_mode")
 
 
 class Memory(Lab):

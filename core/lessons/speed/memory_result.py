@@ -14,9 +14,10 @@ class MemoryCost:
     name: str
     seconds: tuple[float, ...]  # one for each repeat; empty until times are measured
     peak_bytes: int | None  # None where the device does not count it
-    # The greatest difference of a gradient or output from the kind's first method
+    # The greatest difference of a gradient or output from that of the first method of
+    # this kind
     difference: float
-    greatest: float  # the largest gradient or output, to judge the difference by
+    greatest: float  # the largest gradient or output, to compare `difference` with
 
 
 @dataclass(frozen=True)

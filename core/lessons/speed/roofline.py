@@ -1,8 +1,9 @@
 """The limit of this machine: the rates that bound how fast a model can train.
 
-Arithmetic takes at least the model's operations, divided by the rate of a large matrix
-product. Memory takes at least the bytes that must move, divided by the bandwidth of a
-plain copy. Both rates are measured here.
+For the arithmetic, the least time is the number of the model's operations
+divided by the rate of a large matrix product. For the memory traffic, the
+least time is the number of bytes that must move, divided by the bandwidth of a
+plain copy. This module measures both rates.
 """
 
 from contextlib import suppress
@@ -16,7 +17,7 @@ from core.data import datasets
 from core.lessons.speed.climb_result import Roofline
 from core.measure import timing
 
-SIZES = {"cpu": 1024}  # rows of the square matrices; other devices have DEVICE_SIZE
+SIZES = {"cpu": 1024}  # rows of square matrices; DEVICE_SIZE on other devices
 DEVICE_SIZE = 8192
 BLOCK = 256 * 2**20  # bytes of a copy that is too large for any cache
 REPEATS = 7

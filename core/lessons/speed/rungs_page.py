@@ -34,14 +34,15 @@ SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
 COMPILED = ("compiled", "whole_step")  # rungs that compile before their first step
 MEMORY_MATTERS = ("larger_batch", "half_precision", *COMPILED)
 SHORT = dict(zip(GUESSES, ("Slower", "Same", "Up to 2×", "Over 2×"), strict=True))
-# Code that is redundant once values stand in place of `kept`, and its replacement.
+# Regular expressions for code that is redundant once values replace `kept.name`, and
+# the text to put in its place.
 LEFT_OVER = (
     (r"^if False:\n +.*\n", ""),
     (r"^if True:\n +", ""),
     (r", enabled=(?:True|False)\b(?! and)", ""),
     (r"True and ", ""),
 )
-WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so the limit's dashes join up
+WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so their dashed lines join
 ROOM = 128  # pixels at the right end of a row, kept free for its figures
 
 words = Words(__file__)
@@ -220,7 +221,7 @@ def draw_chosen(
 
 
 def draw_code(rung: Rung, results: Sequence[Result], backend: str, model: str) -> None:
-    """Draw what the rung changes in the last kept rung's loop, and its own loop."""
+    """Draw the rung's changes to the last kept rung's loop, and its code."""
     code = body(f"core.lessons.speed.rungs:{rung.name}")
     if rung.name == TEXTBOOK:
         st.code(code, wrap_lines=True)

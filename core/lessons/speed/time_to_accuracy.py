@@ -1,4 +1,4 @@
-"""Measure how soon a CNN is accurate, while one change after another is added."""
+"""Train a CNN with more and more changes; time how soon it is accurate."""
 
 import time
 from collections import deque
@@ -21,8 +21,8 @@ from core.watch import UNWATCHED, Watch
 SEED = 0
 WHOLE = recipe.CNN
 PLAIN = replace(WHOLE, half=False, label_smoothing=0.0, whiten=False, mirror=False)
-# Each dict is one training, with the recipes by which its model is tested. Recipes that
-# differ only in the test share a training.
+# Each dict stands for one training, with the recipes by which the trained model is
+# tested. Recipes that differ only in the test share a training.
 TRAININGS: tuple[dict[str, Recipe], ...] = (
     {"textbook": PLAIN},
     {"schedule": PLAIN},

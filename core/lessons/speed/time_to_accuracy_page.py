@@ -1,4 +1,4 @@
-"""Accuracy against seconds, as the Speed page shows it."""
+"""The Speed page's lab on how many seconds a CNN takes to become accurate."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,7 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Lab
 from core.ui.server import engine
 
-LIMITS = (15, 30, 60)  # seconds: the answers to the question lie between them
+LIMITS = (15, 30, 60)  # seconds: where one answer ends and the next begins
 
 
 class SecondsToAccuracy(Lab):

@@ -1,4 +1,4 @@
-"""A loop against vectorized code, as the Speed page shows it."""
+"""The Speed page's lab that times a Python loop against vectorized code."""
 
 from functools import partial
 

@@ -26,7 +26,7 @@ words = Words(__file__)
 
 
 def _answer(address: str) -> KeptAnswer[Any]:
-    """A result shared for ten minutes, so that a room of students computes it once."""
+    """A function's result, shared by all visitors, renewed after ten minutes."""
     return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
 
 

@@ -1,4 +1,4 @@
-"""The controls of a training run, which an address may set, and the start of a run."""
+"""A run's controls, which the page's address may set, and the run's start."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -39,7 +39,7 @@ def preset(query: Mapping[str, str], has_data: bool) -> list[str]:
     if state.get("task_is_default"):
         default = RunConfig.task if has_data else "sprites"
         state.task = class_rules.fixed("task") or default
-    if state.get("held") != (rules := class_rules.rules()):  # the class's rules are new
+    if state.get("held") != (rules := class_rules.rules()):  # the class has new rules
         state.held = rules
         _fit()
         _remember()
@@ -202,7 +202,7 @@ def _choice(label: str, key: str, options: Sequence[str], **more: Any) -> None:
     if class_rules.hides(key):
         return
     options = class_rules.among(key, options)
-    if st.session_state[key] not in options:  # an address may ask for a missing device
+    if st.session_state[key] not in options:  # the address may name a missing device
         options = (*options, st.session_state[key])
     common = _common(key) | {"width": "stretch"}
     controls.choice(label, options=options, **common, **more)
@@ -296,7 +296,7 @@ def _task_was_chosen() -> None:
     """Choose another model and criterion if the chosen ones don't fit the new task."""
     state = st.session_state
     state.task_is_default = False
-    # Put the old task's run aside if it has ended. Otherwise, the page still shows it.
+    # If the old task's run has ended, put it aside. A live run stays on the page.
     run = runs.run(state.get("run_id"))
     state.aside = run.id if run and run.job.ended else ""
     if state.model not in MODELS_FOR[state.task]:

@@ -55,7 +55,7 @@ def chosen(asks_settings: bool) -> Run | None:
     """The run to show: the session's, else the visitor's newest, else the server's.
 
     When a run is shown for the first time, the controls take on its settings. With
-    `asks_settings`, they keep those from the page's address.
+    `asks_settings`, the controls keep the settings from the page's address.
     """
     state = st.session_state
     current = run(state.get("run_id"))
@@ -82,7 +82,7 @@ def follow_run(run_id: str) -> None:
     first = first_look(run_id)
     if first is None:
         st.rerun()
-    # The top of the page names the store's problem, so redraw the page if this changes.
+    # Redraw the page also if the store's problem, named at its top, comes or goes.
     before = first.job.ended, bool(store().problem)
 
     def look() -> Run:
@@ -118,7 +118,8 @@ def follow_run(run_id: str) -> None:
 
 def first_look(run_id: str) -> Run | None:
     """The run, after a short wait for its first step; None if the run isn't known."""
-    # A free worker makes the first step within milliseconds. Don't wait for a poll.
+    # A free worker makes the first step within milliseconds, so look here rather than
+    # wait for the page's next poll.
     first = run(run_id)
     deadline = time.monotonic() + FIRST_STEP_SECONDS
     while first and not first.job.ended and not first.latest:
@@ -154,7 +155,7 @@ def onward(current: Run) -> None:
             key="take_home",
             on_change="rerun",
         )
-        if home.open:  # not before, since the server keeps each file that it offers
+        if home.open:  # not while closed: the server keeps each file that it offers
             with home:
                 finished_run_page.take_home(current)
 

@@ -13,7 +13,7 @@ from core.words import Words
 
 STEPS = range(-4, 5)  # slider positions around the run's rate, a factor of √10 apart
 NAMED = 6  # how many of the newest changes are listed
-RACE = "home_race"  # key of the stored answer that names the runs of Home's race
+RACE = "home_race"  # key of the stored answer with the runs of the Home page's race
 words = Words(__file__)
 
 
