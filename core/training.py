@@ -318,7 +318,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
         meter.begin_epoch()
         for loss in training.train_epoch(watch.until_cancelled(training.feed)):
             if config.item_each_step:
-                loss.item()  # waits for the device, which core.loops avoids
+                loss.item()  # makes the host wait for the device at each step
             meter.add(loss)
             if steering.is_due and meter.step < steps:
                 meter.fetch()

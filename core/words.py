@@ -30,7 +30,7 @@ class Words:
         return text.format(**fields) if fields else text
 
     def table(self, key: str) -> Any:
-        """What words.toml has at `key`: a text, a list, or a table of more of these."""
+        """What is at `key`: a text, a list, or a table with further keys."""
         node: Any = self._texts
         for name in key.split("."):
             node = node[name]

@@ -1,4 +1,4 @@
-"""Make the classic mistakes on purpose, and find yours by its message."""
+"""Make the classic mistakes on purpose, and look up your own error message."""
 
 import streamlit as st
 

@@ -33,7 +33,7 @@ PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None
 def runs_csv(
     runs: Iterable[RunSummary], people: Mapping[str, str] | None = None
 ) -> str:
-    """CSV with a row for each run, its settings and figures, below the columns' names.
+    """CSV: the columns' names, then a line of settings and figures per run.
 
     `people` maps visitors to names. If it is given, all runs have to be training runs,
     and the first column has the name of each run's owner.
@@ -46,7 +46,7 @@ def runs_csv(
 
 
 def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """CSV with the columns' names and the rows. A spreadsheet runs no formula in it."""
+    """CSV of names and rows. Spreadsheets take no cell for a formula."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(names)

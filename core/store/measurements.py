@@ -1,4 +1,4 @@
-"""Stored measurements. Pages begin with this machine's newest, and show its age."""
+"""Stored measurements. Pages first show the newest one of this machine."""
 
 import logging
 import time
@@ -31,7 +31,10 @@ class Measurements(Rows):
         visitor: str = "",
         measured_at: float | None = None,
     ) -> None:
-        """Store a result, without waiting. Raises TypeError if it isn't plain data."""
+        """Queue a result to be stored.
+
+        Raises TypeError if `value` or `provenance` isn't plain data.
+        """
         texts = codec.dumps(provenance), codec.dumps(value)
         key, at = uuid.uuid4().hex, measured_at or time.time()
         row = Measurement(key, kind, machine, subject, visitor or None, at, *texts)
@@ -66,7 +69,7 @@ class Measurements(Rows):
         return next(iter(self.read(query.limit(1))), None)
 
     def get(self, measurement_id: str) -> Measurement | None:
-        """The measurement; None if there is none, or this version can't read it."""
+        """The measurement; None if the row is missing or can't be read."""
         return next(iter(self._read(Measurement.id == measurement_id)), None)
 
     def of(self, visitor: str) -> list[Measurement]:

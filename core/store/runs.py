@@ -1,4 +1,4 @@
-"""Runs: the rows of the queue, and what training reports while it goes on.
+"""Stored runs: the queue's jobs, and what training runs have reported.
 
 A row is committed when a job is queued, when it begins, now and then while it runs, and
 when it ends. Reports from a run that was deleted or has ended change nothing.
@@ -51,13 +51,13 @@ LONGEST_NAME = 80  # characters
 class StoredRun:
     summary: RunSummary
     arguments: tuple[Any, ...]
-    progress: Progress = NO_PROGRESS  # without a fit once `value` has the fit
+    progress: Progress = NO_PROGRESS  # its `fit` is None if `value` has the fit
     value: Any = None  # the function's return value, if it has finished
 
 
 class Runs(Rows):
     def enqueue(self, arguments: tuple[Any, ...], **columns: Any) -> Write:
-        """Store a waiting job; `columns` are the other fields of its RunSummary.
+        """Store a waiting job; `columns` are further fields of its RunSummary.
 
         Raises TypeError if the arguments aren't plain data.
         """
@@ -105,7 +105,7 @@ class Runs(Rows):
         self._report(run_id, {"step": event.step} | figures, [_row(run_id, event)])
 
     def steered(self, run_id: str, changes: Sequence[Change]) -> None:
-        """Store all changes so far that the owner made to the learning rate by hand."""
+        """Store all changes that the owner has made to the learning rate."""
         self._report(run_id, {"changes": rates(changes)})
 
     def end(
@@ -145,9 +145,9 @@ class Runs(Rows):
         of: Sequence[str] = ("running",),
         is_whole: bool = False,
     ) -> Write:
-        """Change a run if its status is one `of` these, and add rows to the run.
+        """If a run's status is in `of`, set its `values`, and add `rows`.
 
-        With `is_whole`, the rows replace the parts of the run's curve.
+        With `is_whole`, the stored parts of the run's curve are deleted first.
         """
         matches = (RunSummary.id == run_id) & RunSummary.status.in_(of)
         change = update(RunSummary).where(matches).values(values)
@@ -200,8 +200,9 @@ class Runs(Rows):
     ) -> list[RunSummary]:
         """Runs of one visitor or of all, the newest first. Raises StoreError.
 
-        Runs of the app itself have the visitor "". Only runs submitted before `before`
-        count. `equal` has values of columns or of text settings: find(task="sprites").
+        Runs of the app itself have the visitor "". Only runs submitted before
+        `before` count. `equal` says which values columns or text settings must
+        have: find(task="sprites").
         """
         query = select(RunSummary).order_by(RunSummary.seq.desc()).limit(limit)
         if visitor is not None:
@@ -218,7 +219,10 @@ class Runs(Rows):
         return self.read(query)
 
     def get(self, run_id: str, with_checkpoint: bool = True) -> StoredRun | None:
-        """The whole run; None if there is none. Raises StoreError or DamagedError."""
+        """The whole run; None if no run has the id.
+
+        Raises StoreError or DamagedError.
+        """
         subject, run_id = "This run", clean(run_id)
         large = ("arguments", "start", "value", "fit")
         columns = [undefer(getattr(RunSummary, name)) for name in large]
@@ -252,8 +256,9 @@ class Runs(Rows):
             row = session.get(Checkpoint, clean(run_id))
         return row.state_dict if row else None
 
-    # A visitor or a teacher makes these changes. Each method returns how many of the
-    # visitor's runs it changed, and raises StoreError if the database doesn't respond.
+    # The methods below make changes that a visitor or a teacher asks for. Each method
+    # returns how many of the visitor's runs it changed, and raises StoreError if the
+    # database doesn't respond.
 
     def rename(self, run_id: str, visitor: str, name: str) -> int:
         """Name a run; "" takes the name away."""

@@ -33,7 +33,8 @@ class Store:
     def passing(cls, why: str) -> Self:
         """A store that forgets everything when it closes.
 
-        An app without a usable database uses it; `why` says why, in a sentence.
+        The app uses this store if its database is unusable. `why` is a
+        sentence on what is wrong with the database.
         """
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")

@@ -1,7 +1,8 @@
 """The tables, and their rows as dataclasses.
 
-Times are seconds since 1970. The app's values are texts from core.store.codec, since a
-database's JSON has no NaN, which a loss may be.
+Times are seconds since 1970. Columns such as `value` have texts from
+core.store.codec, since a database's JSON columns refuse NaN, and a loss
+may be NaN.
 """
 
 from dataclasses import fields
@@ -17,7 +18,7 @@ SETTINGS = tuple(field.name for field in fields(RunConfig))
 
 
 class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
-    """A row as an object. After a read, changes of the object aren't stored."""
+    """A row as an object. Changes to an object after a read aren't stored."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -42,7 +43,7 @@ large = partial(
 
 
 def owner(column: str) -> sa.ForeignKey:
-    """A foreign key: the row is deleted together with the row that `column` names."""
+    """A foreign key to `column`: a row is deleted together with its owner."""
     return sa.ForeignKey(column, ondelete="CASCADE")
 
 
@@ -71,7 +72,7 @@ class Class(Row, kw_only=True):
     __tablename__ = "classes"
 
     id: Mapped[Key]
-    code: Mapped[str] = mapped_column(unique=True)  # to join with: "lusab-babad"
+    code: Mapped[str] = mapped_column(unique=True)  # people join with it: "lusab-babad"
     name: Mapped[Prose]
     size: Mapped[int]  # how many may join
     rules: Mapped[Any] = mapped_column(sa.Text)  # a core.classroom.rules.Rules
@@ -109,7 +110,7 @@ class Act(Row):
 
 
 class RunSummary(Row, kw_only=True):
-    """A job in the queue (a training run, a race, a lab) as lists show it.
+    """A job that waits, runs, or has ended: a training run, a race, a lab.
 
     A training run also has its settings as attributes: `run.task`, `run.batch_size`.
     """
@@ -143,7 +144,7 @@ class RunSummary(Row, kw_only=True):
     accuracy: Mapped[float | None] = mapped_column(default=None)  # test set, 0 to 1
     r2: Mapped[float | None] = mapped_column(default=None)
     seconds: Mapped[float | None] = mapped_column(default=None)
-    # Learning rates set by hand, keyed by how many steps were done before
+    # Learning rates set by hand, keyed by the number of steps before each change
     changes: Mapped[dict[str, Any] | None] = mapped_column(default=None)
     name: Mapped[Prose] = mapped_column(default="")  # given by the visitor
     hidden: Mapped[bool] = mapped_column(default=False)  # the visitor hid the run
@@ -151,12 +152,12 @@ class RunSummary(Row, kw_only=True):
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
     value: Mapped[str | None] = large()  # the function's return value
-    fit: Mapped[str | None] = large()  # a core.results.Fit, until `value` has the fit
+    fit: Mapped[str | None] = large()  # a core.results.Fit; None once `value` has it
 
     def __getattr__(self, name: str) -> Any:
-        """The setting `name`: its default if the run is older than the setting.
+        """The run's setting `name`; None if the job isn't a training run.
 
-        None if the job isn't a training run.
+        If the run is older than the setting, the setting's default.
         """
         if name not in SETTINGS:
             raise AttributeError(f"a run has no {name}")
@@ -177,7 +178,7 @@ class EpochOfRun(Row):
 
 
 class Curve(Row):
-    """A part of a run's losses up to a step; a run that has ended has one part."""
+    """Some of a run's losses, up to `step`; all losses of a finished run."""
 
     __tablename__ = "curves"
 

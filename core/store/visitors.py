@@ -20,7 +20,7 @@ from core.store.writer import Rows
 
 SEEN_SECONDS = 3600.0  # at most one visit of each visitor is written in this time
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
-WORDS = 4  # a code has 64 random bits, so nobody can guess it
+WORDS = 4  # in a visitor's code: 64 random bits, so nobody can guess the code
 
 
 def new_code(count: int = WORDS) -> str:
@@ -51,7 +51,7 @@ class Visitors(Rows):
     _visits: dict[str, float] = field(default_factory=dict)  # visitor: last visit
 
     def touch(self, visitor: str) -> None:
-        """Record a visit, without waiting. Adds the visitor's row if it is missing."""
+        """Queue a visit to be stored, with the visitor's row if missing."""
         now = time.time()
         with self._lock:
             if now - self._visits.get(visitor, 0.0) < SEEN_SECONDS:
@@ -93,7 +93,7 @@ class Answers(Rows):
     """Each visitor's newest answer to each question. A guess counts as an answer."""
 
     def keep(self, visitor: str, question: str, answer: Any) -> None:
-        """Store an answer in place of the visitor's last one, and wait for the commit.
+        """Store a visitor's answer to a question, and wait for the commit.
 
         If the database can't be reached, the answer is stored later. Raises TypeError
         if codec.dumps can't write the answer.

@@ -1,4 +1,4 @@
-"""The one writer: a thread with one connection, and a queue of small writes.
+"""The database's only writer: a thread, its connection, a queue of writes.
 
 Callers that need durability wait for the commit; others don't. While the database can't
 be reached, the writes stay in memory, in order, and are made once it responds again.
@@ -36,7 +36,7 @@ Work = Callable[[Session], Any]
 
 @dataclass(eq=False)
 class Write:
-    """A change of the database, from the queue on until it has ended."""
+    """A change of the database: in the queue, committed, or refused."""
 
     work: Work
     size: int = 0  # bytes in memory
@@ -124,9 +124,9 @@ class Writer:
     def answers(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know.
 
-        To find out, this method queues a write that changes nothing. If the last such
-        write still waits, no other is queued: while the database hangs, they would
-        pile up.
+        To find out, this method queues a write that changes nothing, unless
+        the last write of this kind still waits: while the database hangs, the
+        writes would pile up.
         """
         with self._changed:
             question = self._question
@@ -144,7 +144,10 @@ class Writer:
             return self._changed.wait_for(lambda: not last or last.ended, seconds)
 
     def close(self) -> None:
-        """Try to make the queued writes, and end the thread. Gives up after a time."""
+        """Make the queued writes, and end the thread.
+
+        Gives up after PATIENCE_SECONDS.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -169,7 +172,7 @@ class Writer:
                     if (why == LOST and not is_new) or self._pause(why):
                         continue
                     break
-                if len(batch) > 1:  # find the refused write: make them one by one
+                if len(batch) > 1:  # write them singly, to find the refused one
                     single = len(batch)
                     continue
                 logger.exception("could not save a change")

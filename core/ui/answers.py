@@ -21,7 +21,7 @@ def of_visitor() -> dict[str, Any]:
 
 
 def keep(key: str, answer: Any) -> None:
-    """Store an answer; for a visitor without a cookie, until the tab is closed."""
+    """Store an answer; without a cookie, only until the tab is closed."""
     of_visitor()[key] = answer
     if visitor := visitor_of_cookie():
         store().answers.keep(visitor, key, answer)
@@ -32,7 +32,7 @@ def _keep(key: str) -> None:
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
-    """Draw a choice that keeps its answer; returns the answer, or else None."""
+    """Draw a choice that keeps its answer; returns the answer, or None."""
     answer = of_visitor().get(key)
     index = options.index(answer) if answer in options else None
     return st.radio(

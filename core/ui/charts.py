@@ -82,14 +82,15 @@ DARK = Palette(
 Chart = alt.LayerChart | alt.FacetChart
 Specification = dict[str, Any]
 LATER = alt.UrlData("later")  # stands for data that comes when the chart is drawn
-# Options of a legend, which show thin or faint lines thick and in full color.
+# Options of a legend: thin or faint lines are thick and fully colored in the legend.
 LINES = {"symbolOpacity": 1, "symbolStrokeWidth": 3}
 AXES = {"step": "Step", "epoch": "Epoch", "seconds": "Seconds of training"}
 TALL, MIDDLE, LOW = 340, 240, 80  # heights of charts, in pixels
 MOST_TICKS = 7
 FONT_PIXELS = 12
 CHARACTER_PIXELS = 6.6  # the mean width of a character of FONT_PIXELS
-# The ticks' format: 98%, 98.5%, 99%. With a fixed precision, two could look the same.
+# The ticks' format: 98%, 98.5%, 99%. With a fixed precision, two ticks could have
+# the same label.
 PERCENT = "~%"
 
 
@@ -157,9 +158,10 @@ def _theme() -> alt.theme.ThemeConfig:
 def live(
     draw: Callable[Concatenate[Palette, Arguments], Chart],
 ) -> Callable[Arguments, Specification]:
-    """A decorator: a function that makes a chart then returns the chart's JSON.
+    """Decorate a function that returns a chart: a call now returns its JSON.
 
-    The function gets the palette first, and uses LATER in place of the chart's data.
+    `draw` gets the palette as its first argument, which callers leave out. In
+    place of the chart's data, `draw` uses LATER.
 
     Building a chart takes far longer than sending its data. So a chart is built only
     once for each theme and each set of arguments, and st.vega_lite_chart draws this
@@ -204,7 +206,7 @@ def either(test: str, then: Any, otherwise: Any) -> Any:
 
 
 def ticks(values: Iterable[float], **axis: Any) -> alt.Axis:
-    """An axis with all these ticks. Vega drops some if it isn't told their count."""
+    """An axis with a tick at each value. Without a count, Vega drops some."""
     values = list(values)
     return alt.Axis(values=values, tickCount=len(values), **axis)
 
@@ -358,7 +360,7 @@ def heat_map(
     aria: bool = True,
     **cell: Any,
 ) -> Chart:
-    """Cells with texts. A text is inverse if Vega's test `dark` is true of its cell.
+    """Cells with texts, in the color `inverse` if Vega's test `dark` is true.
 
     A click on a cell sets `select`. `size` is the texts' size, `dy` is how far they are
     below the middle, and `cell` has encodings of the cells. If `aria` is false, screen

@@ -27,10 +27,11 @@ def draw(
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
-    """Draw the field inside a form. After the form was sent, `text` has its content.
+    """Draw the field in a form. Once the form is sent, text() has the content.
 
-    Until somebody types, the field has the text `value`, and the lines with the numbers
-    `marked` are marked. `most` is the greatest number of characters.
+    Until somebody types, the field has the text `value`, and the lines with
+    the numbers in `marked` are marked. `most` is the greatest number of
+    characters.
     """
     _FIELD(
         key=key,

@@ -39,7 +39,8 @@ def choice(
 ) -> Any:
     """Draw a choice, and return the chosen option.
 
-    If the choice is for a `setting`, a class may allow fewer options or hide it.
+    If the choice is for a `setting`, a class may allow fewer options, or hide
+    the choice.
     """
     allowed = class_rules.among(setting, options)
     if len(allowed) < len(options):
@@ -102,7 +103,7 @@ def form(name: str, action: str, fields: str, button: str) -> Callable[..., Any]
 
 @contextmanager
 def startable(place: DeltaGenerator) -> Iterator[None]:
-    """Draw a job's settings in the block; say in `place` why they are wrong, if so."""
+    """Draw a job's settings in the block. Say in `place` what is wrong."""
     try:
         yield
     except (ValueError, ExplainedError) as error:

@@ -15,7 +15,8 @@ from core.ui import format
 from core.ui.charts import faded
 from core.ui.server import engine
 
-# Widths in a metric: of a character in the label and in the value, and of the rest.
+# Widths in a metric: of a character in the label, of a character in the value, and of
+# everything beside the text.
 LABEL_PIXELS, VALUE_PIXELS, AROUND_PIXELS = 6.5, 11, 35
 
 _drawing = st.components.v2.component(
@@ -68,7 +69,10 @@ def metrics(figures: Mapping[str, str], notes: Mapping[str, str] = {}) -> None:
 
 
 def caption(text: str, result: Any) -> None:
-    """Draw `text`, then where a result was measured (if elsewhere), and the day."""
+    """Draw `text`, then the machine and the day of a result's measurement.
+
+    The machine is left out if the result is from this machine.
+    """
     environments = getattr(result, "environments", None) or [result.environment]
     if isinstance(environments, dict):
         environments = environments.values()

@@ -55,7 +55,8 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
     names = (field.name for field in fields(RunConfig))
     counts = {n: len({getattr(config, n) for config in configs}) for n in names}
     differing = [name for name in counts if counts[name] > 1]
-    differing.sort(key=lambda name: -counts[name])  # a table may cut a text's end
+    # Settings with the most values come first: a table may cut the end of a text.
+    differing.sort(key=lambda name: -counts[name])
     return [
         ", ".join(setting(config, field) for field in differing) or NAMES[config.model]
         for config in configs

@@ -49,7 +49,7 @@ def begin(title: str) -> None:
         _course()
         st.space("small")
         link(RUNS)
-        # Without a class, the page is useful only for a teacher's sign-in.
+        # Without a class, the page Class is useful only for a teacher's sign-in.
         if room().on_board is not None or any(map(os.environ.get, TEACHING)):
             link(CLASS)
         if room().is_teacher(visitor()):

@@ -24,7 +24,8 @@ def ask(
 ) -> Any | None:
     """Ask for a guess. Returns the guess, JUST_SHOW after "Just show me", or else None.
 
-    `ran` says whether there is a result, which "Just show me" can show.
+    `ran` says whether there is a result. Without a result, the button
+    "Just show me" is not drawn.
     """
     if of(key) == JUST_SHOW:
         return JUST_SHOW

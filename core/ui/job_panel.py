@@ -30,15 +30,16 @@ class JobPanel:
     job_name: str  # the subject of sentences about a job, such as "The race"
     key: str  # key of the start button; Cancel's key has "cancel_" before it
     icon: str = ":material/timer:"
-    primary: bool = True  # False if the view has a more important button
+    primary: bool = True  # False if the page has a more important button
     # Whether to show a job that has these arguments
     about: Callable[..., bool] = lambda *_: True
     failed: str = ""  # the title after a failure; default: `job_name` and "failed"
     cancelled: str = "Canceled. The measurements so far are still here."
     lane: str = "train"
-    # Whether people may start a job while another job, not shown here, goes on
+    # Whether people may start a job while their job with other arguments goes on
     several: bool = False
-    subject: str | None = None  # a run's id: only measurements of its model; None: all
+    # The id of a run, to show only measurements of its model; None: all measurements
+    subject: str | None = None
     measures: bool = False  # results are stored, and shown to visitors without a job
 
     def __post_init__(self) -> None:
@@ -151,7 +152,8 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
 def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
     """Draw a job live with `draw`, or its place in the queue while it waits.
 
-    `draw` must begin with a `slot`: the place in the queue has one, so nothing moves.
+    `draw` must call `slot` first. The place in the queue is drawn in a slot,
+    too, so nothing below the slot moves when the job starts.
     """
 
     # An ended job is drawn in the fragment, too: elsewhere, its charts would flicker.

@@ -146,7 +146,7 @@ class Lab:
         """How the result was measured, for its caption; None for no caption."""
 
     def more(self, machine: Machine) -> str | None:
-        """Sentences that the introduction adds for this machine."""
+        """Sentences on this machine, drawn after the lab's `text`, or None."""
 
     def empty_axes(self, arguments: tuple | None) -> None:
         """Draw the empty axes of a result that is not measured yet."""

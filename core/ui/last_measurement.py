@@ -68,7 +68,7 @@ def sentence(job: Job, who: str = "") -> str:
     # A result with `cores` compares numbers of threads, and its figures name them.
     if cores := getattr(job.value, "cores", None):
         details.insert(1, format.counted(cores, "core"))
-    elif len(threads) == 1:  # a race's candidates may have different ones
+    elif len(threads) == 1:  # a race's candidates may differ in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
     when = format.ago(time.time() - (job.stopped or job.submitted))
     by = "somebody in this course" if job.owner else "this server itself"

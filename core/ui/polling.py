@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from core.jobs.job import Job
 from core.ui.server import visitor
 
-RUN_SECONDS = 0.2  # for the visitor's run: a poll takes the server some 10 ms
+RUN_SECONDS = 0.2  # for the visitor's own run: a poll takes the server some 10 ms
 POLL_SECONDS = 1.0  # for other jobs: a poll with an Altair chart takes up to 100 ms
 PATIENT_SECONDS = 3.0  # for other people's jobs, and for jobs that aren't next in line
 

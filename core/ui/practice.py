@@ -17,7 +17,8 @@ from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
 
 BROKEN = ""  # a sentence on why the exercises can't be read
-EXERCISES: Mapping[str, Exercise] = {}  # keyed by a lesson's title or a repair's name
+# Keyed by the title of a lesson, or by the name of a script to repair
+EXERCISES: Mapping[str, Exercise] = {}
 try:
     EXERCISES = load()
 except ValueError as error:

@@ -90,7 +90,8 @@ class Run(Progress):
     def curve(self) -> pa.Table:
         """A row per drawn step: step, seconds, loss, epoch, smoothed, rate.
 
-        The learning rate is only in the first row after somebody set it by hand.
+        In the first row after somebody set the learning rate by hand, `rate`
+        is this learning rate; in all other rows, it is None.
         """
         points = zip(*self.losses, strict=True) if self.losses else ((), (), ())
         steps, seconds, losses = points
@@ -186,7 +187,7 @@ def newest(owner: str, task: str | None = None) -> str | None:
 
 
 def on_show() -> Run | None:
-    """The run on images to show: the visitor's own, or else the server's."""
+    """The run on images for Home: the visitor's, or else the server's."""
     own = engine().jobs(RUN, visitor())
     mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
     going_on = [job for job in mine if not job.ended]
@@ -245,7 +246,7 @@ def _numbers(_owner: str) -> dict[str, int]:
 
 
 def earlier(later: Run, most: int) -> list[Run]:
-    """Up to `most` runs that the same visitor started before this one, oldest first.
+    """Up to `most` runs that the owner started before `later`, oldest first.
 
     Only runs count that have losses, the same task, and the same criterion: other
     losses can't be compared.
@@ -319,7 +320,7 @@ def finished() -> list[RunSummary]:
 def stored_runs(
     visitor: str | None = None, limit: int | None = OFFERED, **equal: Any
 ) -> list[RunSummary]:
-    """Stored runs, newest first, with the fields `equal`; [] if none can be read."""
+    """Stored runs that match `equal`, newest first; [] if none can be read."""
     try:
         return store().runs.find(visitor, address=RUN, limit=limit, **equal)
     except StoreError:
@@ -359,7 +360,7 @@ def top_loss(runs: Sequence[Run]) -> float | None:
     """
     curves = [run for run in runs if run.losses]
     curves = [run for run in curves if not run.diverged] or curves
-    # A copy of the first loss, since quantiles need at least two.
+    # With a copy of the first loss, since quantiles() needs at least two values.
     losses = ([point.loss for point in (*run.losses, run.losses[0])] for run in curves)
     top = max((quantiles(values, n=20)[-1] for values in losses), default=0.0)
     most = max((point.loss for run in runs for point in run.losses), default=0.0)

@@ -37,7 +37,7 @@ _tabs_lock = threading.Lock()
 
 @cache
 def store() -> Store:
-    """The database; app.py opens it before the engine and closes it after.
+    """The database. app.py opens it before the engine, and closes it last.
 
     If the database can't be used, the app continues with a store that lasts until the
     app stops. The store's `problem` says why.
