@@ -19,7 +19,7 @@ from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
 
-HELP = {  # what --help adds to a setting's default value
+HELP = {  # what --help says after the default value of a setting
     **dict.fromkeys(RECIPES["ann"], ", unless the model's recipe differs"),
     **dict.fromkeys(("model", "criterion"), ", or one that fits the task"),
 }
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
                 line += f"  {event.seconds:.2f} s  {speed}"
             print(line, file=sys.stderr)
 
-    devices.leave_a_core()  # like the app's workers, so the numbers agree
+    devices.leave_a_core()  # as in the app: another thread count rounds differently
     try:
         result = run(config, Watch(show))
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""How a run's owner steers the run: it pauses, or changes its rate, between two steps.
+"""Let a run's owner pause it or change its learning rate, between two steps.
 
 If the learning rate has a schedule, a change scales the whole rest of the schedule,
 which keeps its shape.

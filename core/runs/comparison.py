@@ -1,4 +1,4 @@
-"""Runs compared: which was the fastest, how good each became, and what differs."""
+"""Compare runs: which was fastest, how good each one is, and what differs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,8 @@ from core.ui import format
 from core.ui.runs import Run, summary
 from core.words import Words, capitalized
 
-# Compared runs are timed to the highest of these test accuracies that all reached.
+# To compare runs, their time is taken until they reach a test accuracy: the highest of
+# these that all of the runs reached.
 LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)
 Z = 1.96  # a 95% interval reaches this many standard errors to each side
 words = Words(__file__)
@@ -30,7 +31,7 @@ def level(runs: Sequence[Run]) -> float | None:
 def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
     """Seconds of training until an epoch ended at this test accuracy or above.
 
-    None if no epoch did, or without a level.
+    None if no epoch did, or if `level` is None.
     """
     seconds = 0.0
     for epoch in history:
@@ -41,10 +42,11 @@ def seconds_to(level: float | None, history: Sequence[Epoch]) -> float | None:
 
 
 def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
-    """Finished runs, each with its seconds to the `level` of all; the fastest first.
+    """Pairs of seconds and a finished run, the fastest run first.
 
-    If there is no level that all have reached, the total seconds count. Runs that
-    diverged are left out, and so are simulated runs, which aren't timed.
+    The seconds are those until the run reached the `level` of all runs, or the
+    total seconds if the runs share no level. Diverged runs are left out, and
+    so are simulated runs, which aren't timed.
     """
     finished = [
         (run.result, run)
@@ -57,7 +59,7 @@ def ranking(runs: Sequence[Run]) -> list[tuple[float, Run]]:
 
 
 def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
-    """The fastest run, the next run with other settings, and the speedup.
+    """The fastest run, the fastest run with other settings, and the speedup.
 
     If the speedup has no winner, either run may be the faster one. None unless two
     finished runs differ in more than the seed.
@@ -86,10 +88,10 @@ def same_work(run: Run, other: Run) -> bool:
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
-    """The guesses at which run is fastest that the results don't rule out.
+    """Guesses at which run is fastest, except those that the results rule out.
 
-    `answers` has the guess that names each run, in the same order. `same` is the guess
-    that there is no difference.
+    `answers` has one guess for each of `runs`, in the same order: that this
+    run is the fastest. `same` is the guess that all are equally fast.
     """
     if (ahead := lead(runs)) is None:
         return (same,) * (len(ranking(runs)) > 1)
@@ -100,7 +102,7 @@ def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:
 
 
 def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
-    """Name the fastest of these runs and the best; "" if none has finished."""
+    """Say which run is fastest and which is best; "" if none has finished."""
     name_of = {run.id: name for run, name in zip(runs, names, strict=True)}
     diverged = [
         f"{capitalized(name_of[run.id])} diverged." for run in runs if run.diverged

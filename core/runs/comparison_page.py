@@ -1,4 +1,4 @@
-"""Selected runs side by side: the finding, their curves, what differs, the frontier."""
+"""Compare the selected runs: verdict, curves, differences, quality by time."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,9 +19,11 @@ from core.ui.runs import Run
 
 COMPARED = 8  # runs on a chart, at most
 OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}
-WIDE = 20.0  # ratio of the most to the least seconds above which an axis is logarithmic
+# The axis of seconds is logarithmic if the slowest run took more than this many times
+# as long as the fastest.
+WIDE = 20.0
 POLL_SECONDS = 2.0
-OTHER_MACHINE = "Another machine"  # if this machine doesn't have the run's device
+OTHER_MACHINE = "Another machine"  # stands for a device that this machine doesn't have
 
 
 def draw(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
@@ -35,7 +37,8 @@ def draw(selection: Sequence[RunSummary], listed: Sequence[RunSummary]) -> None:
     @st.fragment(run_every=POLL_SECONDS if before else None)
     def compare() -> None:
         if before - going_on():
-            server.store().writer.flush(POLL_SECONDS)  # so the table shows the end
+            # Let the table, which reads the database, show that the runs have ended.
+            server.store().writer.flush(POLL_SECONDS)
             st.rerun()
         _compare(selection, listed)
 
@@ -107,7 +110,8 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
         x = st.segmented_control(
             "Over",
             list(OVER)[: 3 if timed else 2],
-            default="epoch" if simulated else "seconds",  # so that all runs are drawn
+            # Over seconds, the chart would leave out simulated runs.
+            default="epoch" if simulated else "seconds",
             format_func=OVER.__getitem__,
             key="runs_axis" if timed else "runs_axis_untimed",
             **shared,
@@ -130,7 +134,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
-    """Draw the quality over the seconds of all runs that the table lists."""
+    """Chart all listed runs: test accuracy or R² over total seconds."""
     best, count = listing.frontier(listed), f"{len(listed):,} runs"
     percent = listed[0].accuracy is not None
     st.markdown("**Accuracy and time**" if percent else "**R² and time**")
@@ -189,11 +193,13 @@ def _frontier(listed: Sequence[RunSummary], selected: set[str]) -> None:
 def frontier_chart(
     colors: Palette, backends: tuple[str, ...], percent: bool, wide: bool
 ) -> Chart:
-    """Runs by seconds and quality, and the line of runs that no other beats in both.
+    """A dot for each run by seconds and quality; a line joins the best runs.
 
-    `wide` is true if the seconds differ so much that their axis must be logarithmic.
-    Columns: id, run, seconds, quality, backend, when, best (true on the line), and ring
-    (a selected run's color, otherwise ""). A click on a run sets the selection `dot`.
+    No other run is both faster and better than a run on the line. `wide` is
+    true if the seconds differ so much that their axis must be logarithmic. The
+    data's columns: id, run, seconds, quality, backend, when, best (true on the
+    line), and ring (a selected run's color, otherwise ""). A click on a dot
+    sets the chart's selection `dot`.
     """
     title = "Test accuracy" if percent else "Test R²"
     log: Any = {"type": "log", "nice": False, "padding": 14}

@@ -29,7 +29,7 @@ def confirm(count: int) -> None:
 
 
 async def delete(request: Request) -> Response:
-    """Delete all data of the browser's visitor, and give the browser a new visitor."""
+    """Delete the visitor's data, and give the browser a new visitor id."""
     await forms.posted(request)
     who = cookie.visitor(request)
     if not who:

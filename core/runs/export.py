@@ -22,7 +22,7 @@ from core.results import RunResult
 from core.words import Words
 
 TEMPLATE = Path(__file__).with_name("export_template.py")
-TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # with a DataLoader
+TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # uses a DataLoader
 SPRITES = ROOT / "core/data/sprites.py"  # scripts that train on sprites import it
 WIDTH = 79
 ALWAYS = ("task", "model", "device", "epochs", "batch_size", "learning_rate", "seed")
@@ -134,7 +134,7 @@ def sections(result: RunResult) -> list[Section]:
     ]
 
 
-@lru_cache(32)  # a page that shows a run asks for it several times
+@lru_cache(32)  # a page that shows a run calls this several times
 def inlined(
     config: RunConfig,
     threads: int,
@@ -143,14 +143,15 @@ def inlined(
 ) -> str:
     """The template, filled in with these settings and with the source used from core.
 
-    `changes` has the learning rates that were set by hand: pairs of the steps made
-    before a change, and the new rate. With `shuffle`, a DataLoader draws an order of
-    its own instead of the run's.
+    `changes` has the learning rates that were set by hand: pairs of the steps
+    made before a change, and the new rate. With `shuffle`, the DataLoader of
+    the script shuffles the images; otherwise, the script repeats the run's
+    order.
     """
     constants = {name.upper(): value for name, value in asdict(config).items()}
     constants |= {"THREADS": threads, "SHUFFLE": shuffle, "CHANGES": dict(changes)}
     if config.device == SIMULATED:
-        constants["DEVICE"] = "cpu"  # the CPU computes the same digits
+        constants["DEVICE"] = "cpu"  # the simulated device computes on the CPU
     textbook = _is_textbook(config)
     template = TEXTBOOK if textbook else TEMPLATE
     text = _decide(template.read_text(encoding="utf-8"), constants)
@@ -158,7 +159,7 @@ def inlined(
     for module in re.findall(r"# inline (\S+)", text):
         name = module.rpartition(".")[2]
         sources.append((ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8"))
-        if textbook:  # ToTensor has made floats of the pixels
+        if textbook:  # where ToTensor has already made floats of the pixels
             sources[-1] = sources[-1].replace("as_floats(images)", "images")
         for table, key in re.findall(rf"\b({name}\.[A-Z]+\[(\w+)\])", text):
             entry = re.findall(rf'"{constants[key]}": (.+),', sources[-1])[0]
@@ -234,7 +235,7 @@ def _imports(sources: list[str], used: set[str]) -> str:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} & used
             module = getattr(node, "module", "")
-            if module.startswith("core"):  # sprites.py, which is beside the script
+            if module.startswith("core"):  # core.data.sprites: the script has a copy
                 module = ""
             imported[module] = imported.get(module, set()) | names
     lines = [f"import {name}" for name in sorted(imported.pop(""))]

@@ -21,7 +21,8 @@ words = Words(__file__)
 def choose() -> tuple[Run | None, DeltaGenerator]:
     """Draw a choice of finished runs; returns the chosen run and the selector's row.
 
-    All pages share the choice. The run is None if there is nothing to choose.
+    All pages share the choice. The run is None if no run has finished, or if
+    the chosen run can't be loaded.
     """
     state = st.session_state
     finished = {run.id: run for run in runs.finished()}

@@ -48,7 +48,7 @@ def _recipe(task: str, model: str) -> RunConfig:
 
 
 def label(run: RunSummary) -> str:
-    """The name that a run was given, and the settings that differ from its recipe."""
+    """A run's given name, and those of its settings that aren't defaults."""
     recipe = _recipe(run.task or "", run.model or "")
     changed = [
         setting(run, field)
@@ -87,7 +87,7 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
 
 
 def alike(runs: Sequence[RunSummary], like: RunSummary) -> list[RunSummary]:
-    """Those of `runs` whose figures can be compared: same task, same criterion."""
+    """The runs comparable with `like`: same task and same criterion."""
     kind = (like.task, like.criterion)
     return [run for run in runs if (run.task, run.criterion) == kind]
 

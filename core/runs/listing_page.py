@@ -45,13 +45,13 @@ def mine() -> list[RunSummary]:
 
 
 def numbers(listed: Sequence[RunSummary]) -> dict[str, int]:
-    """Each run's number among its owner's runs, by id. It sets the run's color."""
+    """Number each owner's runs, keyed by id; a run's number sets its color."""
     return {run.id: runs.number(run.id, run.visitor or "") for run in listed}
 
 
 def draw_empty() -> None:
     """Draw a button that leads to a first run, and the newest run on this server."""
-    if server.visitor_of_cookie():  # without cookies, the page has no code field
+    if server.visitor_of_cookie():  # the text names a field that needs cookies
         st.markdown(words("empty"))
     if st.button("Train a model", type="primary", icon=":material/play_arrow:"):
         st.switch_page(page("Train").file)
@@ -328,7 +328,7 @@ def _delete(selection: Sequence[RunSummary]) -> None:
             engine, visitor = server.engine(), server.visitor()
             engine.forget(visitor, ids)
             server.store().runs.delete(ids, visitor)
-            # A page may have read the runs before they were deleted.
+            # Again, since a page may have loaded the runs before they were deleted.
             engine.forget(visitor, ids)
             _unselect(ids)
 

@@ -156,7 +156,10 @@ def _reference_lines(color: str) -> tuple[alt.Chart, alt.Chart]:
 
 @base.live
 def qualities(colors: Palette, looks: Looks, x: str, percent: bool) -> Chart:
-    """A chart of `epoch_table`: test accuracy if `percent`, or R². `x` is of AXES."""
+    """A chart of `epoch_table`: test accuracy if `percent`, or else test R².
+
+    `x` is a key of AXES.
+    """
     column, title, tip, axis = (
         ("accuracy", "Test accuracy", ".1%", base.PERCENT)
         if percent

@@ -1,6 +1,7 @@
 """A visitor's data, which the visitor can download or use in another browser.
 
-The form posts to a route of its own, since only a route's answer can set a cookie.
+The form for another browser's code posts to a route, since only a route's
+response can set a cookie.
 """
 
 import asyncio

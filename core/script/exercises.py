@@ -23,12 +23,12 @@ words = Words(__file__)
 FILE = ROOT / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
-# A dry run leaves a loop after so many optimizer steps. Here, only the time limit
-# should end a loop early.
+# A dry run leaves a loop after this many optimizer steps. The number is so large that
+# only the time limit ends a loop early.
 STEPS = 10**6
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
-TOLERANCE = 1e-4  # numbers this close are equal, since other code rounds differently
+TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differently
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Exercise:
     right: str  # praise for a right answer
     before: str
     after: str
-    say: Mapping[str, str]  # what is wrong, for each fact that differs
+    say: Mapping[str, str]  # keyed by fact: what to say if the fact is wrong
     machines: tuple[str, ...] = ("with",)
     lesson: str = ""  # the lesson's title; "": the exercise has the same title
 

@@ -152,7 +152,7 @@ class Script:
 
     @cached_property
     def training_loops(self) -> list[Loop]:
-        """The loops that directly surround a call of `backward` in their function."""
+        """The innermost loop around each `backward` call in its function."""
         loops: list[Loop] = []
         for call in self.all("backward"):
             ends = Loop | Function | ast.Module

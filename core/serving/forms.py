@@ -48,7 +48,7 @@ class Failures:
     # How much each failure adds to the delay, and the most that all of them add
     OWN_SECONDS, MOST_OWN_SECONDS = 0.1, 5.0  # failures from the same address
     ALL_SECONDS, MOST_ALL_SECONDS = 0.001, 1.0  # failures from all addresses
-    MOST = 10_000  # failures in memory
+    MOST = 10_000  # failures in memory, at most
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, str]] = deque(maxlen=self.MOST)

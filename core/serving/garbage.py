@@ -8,15 +8,17 @@ import asyncio
 import gc
 
 EVERY_SECONDS = 60.0
-# How many collections of the middle generation come before a full collection
-NEVER = 1_000_000_000  # so many that Python makes no full collection by itself
-DUE = 10  # after more than these, `watch` collects fully; also Python's default
+# Python makes a full collection after this many collections of the middle generation.
+NEVER = 1_000_000_000  # so many that Python never makes one; Python's default is 10
+# `watch` makes a full collection after more middle collections than this.
+DUE = 10
 
 
 def freeze() -> None:
     """Exempt all present objects from collections, and let only `watch` collect fully.
 
-    Otherwise, each full collection would take 0.1 s for pandas, Altair, and Dask.
+    Without this, each full collection would spend 0.1 s on the objects of
+    pandas, Altair, and Dask.
     """
     gc.collect()
     gc.freeze()

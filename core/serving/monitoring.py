@@ -53,7 +53,7 @@ ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 
 OURS: dict[str, Any] = {"namespace": "to_device", "registry": REGISTRY}
-# The histograms' buckets, in seconds: of jobs, and of pages
+# The histograms' buckets, in seconds: LONG for jobs, SHORT for pages
 LONG = (0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1200)
 SHORT = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 WAITED = Histogram(
@@ -113,7 +113,7 @@ class ResponseTimes:
         async def hear() -> Message:
             message = await receive()
             data = message.get("bytes") or b""
-            with suppress(DecodeError):  # Streamlit then closes the connection
+            with suppress(DecodeError):  # Streamlit hangs up on a broken message
                 if (
                     0 < len(data) < MOST_BYTES
                     and BackMsg.FromString(data).WhichOneof("type") == "rerun_script"

@@ -114,7 +114,7 @@ def watch_no_files() -> None:
 
 
 def finish_scripts() -> None:
-    """Start a fragment's script once the session's last script has sent everything.
+    """Start a fragment's script once the previous script has sent everything.
 
     Otherwise, a new thread runs the script at once, and the old thread's messages are
     dropped: the rest of the page, or a whole fragment that was due at the same time.
@@ -242,7 +242,7 @@ def page_routes(titles: Iterable[str]) -> list[Route]:
     html = steady(Path(get_static_dir()))
 
     async def frame(_: Request) -> Response:
-        # Browsers have to ask each time: a new version loads scripts with other names.
+        # Browsers have to ask each time: a new Streamlit names scripts differently.
         return HTMLResponse(html, headers={"Cache-Control": "no-cache"})
 
     async def nothing(_: Request) -> Response:

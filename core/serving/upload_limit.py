@@ -18,8 +18,8 @@ class UploadLimit:
     If the uploading session is above SESSION_BYTES, it loses its oldest file. If all
     sessions together are above ALL_BYTES, the session with the most bytes loses its
     oldest file. Files that are still arriving count byte by byte, since their announced
-    length may be false. They can't be dropped: if no other file is left to drop, the
-    request ends with status 413.
+    length may be false. An arriving file can't be dropped: if no other file is
+    left to drop, the request ends with status 413.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -33,7 +33,7 @@ DAY_SECONDS = 86_400
 LASTS_SECONDS = 180 * DAY_SECONDS  # after the last visit
 KEY_FILE = DATA / "cookie.key"
 KEY_LENGTH = 32  # characters, at least
-MOST = 10_000  # deleted ids in memory
+MOST = 10_000  # deleted ids in memory, at most
 # A proxy that removes the app's path from addresses may name this path in one of these
 # headers, as Traefik and Jupyter do.
 STRIPPED = ("x-forwarded-prefix", "x-forwarded-context")

@@ -1,4 +1,7 @@
-"""What a program sees of the device: torch.sim, torch.accelerator, events, files."""
+"""What a program sees of the simulated device.
+
+That is torch.sim, torch.accelerator, events, and storages.
+"""
 
 # ruff: noqa: ARG005 - there is one device, whichever a caller names
 
@@ -31,16 +34,17 @@ def install() -> None:
     operations.register()
     generator.default = generator.Generator(SIMULATED)
     torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
-    # C++ would ask for the device's allocator, and without one, end the process.
+    # PyTorch's own function asks C++ for the device's allocator. There is none, so the
+    # process would end.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # PyTorch's own may fail
     torch.accelerator.set_device_index = rules.check_device
-    _device_constructors()  # remembers these functions as they were
+    _device_constructors()  # caches the factories before `pinning` replaces them
     for name in FACTORIES.split():
         setattr(torch, name, make := pinning(getattr(torch, name)))
         _register_builtin(make, f"aten::{name}")  # for torch.jit.script
-    if torch.__version__ < "2.15":  # it would copy a number to the device first
+    if torch.__version__ < "2.15":  # older versions copy numbers to the device
         torch.Tensor.__setitem__ = set_item  # type: ignore[assignment,method-assign]
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
@@ -59,7 +63,8 @@ def set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
 # answer while an error is pending. So the guard puts the error into this list, and
 # `raising_errors` raises it for the caller of the backward pass.
 _failed: list[BaseException] = []
-# Raises the pending error. It is looked up here, since a look-up could lose the error.
+# Raises the pending error. The function is looked up before there is an error, since
+# the look-up could lose the error.
 raise_pending = ctypes.pythonapi.PyErr_Occurred
 
 
@@ -83,7 +88,7 @@ def raising_errors(run: Any) -> Any:
 
 
 class Guard(torch._C._acc.DeviceGuard):
-    """Tells PyTorch the kind of device. It switches no devices, since there is one."""
+    """Tells PyTorch the kind of device. There is no other to switch to."""
 
     def type_(self) -> Any:
         try:
@@ -114,7 +119,7 @@ class Event(torch.Event):
     def elapsed_time(self, end: Any) -> float:
         """Milliseconds from this event to `end`.
 
-        Raises RuntimeError until the device has reached both.
+        Raises RuntimeError until the device has reached both events.
         """
         if not (self.is_timed and end.is_timed):
             raise ValueError(
@@ -161,7 +166,8 @@ FUNCTIONS: dict[str, Any] = {
     "is_bf16_supported": lambda including_emulation=True: True,
 }
 
-# PyTorch's own versions ask C++ for pinned memory, which this device can't give.
+# `pinning` replaces these functions of torch: PyTorch's own ask C++ for pinned memory,
+# which this device can't give.
 FACTORIES = "arange empty empty_like full ones rand randn tensor zeros zeros_like"
 
 
@@ -171,7 +177,7 @@ def pinning(make: Any) -> Any:
         tensor = make(*args, **kwargs)
         if pin_memory and tensor.is_cpu:
             tensor.untyped_storage().pinned = True
-        elif pin_memory and make.__name__ != "tensor":  # which pins its input
+        elif pin_memory and make.__name__ != "tensor":  # torch.tensor pins its data
             raise RuntimeError("Only dense CPU tensors can be pinned")
         return tensor
 

@@ -1,4 +1,4 @@
-"""The device's random numbers: a CPU generator that says it is the device's."""
+"""The simulated device's random numbers, drawn by a generator of the CPU."""
 
 import weakref
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def use(place: int, args: list[Any], kwargs: dict[str, Any]) -> None:
 
 
 def refusing(kernel: Any, place: int) -> Callable:
-    """The CPU's kernel of a random operation, which refuses the device's generators."""
+    """Make a random operation's CPU kernel refuse the device's generators."""
 
     def run(keys: Any, *args: Any, **kwargs: Any) -> Any:
         given: Any = args[place] if place < len(args) else kwargs.get("generator")

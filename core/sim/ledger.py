@@ -1,7 +1,7 @@
-"""Counts what happens on the device: operations, and copies and waits line by line.
+"""Count the simulated device's operations, and its copies and waits by line.
 
-A real device doesn't report these counts. A profiler's trace has only some of them, and
-one has to search for those.
+A real device doesn't report these counts. A profiler's trace shows only some
+of the copies and waits, and a reader has to search for them.
 """
 
 import sys
@@ -44,13 +44,13 @@ counts = Counts()  # since the process began
 
 
 def total(counter: Counter[Event], kind: str) -> int:
-    """The sum over all lines of copies in one direction, or of waits for one reason."""
+    """Add up the copies or the waits of one kind, over all lines of code."""
     return sum(number for event, number in counter.items() if event.what == kind)
 
 
 @contextmanager
 def counting() -> Iterator[Counts]:
-    """Count what happens inside; the counts are complete when the block ends."""
+    """Count what happens in the block; the block's end fills in the counts."""
     before, inside = counts.since(Counts()), Counts()
     try:
         yield inside
@@ -72,7 +72,10 @@ def wait(why: str) -> None:
 
 
 def _caller() -> tuple[str, int]:
-    """The file and line of the innermost call from outside torch; "" and 0 if none."""
+    """The file and line of the innermost call from outside torch and core.sim.
+
+    "" and 0 if every caller is in torch or core.sim.
+    """
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(_NOT_THE_CALLERS):
         if frame.f_back is None:

@@ -1,10 +1,11 @@
-"""The device's memory: tensors of "sim" that lie in memory of the CPU.
+"""The simulated device's memory: tensors on "sim" that lie in CPU memory.
 
-A tensor on the device is a plain torch.Tensor, not a subclass, with a storage on "sim".
-DLPack, with which libraries share memory, makes it: PyTorch packs a CPU tensor, this
-module changes the package's label to "some other device", and PyTorch unpacks a tensor
-on its spare device. The new storage holds the CPU's, so both live equally long.
-PyTorch itself takes care of views and of autograd's saved tensors.
+A tensor on the device is a plain torch.Tensor, not a subclass, with a storage
+on "sim". DLPack, with which libraries share memory, makes this tensor: PyTorch
+packs a CPU tensor, this module changes the package's label to "some other
+device", and PyTorch unpacks a tensor on its spare device. The new storage
+holds the CPU tensor's storage, so both live equally long. PyTorch itself takes
+care of views and of autograd's saved tensors.
 """
 
 import ctypes
@@ -61,7 +62,7 @@ def empty_cache() -> None:
 
 def check_room(size: int) -> None:
     """Raise torch.OutOfMemoryError, in CUDA's words, if `size` bytes don't fit."""
-    if capacity < allocated + size < 1 << 63:  # PyTorch itself refuses more
+    if capacity < allocated + size < 1 << 63:  # PyTorch itself refuses 2**63 or more
         raise torch.OutOfMemoryError(
             f"SIM out of memory. Tried to allocate {_mib(size)}. GPU 0 has a total "
             f"capacity of {_mib(capacity)} of which {_mib(free())} is free. Of the "
@@ -140,7 +141,8 @@ def describe(op: Any, *args: Any) -> Any:
 def follow(device: Tensor, host: Tensor) -> None:
     """Give the device tensor the shape of `host`.
 
-    If the tensor's own memory is too small for that, it also gets the memory of `host`.
+    If the device tensor's own memory is too small for this shape, the tensor
+    also gets the memory of `host`.
     """
     storage = device.untyped_storage()
     if storage.nbytes() < host.untyped_storage().nbytes():

@@ -1,10 +1,11 @@
-"""What the device does for each of PyTorch's operations.
+"""What the simulated device does for each of PyTorch's operations.
 
-Nearly all go through one function, the fallback: it checks that all tensors are on the
-device, sees their memory as CPU tensors, runs the CPU's kernel, and returns the results
-as tensors on the device. So the digits are the CPU's. Operations that compute nothing
-(copies, sizes, pinned memory) have other functions, and so have operations that PyTorch
-expects each backend to provide.
+Nearly all operations go through one function, the fallback: it checks that all
+tensors are on the device, sees their memory as CPU tensors, runs the CPU's
+kernel, and returns the results as tensors on the device. So the digits are the
+CPU's. Operations that compute nothing (copies, sizes, pinned memory) have
+other functions, and so have operations that PyTorch expects each backend to
+provide.
 """
 
 import re
@@ -25,7 +26,9 @@ from core.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
 WAYS = {(True, False): ledger.TO_DEVICE, (False, True): ledger.TO_HOST}
-STAGED = 64 << 10  # bytes: CUDA's driver takes a copy of up to this size at once
+# CUDA's driver buffers a non-blocking copy to the device of up to this many bytes, so
+# the host doesn't wait, even if its memory isn't pinned.
+STAGED = 64 << 10
 
 
 # These operations make the host wait, since it can't go on without the result, its size
@@ -49,7 +52,7 @@ FETCHES: dict[str, Callable[..., list[int]]] = {
     "linalg_lstsq": lambda *_, **__: [1],
     "_nested_tensor_from_mask_left_aligned": lambda *_: [1],
 }
-REASONS = {  # for a wait, where it isn't the operation's name
+REASONS = {  # keyed by operation: a wait's reason, if not the operation's name
     "_local_scalar_dense": "item",
     **dict.fromkeys(("_unique2", "unique_dim", "unique_consecutive"), "unique"),
     **dict.fromkeys(("_linalg_svd", "_linalg_eigh", "linalg_pinv"), "linalg"),
@@ -57,9 +60,9 @@ REASONS = {  # for a wait, where it isn't the operation's name
 
 
 def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -> None:
-    """Count the copies of the host's indices and number, and the waits for mask sizes.
+    """Count copies of CPU indices and values, and waits for mask sizes.
 
-    For `x[mask] = number`, CUDA needs neither.
+    For `x[mask] = number`, CUDA needs neither a copy nor a wait.
     """
     used = [index for index in indices if index is not None]
     masks = [index for index in used if index.dtype in (torch.bool, torch.uint8)]
@@ -69,7 +72,7 @@ def count_indexing(_: Tensor, indices: Any, values: Any = None, *options: Any) -
         used.append(values)
     for tensor in used:
         is_mask = any(tensor is mask for mask in masks)
-        if tensor.is_cpu and is_mask:  # the places of True go through pinned memory
+        if tensor.is_cpu and is_mask:  # no wait: the mask's indices are pinned
             ledger.copy(ledger.TO_DEVICE, tensor.nonzero().nbytes)
         elif tensor.is_cpu:
             ledger.copy(ledger.TO_DEVICE, tensor.nbytes)
@@ -144,7 +147,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     No object that is made here may refer to itself, even through others. Otherwise, its
     tensors would keep their memory until Python's garbage collector runs.
     """
-    no_autocast = torch._C._DisableAutocast()  # it would cast the CPU's tensors
+    no_autocast = torch._C._DisableAutocast()  # autocast would cast the CPU's tensors
     with torch._C.DisableTorchFunction(), no_autocast, torch.no_grad():
         rules.check_process()
         plan, hosts = plan_of(op), Hosts()
@@ -168,7 +171,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
         except RuntimeError as error:
             if tried := re.search(r"tried to allocate (\d+) bytes", str(error)):
-                memory.check_room(int(tried[1]))  # the device lacks it, too
+                memory.check_room(int(tried[1]))  # the device lacks room, too
             error.args = (str(error).replace("m1 and m2", "mat1 and mat2"),)
             raise
         if plan.floating:  # checked last: CUDA checks the shapes first
@@ -191,14 +194,14 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         if not source.numel():
             return target
         way = WAYS.get((source.is_cpu, target.is_cpu), ledger.WITHIN)
-        # The host converts to another dtype, or the device if the copy is non-blocking.
+        # If the dtypes differ, the host converts, or in a non-blocking copy the device.
         sent = source if source.is_cpu == non_blocking else target
         size = source.numel() * sent.element_size()
         ledger.copy(way, size)
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
         staged = non_blocking and way == ledger.TO_DEVICE and size <= STAGED
         if staged and not source.is_pinned():
-            source = pin(source)  # the driver has pinned memory of its own
+            source = pin(source)  # as CUDA's driver does, in memory of its own
         queue.put(partial(there.copy_, source))
         is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())
         if way != ledger.WITHIN and not is_pinned:
@@ -261,7 +264,7 @@ KERNELS = {
     "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
     "record_stream": lambda *_: None,  # there is one stream
 }
-# Autograd records the parts of these operations.
+# These operations consist of smaller ones, which autograd records.
 CELLS = {"_thnn_fused_lstm_cell": lstm_cell, "_thnn_fused_gru_cell": gru_cell}
 
 # cuDNN's recurrent layers, which CUDA runs in float16 under autocast.
@@ -279,13 +282,14 @@ def autocast_list(name: str) -> set[str]:
 def casting(op: Any, in_16_bits: set[str], in_the_widest: set[str]) -> Callable:
     """A function that casts its arguments as autocast does, then runs the operation.
 
-    CUDA runs the first list in autocast's 16-bit type, and the second in the widest
-    type among the arguments. All other operations that it registers for autocast run in
-    float32: https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
+    CUDA runs the operations of `in_16_bits` in autocast's 16-bit type, and
+    those of `in_the_widest` in the widest type among the arguments. All others
+    that CUDA registers for autocast run in float32:
+    https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference
     """
     name = op.name().removeprefix("aten::")
     this_key = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, AUTOCAST))
-    if name == "binary_cross_entropy":  # CUDA's function only refuses
+    if name == "binary_cross_entropy":  # refused under autocast, as on CUDA
         return partial(op._op_dk, torch._C.DispatchKey.AutocastCUDA)
 
     def cast_and_run(*args: Any, **kwargs: Any) -> Any:
@@ -321,7 +325,7 @@ def register() -> None:
         ATEN.impl(name, function, "CompositeImplicitAutograd")
     for key in ("Conjugate", "Negative"):  # otherwise, a copy would call itself forever
         ATEN.impl("_copy_from", fall_through, key)
-    # As on CUDA, a module and `.data` take a tensor of another device.
+    # As on CUDA, `module.to` and `x.data = y` may move a tensor to another device.
     ATEN.impl("_has_compatible_shallow_copy_type", lambda *_: True, KEY)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended

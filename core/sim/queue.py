@@ -1,9 +1,10 @@
-"""The device's queue: an experiment in which the host goes on while the device works.
+"""The simulated device's queue: the host can go on while the device works.
 
-Usually, the simulated device has done an operation when the call returns, and waits are
-only counted. Within `working()`, an operation goes into a queue, as on a GPU: the call
-returns at once, a thread does the work in order, and the host waits where it would wait
-for a GPU. An error in a queued operation is raised at the next wait.
+This is an experiment. Usually, the simulated device has done an operation when
+the call returns, and waits are only counted. Within `working()`, an operation
+goes into a queue, as on a GPU: the call returns at once, a thread does the
+work in order, and the host waits where it would wait for a GPU. An error in a
+queued operation is raised at the next wait.
 
 The size of a result has to be known before its values are. To learn the size, PyTorch
 runs the operation on its device "meta", whose tensors have sizes but no values. Some
@@ -79,17 +80,17 @@ def finish() -> None:
 
 
 def run(op: Any, args: list[Any], kwargs: dict[str, Any], *, reads_host: bool) -> Any:
-    """The result of an operation; within `working()`, its values come later.
+    """The result of an operation; within `working()`, it gets values later.
 
-    The CPU tensors among the arguments show the device's memory. With `reads_host`,
-    some are the host's own tensors. The operation then waits for the queue and runs
-    before the program can change these tensors.
+    Usually, the CPU tensors among the arguments lie in the device's memory.
+    With `reads_host`, some are the program's own CPU tensors. The operation
+    then waits for the queue, and runs before the program can change them.
     """
     if _queue is None or not any(isinstance(x, Tensor) for x in tree_leaves(args)):
         return op(*args, **kwargs)
     on_meta = partial(tree_map_only, Tensor, partial(torch.empty_like, device="meta"))
     sizes = NotImplemented
-    # "meta" may not know the operation or the size, or have other words than the CPU.
+    # "meta" may not know the operation or the size, or may word an error differently.
     with suppress(Exception):
         if not reads_host and _has_known_size(op):
             sizes = op(*on_meta(args), **on_meta(kwargs))

@@ -1,11 +1,12 @@
-"""What the device refuses, in CUDA's words.
+"""What the simulated device refuses, in CUDA's words.
 
-On CUDA, three places refuse a tensor that is on another device: TensorIterator, which
-most elementwise operations go through ("found at least two devices"); a check that
-PyTorch's code generator writes before every other operation ("got mat1 is on cpu,
-different from other tensors on cuda:0"); and some operations themselves. The first two
-are here. native_functions.yaml, which comes with torch, tells which of the two an
-operation has.
+On CUDA, three places refuse a tensor that is on another device:
+TensorIterator, which most elementwise operations go through ("found at least
+two devices"); a check that PyTorch's code generator writes before every other
+operation ("got mat1 is on cpu, different from other tensors on cuda:0"); and
+some operations themselves. The first two are here, and so are some of the
+third kind. native_functions.yaml, which comes with torch, tells which of the
+first two an operation has.
 """
 
 import os
@@ -22,8 +23,9 @@ from core.config import SIMULATED
 
 # These operations take indices, which may be on the CPU.
 INDEXES = ("index", "index_put", "index_put_", "_index_put_impl_")
-COPIES = ("_foreach_copy_", "fill_", "bernoulli")  # from one device to another
-# CUDA's kernels for these operations take no integers, although the CPU's kernels do.
+# These operations accept tensors on two devices.
+COPIES = ("_foreach_copy_", "fill_", "bernoulli")
+# Operations, and CUDA's kernels for them, which refuse integers, unlike the CPU's.
 FLOATING = {"mm": "addmm_cuda", "addmm": "addmm_cuda", "bmm": "baddbmm_cuda"}
 FLOATING |= {"baddbmm": "baddbmm_cuda", "addmv_": "addmv_impl_cuda", "dot": "dot"}
 process = 0  # the id of the process that has the device
@@ -41,7 +43,7 @@ def check_process() -> None:
 
 
 def check_device(device: Any) -> None:
-    """Raise AcceleratorError for a device number above 0: there is one device."""
+    """Raise AcceleratorError for a device number above 0; only 0 exists."""
     number = device if isinstance(device, int) else torch.device(device).index or 0
     if number > 0:
         raise torch.AcceleratorError(
@@ -53,9 +55,9 @@ def check_device(device: Any) -> None:
 def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) -> None:
     """Raise RuntimeError if the operation refuses one of its CPU tensors, `strangers`.
 
-    Elementwise operations accept a CPU tensor without dimensions, since it is a number.
-    Indices may be on the CPU, and so may a tensor that is written, but not one that is
-    read, at indices on the device.
+    Elementwise operations accept a CPU tensor without dimensions, since it is
+    a number. Indices may be on the CPU. If the indices are on the device, a
+    CPU tensor may be written (`x[indices] = y`), but not read (`x[indices]`).
     """
     schema = op._schema
     name, overload = schema.name.removeprefix("aten::"), schema.overload_name
@@ -85,7 +87,7 @@ def check_same_device(op: Any, args: Any, kwargs: Any, strangers: list[Tensor]) 
         if any(x.dim() or (schema.is_mutable and x is args[0]) for x in strangers):
             raise RuntimeError(TWO_DEVICES)
         return
-    if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # it trains
+    if name == "native_batch_norm" and args[5] and not args[0].is_cpu:  # in training
         name = "cudnn_batch_norm"
     given = dict(zip([a.name for a in schema.arguments], args, strict=False)) | kwargs
     outputs = [a.name for a in schema.arguments if a.kwarg_only and a.alias_info]

@@ -1,4 +1,4 @@
-"""Test in a fraction of a second whether the device works with the installed torch.
+"""Test in under a second whether the simulated device works with this torch.
 
 Much of torch that the device needs is private and may change with any version. A device
 that fails the test is not offered.

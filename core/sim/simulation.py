@@ -8,7 +8,7 @@ This is a PyTorch backend in Python. PyTorch has a spare device, PrivateUse1, fo
 hardware that it doesn't know. Here, the device is called "sim". Read the backend's
 parts in this order:
 
-- `memory`: where its tensors are, and how much memory they take
+- `memory`: where the device's tensors are, and how much memory they take
 - `operations`: what it does for each of PyTorch's operations, and for autocast
 - `rules`: what it refuses, in CUDA's words
 - `generator`: random numbers
@@ -27,7 +27,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-OLDEST, NEWEST = (2, 10), (2, 15)  # the versions of torch that it was tested with
+OLDEST, NEWEST = (2, 10), (2, 15)  # versions of torch that the device was tested with
 CUDA_WORDS = (  # what the device says, and what CUDA says instead
     ("wrapper_SIM_", "wrapper_CUDA_"),
     ("simFloatType", "torch.cuda.FloatTensor"),

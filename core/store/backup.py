@@ -38,7 +38,7 @@ def backup(url: str | None, path: Path) -> None:
     except sqlite3.Error as error:
         raise StoreError(f"{database.where} can't be copied: {error}.") from None
     finally:
-        with suppress(OSError):  # as a rule, there is no such file anymore
+        with suppress(OSError):  # after a success, the file has its final name
             aside.unlink()
 
 
