@@ -34,7 +34,8 @@ LEAST_WEIGHT = 12
 MOST_WEIGHT = 80  # a text with more weight counts as several sentences
 LONG_TO_SHORT = 1.76  # makes the scores of long texts comparable to a sentence's
 MARGIN = 0.12  # an answer is sure only if the next cause is this much less similar
-LEAST_OF_A_PIECE = 16  # a text shorter than a wording needs this many letters to match
+# A text matches a cause as a piece of a longer wording if it has this many letters.
+LEAST_OF_A_PIECE = 16
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
@@ -166,7 +167,7 @@ class Knowledge:
         return {ENDING.sub("", word) for word in words}
 
     def weight(self, words: set[str]) -> float:
-        """How much the words tell: the fewer causes have a word, the more it tells."""
+        """How informative the words are: rare words of the causes count more."""
         count = len(self.sentences)
         return sum(math.log(1 + count / (self.counts[word] + 0.5)) for word in words)
 

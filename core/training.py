@@ -328,7 +328,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
 
         train_score, _ = training.evaluate(watch.until_cancelled(train_sample))
         test_score, wall = training.evaluate(watch.until_cancelled(test))
-        meter.check(train_score.loss, meter.step)  # the last step may have overflowed
+        meter.check(train_score.loss, meter.step)  # only this shows overflowed weights
         meter.check(test_score.loss, meter.step)
         epoch = Epoch(
             epoch=number,

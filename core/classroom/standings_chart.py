@@ -107,10 +107,11 @@ def scatter(
     ticks: tuple[Ticks, Ticks],
     title: str,
 ) -> Chart:
-    """A point for each run, accuracy over cost; `lines` are the quest's limits.
+    """A point for each run: accuracy over cost.
 
-    The data needs the columns who, cost, accuracy, backend, costs (in words), and mine,
-    which is "You" for the visitor.
+    `lines` are the limits of the quest, the goal that the class's rules set. The
+    data needs the columns who, cost, accuracy, backend, costs (the cost in words),
+    and mine, which is "You" in the rows of the visitor's own runs.
     """
     across, up = ticks
     axes = alt.Chart(LATER).encode(

@@ -54,7 +54,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def text(error: BaseException) -> str:
-    """The error's message in CUDA's words; "" if the error's own code fails."""
+    """The error's message in CUDA's words; "" if its `__str__` raises an error."""
     try:
         return in_cuda_words(format(str(error), f".{MOST_CHARACTERS}"))
     except BaseException:

@@ -102,7 +102,7 @@ class Steps:
         self.calls = 0  # how often layers with parameters were called
         self.current: Step = defaultdict(list)
         self.done = [self.current] if whole else []
-        self._ends: list[int] = []  # bytes that are allocated after each step
+        self._ends: list[int] = []  # bytes still allocated at the end of each step
         self.batch = 0  # rows of the model's last input
         self.peak = self._peak_of_passes = Peak()
         self._in_step = False

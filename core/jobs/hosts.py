@@ -140,9 +140,11 @@ class Hosts:
                 self._described[address] = machine
 
     def speakers(self) -> dict[str, str]:
-        """Names and addresses of reporting workers that see all of a machine's devices.
+        """The workers to ask about each machine's devices, as {name: address}.
 
-        These are a machine's lab worker, or without one, all its training workers.
+        A lab worker sees all devices of its machine. On a machine without a lab
+        worker, these are all training workers, which together see all devices.
+        Workers that don't answer are left out.
         """
         workers = {k: worker for k, worker in self._workers.items() if worker.answers}
         labs = {worker.machine for worker in workers.values() if worker.takes["lab"]}

@@ -91,7 +91,10 @@ def _untagged(value: Any) -> Any:
 
 @cache
 def _converter() -> Any:
-    """Import cattrs only to read: where `core.bench` writes, cattrs may be missing."""
+    """What `loads` needs, but not `dumps`.
+
+    cattrs is imported here, since it may be missing where `core.bench` writes.
+    """
     from cattrs import Converter
 
     return Converter(detailed_validation=False)

@@ -40,7 +40,8 @@ class Store:
         store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
         store._folder = folder
         store._why_passing = (
-            f"New data will be lost when the app stops. {why} Then start the app again."
+            f"New data will be lost when the app stops. {why} "
+            "After that is fixed, start the app again."
         )
         return store
 

@@ -98,7 +98,7 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert diverged.diverged.startswith("**Diverged**: the accuracy is 10.00%, but")
+    assert diverged.diverged.startswith("**Diverged**: the accuracy is 10.00%, about")
     assert finding(good, diverged).endswith(
         "in 1.0 s with evaluation. Run 2 diverged.**"
     )

@@ -130,7 +130,7 @@ def test_a_passing_store_says_why_it_does_not_last_and_leaves_nothing():
     finished(store, "run")
     assert store.writer.flush()
     assert store.runs.get("run").value
-    assert store.problem.endswith("lost when the app stops. The disk is full.")
+    assert "lost when the app stops. The disk is full." in store.problem
     folder = store.database.path.parent
     store.close()
     assert not folder.exists()

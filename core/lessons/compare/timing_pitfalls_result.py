@@ -39,8 +39,8 @@ class TimingLab:
     def first_call(self) -> Speedup:
         """The first synchronized call's time as a multiple of the later calls' median.
 
-        The interval reaches from the multiple of the slowest later call to that of the
-        later calls' lower quartile.
+        The interval's low end is the first call's time divided by the slowest later
+        call's. Its high end is divided by the later calls' lower quartile.
         """
         (first, *later) = next(
             r.seconds for r in self.readings if r.way == "synchronize"

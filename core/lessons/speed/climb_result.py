@@ -352,7 +352,7 @@ class Climbed:
         return (self.limit, *(self.direct.limits if self.direct else ()))
 
     def rows(self) -> list[Row]:
-        """Rows for the measured rungs, the direct comparison, and the counts."""
+        """Rows for measured rungs, the direct comparison, and the rungs' Counts."""
         about = pick(self, "environment date task=climb.task model=climb.model")
         rungs = measured(self.results).values()
         epochs = [("epoch", result, self.limit) for result in rungs]
