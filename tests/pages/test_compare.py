@@ -37,7 +37,7 @@ from tests.samples import BROWSER_GPU, RACE
 def test_a_race_ends_with_a_verdict_and_files(engine):
     at = open_page("pages/7_Compare.py")
     # The machine that tests run on is busy: one thread against itself.
-    for name in ("first_candidate", "second_candidate"):
+    for name in ("first_contender", "second_contender"):
         box = at.selectbox(key=name)
         box.set_value(next(o for o in compared() if o.threads == 1))
     at.selectbox(key="race_task").set_value("sprites")
@@ -93,7 +93,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     assert "Trace for Perfetto" in labels
     open_tab(at, "The map")
     alone = next(pick for pick in compared() if pick.threads == 1)
-    at.selectbox(key="second_candidate").set_value(alone)
+    at.selectbox(key="second_contender").set_value(alone)
     at.selectbox(key="budget").set_value(60).run()
     at.radio(key="map_guess").set_value("About equally fast").run()
     at.button(key="measure_map").click().run()
@@ -103,7 +103,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     at.button(key="cancel_measure_map").click().run()
     finish(at, engine, job.id)
     open_tab(at, "The race")
-    assert at.selectbox(key="second_candidate").value == alone  # one choice for both
+    assert at.selectbox(key="second_contender").value == alone  # one choice for both
     assert at.button(key="compare")
     open_tab(at, "The map")
     assert at.selectbox(key="budget").value == 60

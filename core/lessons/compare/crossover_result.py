@@ -42,7 +42,7 @@ class Crossover:
                 seconds,
                 self.environments[index],
                 self.date,
-                candidate=self.candidates[index].name,
+                contender=self.candidates[index].name,
                 **pick(cell, "width batch_size speedup_of_second=speedup.ratio"),
                 speedup_least=cell.speedup.interval[0],
                 speedup_most=cell.speedup.interval[1],

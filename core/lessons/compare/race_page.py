@@ -224,7 +224,7 @@ def choose_pair(machine: Machine) -> Pair:
     for label, default in zip(("First", "Second"), default_pair(options), strict=True):
         controls.choice(
             label,
-            f"{label.lower()}_candidate",
+            f"{label.lower()}_contender",
             options,
             index=options.index(default),
             # A GPU's name can be too long for a select.
@@ -235,7 +235,7 @@ def choose_pair(machine: Machine) -> Pair:
 
 def chosen_pair() -> Pair:
     state = st.session_state
-    return tell_apart(state.first_candidate, state.second_candidate)
+    return tell_apart(state.first_contender, state.second_contender)
 
 
 def heats(race: Race, loop: str) -> list[Heat]:

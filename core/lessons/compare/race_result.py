@@ -97,7 +97,7 @@ class Race:
                             seconds,
                             environment,
                             self.date,
-                            candidate=candidate.name,
+                            contender=candidate.name,
                             **pick(self.config, "task model batch_size"),
                             steps=trials[0].steps if note else self.steps,
                             seed=self.config.seed,

@@ -78,7 +78,7 @@ def test_a_candidate_that_is_gone_fails_alone():
     assert failure in events
     assert len(result.counted(1)) == 2
     assert result.speedup() is None
-    assert {row["candidate"] for row in result.rows()} == {ONE.name}
+    assert {row["contender"] for row in result.rows()} == {ONE.name}
 
 
 def test_memory_that_runs_out_in_the_middle_keeps_what_was(monkeypatch):

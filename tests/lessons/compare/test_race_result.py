@@ -80,7 +80,7 @@ def test_curves_agree_or_the_reason_is_given():
 
 
 def test_a_race_has_its_warm_up_apart():
-    rows = {(r["candidate"], r["what"]): r for r in RACE.rows()}
+    rows = {(r["contender"], r["what"]): r for r in RACE.rows()}
     training = rows["CPU (2 threads)", "training"]
     assert (training["median_seconds"], training["n"]) == (3.0, 3)
     assert (training["least_seconds"], training["most_seconds"]) == (2.0, 4.0)
