@@ -11,10 +11,10 @@ from core.classroom import rules_page as rules
 from core.classroom import sign_in_page as sign_in
 from core.classroom import teacher_page as teacher
 from core.ui import frame
-from core.ui.server import explained
+from core.ui.server import explained, tell_notice
 
 frame.begin("Teacher")
-sign_in.tell_notice()
+tell_notice(toast=True)
 if sign_in.teacher() is None:
     sign_in.draw()
     st.stop()

@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.classroom.sign_in_page import button, tell_notice
+from core.classroom.sign_in_page import button
 from core.home import first_run_page as first_run
 from core.lessons.compare import race_page as race
 from core.lessons.compare.timing_pitfalls_page import GUESSES as TIMING_GUESSES
@@ -30,7 +30,7 @@ from core.ui.format import counted
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.runs import RUN
-from core.ui.server import room, store
+from core.ui.server import room, store, tell_notice
 from core.words import Words
 
 words = Words(__file__)
@@ -176,7 +176,7 @@ def reveal(classroom: Class) -> None:
 
     Once the answers are on the projector, the button adds the measured result.
     """
-    tell_notice()
+    tell_notice(toast=True)
     tallies = of_class(classroom.id)
     question = choose(tallies)
     if not classroom.is_open:

@@ -125,12 +125,6 @@ def act(do: Callable[..., object], *arguments: object) -> None:
         do(who, *arguments)
 
 
-def tell_notice() -> None:
-    """Say once why `act` failed, in a toast: scrolled pages show it, too."""
-    if why := st.session_state.pop("notice", ""):
-        st.toast(why, icon=":material/info:", duration="long")
-
-
 def draw() -> None:
     """Draw this server's ways to sign in; if there is none, say how to set one up."""
     try:

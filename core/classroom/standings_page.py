@@ -138,8 +138,7 @@ def queue() -> list[Job]:
 def label(job: Job) -> str:
     """Text such as "ANN on Sprites" or "Compare"."""
     if job.address == runs.RUN:
-        config = job.arguments[0]
-        return f"{format.NAMES[config.model]} on {format.NAMES[config.task]}"
+        return format.subject(job.arguments[0])
     lesson = course.of_address(job.address)
     return lesson.title if lesson else "another page"
 

@@ -15,14 +15,14 @@ from core.classroom import standings_page as standings
 from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
-from core.classroom.sign_in_page import act, button, sign_out, tell_notice
+from core.classroom.sign_in_page import act, button, sign_out
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
 from core.ui import figures, format
 from core.ui.charts import LIGHT
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.server import engine, open_pages, room, store
+from core.ui.server import engine, open_pages, room, store, tell_notice
 from core.words import Words
 
 words = Words(__file__)
@@ -151,7 +151,7 @@ def students(classroom: Class) -> None:
         names, jobs = room().names(classroom.id), standings.queue()
         if names != before:
             st.rerun()  # reruns the whole page: _person is outside this fragment
-        tell_notice()
+        tell_notice(toast=True)
         class_runs = standings.all_runs(classroom)
         why = standings.stuck(names, class_runs, {job.owner for job in jobs})
         left, right = st.columns([6, 5], gap="medium")

@@ -78,7 +78,7 @@ def _label(run: RunSummary) -> str:
         name = f"Run {runs.number(run.id, owner)}"
     about = f"{format.brief(run)}, lr {run.learning_rate:g}"
     if controls.on_phone():  # where a longer text would be cut
-        about, _, _ = about.partition(",")
+        about = format.subject(run)
     return (
         f"{name} · {about}: {run.accuracy:.2%}"
         f"{' · simulated' * run.is_simulated}"

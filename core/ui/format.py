@@ -66,7 +66,12 @@ def differences(configs: Sequence[RunConfig]) -> list[str]:
 def brief(run: Any) -> str:
     """Describe a run by its main settings: "CNN on Sprites, 3 epochs, batch 64"."""
     epochs = counted(run.epochs, "epoch")
-    return f"{NAMES[run.model]} on {NAMES[run.task]}, {epochs}, batch {run.batch_size}"
+    return f"{subject(run)}, {epochs}, batch {run.batch_size}"
+
+
+def subject(run: Any) -> str:
+    """What a run trains on which task, such as "CNN on Sprites"."""
+    return f"{NAMES[run.model]} on {NAMES[run.task]}"
 
 
 def quality(result: RunResult) -> str:

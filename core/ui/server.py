@@ -181,10 +181,16 @@ def noticed(outcome: str = "") -> Iterator[None]:
         st.session_state.notice = f"{outcome} {error}".strip()
 
 
-def tell_notice() -> None:
-    """Show once why a button's action wasn't possible."""
+def tell_notice(toast: bool = False) -> None:
+    """Show once why a button's action wasn't possible.
+
+    Use a toast where the page may be scrolled away from the place of a warning.
+    """
     if why := st.session_state.pop("notice", ""):
-        st.warning(why, icon=":material/info:")
+        if toast:
+            st.toast(why, icon=":material/info:", duration="long")
+        else:
+            st.warning(why, icon=":material/info:")
 
 
 def visitor() -> str:

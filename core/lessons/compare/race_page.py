@@ -186,14 +186,14 @@ class RaceLab(Lab):
 
     def lines(self, race: Race) -> None:
         first, second = names = [candidate.name for candidate in race.candidates]
-        speedups = ((loop, race.speedup(loop)) for loop in LOOPS)
-        parts = {loop: part for loop, part in speedups if part and not part.note}
+        speedups = {loop: race.speedup(loop) for loop in LOOPS}
+        parts = {k: part for k, part in speedups.items() if part and not part.note}
         figures.bullets(
             f"{loop.capitalize()}: {part.sentence(first, second, 'pairs of heats')}"
             for loop, part in parts.items()
             if loop != "both"
         )
-        if parts and (both := race.speedup()):
+        if parts and (both := speedups["both"]):
             few = self.words["few"] * (both.n < 5)
             st.caption(self.words["ratios"].format(speedup=both, few=few))
         for index, name in enumerate(names):
