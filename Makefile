@@ -26,13 +26,14 @@ test: $(VENV)/.test
 slow: $(VENV)/.test
 	$(PYTEST) -m slow || [ $$? = 5 ]
 
-# core/sim uses private parts of torch, so its tests also run with the oldest torch allowed.
+# to_device/sim uses private parts of torch, so its tests also run with the oldest torch
+# allowed.
 OLDEST := .venv-oldest
 oldest:
 	mkdir -p $(OLDEST)
 	sed 's/^torch==.*/torch==2.10.0/; s/^torchvision==.*/torchvision==0.25.0/' \
 		constraints.txt > $(OLDEST)/constraints.txt
-	$(MAKE) test VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt ARGS=tests/sim
+	$(MAKE) test VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt ARGS=tests/toolkit/sim
 
 N := 100
 ROUNDS := 1

@@ -26,7 +26,6 @@ from streamlit import config
 
 from core import log
 from core.classroom import sign_in_page as sign_in
-from core.errors import ExplainedError
 from core.jobs import cluster
 from core.jobs.admission import Limits
 from core.jobs.engine import in_background
@@ -38,6 +37,7 @@ from core.serving.visitor_cookie import VisitorCookie, signer
 from core.ui import image_wall
 from core.ui.course import PAGES
 from core.ui.server import engine, room, store, visitor_drawn
+from to_device.errors import ExplainedError
 
 try:
     cluster.security(os.environ.get("DASK_SCHEDULER_ADDRESS"))

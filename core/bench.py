@@ -25,7 +25,6 @@ import torch
 from core import devices, models, training
 from core.config import RunConfig
 from core.data import datasets
-from core.errors import ExplainedError, Parser, end_with_pipe
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import RACE_STEPS
 from core.lessons.compare.race_verdict import verdict
@@ -44,6 +43,7 @@ from core.measure.rows import pick
 from core.measure.speedup import FEWEST_REPEATS
 from core.store.codec import dumps, joined
 from core.watch import UNWATCHED
+from to_device.errors import ExplainedError, Parser, end_with_pipe
 
 REFERENCE = Path(__file__).with_name("reference")
 MAP_SECONDS, QUICK_MAP_SECONDS = 120.0, 8.0  # time for the crossover map
@@ -332,8 +332,10 @@ def ratios(dividend: Sequence[float], divisor: Sequence[float]) -> dict[str, flo
     return {"median": median(pairs), "least": min(pairs), "most": max(pairs)}
 
 
-def main() -> None:
-    parser = Parser(prog="python -m core.bench", description=__doc__)
+def main(
+    arguments: Sequence[str] | None = None, prog: str = "python -m core.bench"
+) -> None:
+    parser = Parser(prog, description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--record", action="store_true", help="save the result in core/reference"
@@ -341,26 +343,26 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="measure less")
     parser.add_argument("--repeats", type=int, help="default: 5, or 1 with --quick")
     parser.add_argument("--device", default="auto", help="default: auto")
-    arguments = parser.parse_args()
-    quick = arguments.quick
-    repeats = (1 if quick else 5) if arguments.repeats is None else arguments.repeats
+    options = parser.parse_args(arguments)
+    quick = options.quick
+    repeats = (1 if quick else 5) if options.repeats is None else options.repeats
     if repeats < 1:
         parser.error("--repeats must be 1 or more")
 
     devices.leave_a_core()
     task = "sprites" if datasets.status().source is None else "fashion-mnist"
     try:
-        device = devices.resolve_timed(arguments.device)
+        device = devices.resolve_timed(options.device)
         datasets.load(task)
     except ExplainedError as error:
         parser.error(str(error))
     parts = pieces(task, device, repeats, quick).values()
     result = {**head(task, device), **merged(piece() for piece in parts)}
-    if arguments.record:
+    if options.record:
         print(f"recorded in {record(result)}", file=sys.stderr)
     del result["jobs"]
     end_with_pipe()
-    if arguments.json:
+    if options.json:
         print(json.dumps(result))
     else:
         say(result)

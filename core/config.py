@@ -7,24 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
 
-from core.errors import quoted
-from core.words import Words
+from to_device.errors import quoted
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 IMAGE_TASKS = ("fashion-mnist", "sprites")
 TASKS = (*IMAGE_TASKS, "regression")
 IMAGE_MODELS = ("ann", "cnn")
 MODELS = (*IMAGE_MODELS, "simple")
 CRITERIA = ("cross-entropy", "mse", "gaussian")
-SIMULATED = "sim"  # the simulated accelerator, see core.sim
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu", SIMULATED)
-# Environment variables that hide every accelerator. Drivers read them when a program
-# first asks for a device, so they must be set earlier.
-NO_DEVICES = {
-    "CUDA_VISIBLE_DEVICES": "",
-    "HIP_VISIBLE_DEVICES": "",
-    "ROCR_VISIBLE_DEVICES": "",
-    "ONEAPI_DEVICE_SELECTOR": "*:cpu",
-}
 FEEDS = ("memory", "device", "dataloader")
 SCHEDULES = ("constant", "one-cycle")
 

@@ -6,8 +6,6 @@ All differences between devices are handled here: no training loop asks "is this
 import hashlib
 import os
 import platform
-import subprocess
-import sys
 import uuid as uuids
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,20 +15,13 @@ from pathlib import Path
 
 import torch
 
-from core.config import SIMULATED
-from core.errors import ExplainedError
 from core.measure.environment import DeviceSummary, Environment, Machine
-from core.sim import simulation
+from to_device.devices import accelerator, name
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
+from to_device.sim import simulation
 
 OWN_THREADS = torch.get_num_threads()  # torch's default number of CPU threads
-
-
-def accelerator() -> torch.device | None:
-    """The real accelerator that torch can use: CUDA, ROCm (as "cuda"), XPU or MPS."""
-    if not torch.accelerator.is_available():
-        return None
-    device = torch.accelerator.current_accelerator()
-    return None if device is None or device.type == SIMULATED else device
 
 
 def available() -> list[str]:
@@ -44,15 +35,6 @@ def other_than_cpu() -> torch.device | None:
     if simulation.works():
         return torch.device(SIMULATED)
     return accelerator()
-
-
-def every() -> list[torch.device]:
-    """Each device of the accelerator, such as cuda:0 and cuda:1, then the CPU."""
-    device, cpu = accelerator(), torch.device("cpu")
-    if device is None:
-        return [cpu]
-    count = torch.accelerator.device_count()
-    return [*(torch.device(device.type, i) for i in range(count)), cpu]
 
 
 class UntimedError(ExplainedError):
@@ -157,32 +139,12 @@ def backend(device: torch.device) -> str:
     return device.type.upper()
 
 
-def name(device: torch.device) -> str:
-    """The product name: "NVIDIA H200", "AMD EPYC 9B14", "Apple M3"."""
-    if device.type in ("cuda", "xpu", SIMULATED):
-        return torch.get_device_module(device).get_device_name(device)
-    return cpu_name()
-
-
 def uuid(device: torch.device) -> str:
     """The UUID by which NVML knows an NVIDIA GPU; "" for other devices."""
     if device.type != "cuda" or torch.version.hip:
         return ""
     gpu = getattr(torch.cuda.get_device_properties(device), "uuid", None)
     return "" if gpu is None else f"GPU-{gpu}"
-
-
-@cache
-def cpu_name() -> str:
-    if sys.platform == "darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
 
 
 def memory(device: torch.device) -> tuple[int | None, int | None]:
@@ -207,9 +169,10 @@ def half_dtype(device: torch.device) -> torch.dtype:
 def allocated(device: torch.device) -> int | None:
     """Bytes of this process's tensors on the device; None if they aren't counted."""
     backend = getattr(torch, device.type, None)
-    for name in ("memory_allocated", "current_allocated_memory"):  # the latter is MPS's
-        if hasattr(backend, name):
-            return getattr(backend, name)()
+    # MPS has the second name.
+    for counter in ("memory_allocated", "current_allocated_memory"):
+        if hasattr(backend, counter):
+            return getattr(backend, counter)()
     return None
 
 

@@ -1,45 +1,15 @@
-"""Errors, and the sentence that people see for each."""
+"""How a job's error becomes a sentence for people."""
 
-import argparse
 import logging
-import re
-import signal
-from typing import Any, NoReturn
+from typing import Any
+
+from to_device.errors import ExplainedError, quoted
 
 logger = logging.getLogger(__name__)
-
-MOST_QUOTED = 60  # characters
-SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")  # code in Markdown
-MARKUP = re.compile(r"[][<>*#$`\n]|://")  # characters of links, pictures, headings, ...
-
-
-class ExplainedError(Exception):
-    """An error whose text says what went wrong and what to do; pages show this text."""
 
 
 class CancelledError(Exception):
     """Raised in a job that somebody canceled, to end the job."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Prints errors in one line, and help with the line breaks of the docstring."""
-
-    def __init__(self, prog: str, **options: Any) -> None:
-        layout = argparse.RawDescriptionHelpFormatter
-        super().__init__(prog, formatter_class=layout, **options)
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def end_with_pipe() -> None:
-    """Let a command end without an error when its reader, such as head, has ended.
-
-    After this call, writing to any process that has ended ends the command, too. So a
-    command that needs other processes makes this call just before its output.
-    """
-    if hasattr(signal, "SIGPIPE"):  # Windows has no such signal
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
@@ -64,34 +34,6 @@ def explain(error: Exception, arguments: tuple[Any, ...] = ()) -> str:
     # The message may contain a stranger's text, such as a tensor's name in an upload.
     line = f"{type(error).__name__}: {error}".partition("\n")[0]
     return quoted(line, most=300)
-
-
-def quoted(text: object, most: int = MOST_QUOTED) -> str:
-    """A stranger's text as a Markdown code span: one line, at most `most` characters.
-
-    Backslashes are not enough: Streamlit removes them before it looks for links.
-    """
-    line = "".join(
-        c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1]
-        for c in str(text)[: most + 1]
-    )
-    if len(line) > most:
-        line = f"{line[: most - 1]}…"
-    longest = max(map(len, re.findall("`+", line)), default=0)
-    fence = "`" * (longest + 1)
-    inside = f" {line} " if longest else line or "''"
-    return f"{fence}{inside}{fence}"
-
-
-def drawable(text: str) -> str:
-    """The text without lone surrogates, which no page can draw."""
-    return text.encode(errors="replace").decode()
-
-
-def plain(text: str, most: int) -> str:
-    """The text unchanged if code spans are its only markup, or else in a code span."""
-    has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text
-    return quoted(text, most) if has_markup else text[:most]
 
 
 def is_out_of_memory(error: Exception) -> bool:

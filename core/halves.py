@@ -9,10 +9,10 @@ import linecache
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
 HALVES = ("broken", "fixed")
 MARK = re.compile(r" +# (broken|fixed)$")
 OPENS = re.compile(r" *(?:for|if|with)\b")
@@ -51,7 +51,10 @@ def _halves(text: str) -> Iterator[tuple[str, str]]:
 @cache
 def read(module: str) -> str:
     """A module's text, followed by each half as its own function."""
-    text = ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise LookupError(f"There is no module {module}")
+    text = Path(spec.origin).read_text("utf-8")
     return "\n\n".join([text, *(code for _, code in _halves(text))])
 
 

@@ -7,27 +7,33 @@ python -m core.run --fast --model cnn --json
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import CHOICES, FAST, RECIPES, SIMULATED, RunConfig, parse
+from core.config import CHOICES, FAST, RECIPES, RunConfig, parse
 from core.data import curve
-from core.errors import Parser, end_with_pipe, explain
+from core.errors import explain
 from core.results import Epoch, Fit, RunResult, Started, StepProgress
 from core.training import run
 from core.watch import Watch
+from to_device.errors import Parser, end_with_pipe
+from to_device.names import SIMULATED
 
+PROG = "python -m core.run"
 HELP = {  # what --help says after the default value of a setting
     **dict.fromkeys(RECIPES["ann"], ", unless the model's recipe differs"),
     **dict.fromkeys(("model", "criterion"), ", or one that fits the task"),
 }
 
 
-def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
+def parse_arguments(
+    arguments: Sequence[str] | None, prog: str = PROG
+) -> tuple[RunConfig, bool]:
     """The configuration, and whether to print JSON. Exits with 2 for bad input."""
-    parser = Parser(prog="python -m core.run", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog, description=__doc__, allow_abbrev=False)
 
     def convert(name: str, text: str) -> Any:
         try:
@@ -63,8 +69,8 @@ def parse_arguments(arguments: list[str] | None) -> tuple[RunConfig, bool]:
         parser.error(str(error))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    config, as_json = parse_arguments(arguments)
+def main(arguments: Sequence[str] | None = None, prog: str = PROG) -> int:
+    config, as_json = parse_arguments(arguments, prog)
 
     def show(event: Started | StepProgress | Epoch | Fit) -> None:
         if isinstance(event, Started):
@@ -93,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        print(f"python -m core.run: {explain(error, (config,))}", file=sys.stderr)
+        print(f"{prog}: {explain(error, (config,))}", file=sys.stderr)
         return 1
     end_with_pipe()
     print(json.dumps(result.to_json()) if as_json else in_words(result))

@@ -13,8 +13,7 @@ from functools import partial
 
 import core
 from core import idle
-from core.config import IMAGE_TASKS, SIMULATED
-from core.errors import ExplainedError
+from core.config import IMAGE_TASKS
 from core.lessons.device import machine_page as machine
 from core.lessons.evaluate import evaluation_page as evaluation
 from core.lessons.model import batch_steps_page as batch_steps
@@ -25,6 +24,8 @@ from core.serving import garbage
 from core.ui import dataset, image_wall
 from core.ui.lab import all_labs
 from core.ui.server import ask_once, engine
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
 
 LOOK_SECONDS = 0.2  # between two checks whether the workers have started
 

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from core import devices, loops, loss_functions, models, state_dict
-from core.config import RECIPES, SIMULATED, RunConfig
+from core.config import RECIPES, RunConfig
 from core.data import curve, datasets, feeds
-from core.errors import ExplainedError
 from core.folders import ROOT
 from core.results import (
     DRAWN_STEPS,
@@ -29,9 +28,11 @@ from core.results import (
     StepProgress,
     Traffic,
 )
-from core.sim import ledger
 from core.steering import Steering
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
+from to_device.sim import ledger
 
 TRAIN_SAMPLE = 10_000  # training images to evaluate per epoch: as many as test images
 REPORT_SECONDS = 0.1  # at most ten reports per second, however fast the loop is

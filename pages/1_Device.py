@@ -5,10 +5,10 @@ from functools import partial
 import streamlit as st
 
 from core.lessons.device import diagnosis_page, machine_page
-from core.lessons.device.diagnosis import diagnose
 from core.ui import frame, simulated
 from core.ui.lab import labs
 from core.ui.server import engine, explained
+from to_device.diagnose.diagnosis import diagnose
 
 frame.begin("Device")
 

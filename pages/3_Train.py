@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from core.config import SIMULATED
 from core.lessons.train import code_page as code
 from core.lessons.train import controls_page as controls
 from core.lessons.train import dataset_page
@@ -11,6 +10,7 @@ from core.lessons.train import steer_page as steer
 from core.ui import dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
+from to_device.names import SIMULATED
 
 frame.begin("Train")
 state = st.session_state

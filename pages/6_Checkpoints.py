@@ -4,13 +4,13 @@ from functools import partial
 
 import streamlit as st
 
-from core.config import SIMULATED
 from core.lessons.checkpoints import download_page, round_trip_page, upload_page
 from core.runs import export
 from core.runs import finished_run_page as finished_run
 from core.ui import frame
 from core.ui.server import engine
 from core.ui.source import code_tabs
+from to_device.names import SIMULATED
 
 frame.begin("Checkpoints")
 machine = engine().machine()

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from core.data import fashion_mnist
-from core.sim import simulation
+from to_device.sim import simulation
 from tools.server import CHROMIUM
 
 if TYPE_CHECKING:
     from core.jobs.engine import Engine
     from core.store.store import Store
-    from tests.store.postgres import Postgres
+    from tests.app.store.postgres import Postgres
 
 # What helpers assert is explained as what tests assert is.
-pytest.register_assert_rewrite("tests.pages.walk", "tests.e2e.walk")
+pytest.register_assert_rewrite("tests.app.pages.walk", "tests.app.e2e.walk")
 
 with suppress(ImportError):
     from hypothesis import settings
@@ -110,7 +110,7 @@ def engine() -> Iterator["Engine"]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Postgres"]:
     """One server for all tests; each finds its database empty."""
-    from tests.store.postgres import running, tool
+    from tests.app.store.postgres import running, tool
 
     if tool("initdb") is None and not IN_CI:
         pytest.skip("no Postgres on this machine")

@@ -15,7 +15,8 @@ import pytest
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(chain(*map(ROOT.glob, ("*.py", "pages/*.py", "core/**/*.py"))))
+HOUSES = ("*.py", "pages/*.py", "core/**/*.py", "to_device/**/*.py")
+FILES = sorted(chain(*map(ROOT.glob, HOUSES)))
 TESTS = sorted(chain(*map(ROOT.glob, ("tests/**/*.py", "tools/**/*.py"))))
 NAMES = {  # "core.loops" -> its file
     ".".join(file.relative_to(ROOT).with_suffix("").parts): file
@@ -28,23 +29,30 @@ NAMES = {  # "core.loops" -> its file
 # what computes may import torch, what draws or serves may import Streamlit, no file
 # both, and all others neither.
 COMPUTES = re.compile(
-    r"core\.(?!.*(_page|_chart|_result|_verdict)$)(\w+|(data|measure|lessons|sim|dryrun)\..*)"
+    r"core\.(?!.*(_page|_chart|_result|_verdict)$)(\w+|(data|measure|lessons)\..*)"
+    r"|to_device\.(devices|diagnose\.facts|dryrun\..*|sim\..*)"
 )
-DRAWS = re.compile(
-    r"app|home|launcher|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)"
-)
+DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)")
+
+# What the toolkit, which other projects install, never imports: the app and its
+# libraries.
+OF_THE_APP = {
+    *("app", "core", "home", "pages", "tests", "tools"),
+    *("altair", "cattrs", "dask", "distributed", "pandas", "sqlalchemy", "streamlit"),
+}
 
 # From the ground up. A module imports from its own entry and from those of layers below
 # it: what stands side by side, as the lessons do, knows nothing of each other.
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
-    ("core.errors", "core.folders", "core.halves", "core.log", "core.words"),
-    (
-        *("core.config", "core.explain"),
-        *("core.loss_functions", "core.loops", "core.models"),
-    ),
-    ("core.sim", "core.state_dict", "core.watch"),
-    ("core.data", "core.dryrun"),
+    *(("to_device.errors", "to_device.names", "to_device.version", "to_device.words"),),
+    *(("to_device.devices", "to_device.explain", "to_device.nvml", "to_device.sim"),),
+    ("to_device.diagnose", "to_device.dryrun", "to_device.launcher"),
+    *(("to_device.cli",), ("to_device.__main__",)),
+    ("core.errors", "core.folders", "core.halves", "core.log"),
+    ("core.config", "core.loss_functions", "core.loops", "core.models"),
+    ("core.state_dict", "core.watch"),
+    ("core.data",),
     ("core.measure.environment",),
     ("core.devices", "core.results"),
     ("core.measure", "core.steering"),
@@ -57,10 +65,10 @@ LAYERS = (
     ("core.lessons.evaluate", "core.lessons.mistakes"),  # others show parts of them
     tuple(f"core.lessons.{name}" for name in OTHER_LESSONS),
     ("core.home", "core.classroom.*_chart"),
-    ("core.classroom.*_page", "core.bench", "core.diagnose", "core.run"),
+    ("core.classroom.*_page", "core.bench", "core.run"),
     ("core.idle",),
     ("core.startup",),
-    ("app", "home", "launcher", "pages"),
+    ("app", "home", "pages"),
 )
 LAYER_OF = {package: i for i, layer in enumerate(LAYERS) for package in layer}
 
@@ -120,8 +128,55 @@ def test_a_file_says_what_it_may_import(libraries: set[str], rule: re.Pattern) -
     assert [name for name in sorted(importing) if not rule.fullmatch(name)] == []
 
 
+def test_the_toolkit_stands_without_the_app() -> None:
+    toolkit = {name: file for name, file in NAMES.items() if name[:4] == "to_d"}
+    wrong = [
+        f"{name} imports {other}"
+        for name, file in toolkit.items()
+        for other in imports(file)
+        if other.partition(".")[0] in OF_THE_APP
+    ]
+    assert len(toolkit) > 20
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["--help"], 0),
+        (["explain"], 0),
+        (["diagnose", "--help"], 0),
+        (["diagnose", "-"], 2),
+        (["dryrun", "--help"], 0),
+        (["dryrun", "train.py"], 2),  # there is no torch
+        (["run", "--help"], 2),
+    ],
+)
+def test_where_there_is_only_python_the_toolkit_needs_no_more(
+    arguments: list[str], status: int
+) -> None:
+    """-I and -S leave out site-packages, this folder, and PYTHONPATH."""
+    script = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from to_device.cli import main
+try:
+    status = main({arguments!r})
+except SystemExit as end:
+    status = end.code
+tops = {{name.partition(".")[0] for name in sys.modules}}
+others = tops - sys.stdlib_module_names - {{"__main__", "__mp_main__", "to_device"}}
+others = {{name for name in others if hasattr(sys.modules[name], "__file__")}}
+sys.exit(f"brought {{others}}" if others - {{"core"}} else status)
+"""
+    text = b"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    done = python("-I", "-S", "-c", script, input=text, status=status)
+    assert "Traceback" not in done.stderr
+
+
 def test_the_server_side_does_not_import_torch() -> None:
-    names = [name for name in NAMES if name.startswith("core.")]
+    names = [name for name in NAMES if name not in ("app", "home")]
+    names = [name for name in names if not name.startswith("pages.")]
     without_torch = [name for name in names if not COMPUTES.fullmatch(name)]
     script = f"""
 import importlib, sys
@@ -151,22 +206,24 @@ def test_files_and_functions_are_short() -> None:
 
 
 def test_tests_stand_where_their_modules_stand() -> None:
-    """tests/jobs/test_queue.py is of core/jobs/queue.py, test_queue_order.py too.
+    """tests/app/jobs/test_queue.py is of core/jobs/queue.py, test_queue_order.py too.
 
     Tests of whole pages and of the whole server have folders of their own.
     """
     wrong = []
-    for file in ROOT.glob("tests/**/test_*.py"):
+    for file in ROOT.glob("tests/*/**/test_*.py"):
         path = file.relative_to(ROOT / "tests")
-        if path.parts[0] in ("e2e", "pages"):
+        if path.parts[1] in ("e2e", "pages"):
             continue
-        house = ROOT if path.parts[0] == "tools" else ROOT / "core"
-        parts, folder = file.stem.split("_")[1:], house / path.parent
+        houses = {"app": "core", "toolkit": "to_device"}
+        house = houses.get(path.parts[0], path.parts[0])
+        parts = file.stem.split("_")[1:]
+        folder = ROOT.joinpath(house, *path.parent.parts[1:])
         names = ("_".join(parts[:n]) for n in range(1, len(parts) + 1))
         paths = (folder / name for name in names)  # a module, or a package of them
         if not any(path.is_dir() or path.with_suffix(".py").exists() for path in paths):
             wrong.append(path.as_posix())
-    assert sorted(wrong) == ["test_addresses.py", "test_house.py", "test_teaching.py"]
+    assert sorted(wrong) == ["app/test_addresses.py", "app/test_teaching.py"]
 
 
 def test_no_test_imports_another() -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from core.words import Words
+from to_device.words import Words
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(ROOT.glob("core/**/words.toml"))
+FILES = sorted(
+    [*ROOT.glob("core/**/words.toml"), *ROOT.glob("to_device/**/words.toml")]
+)
 
 
 def keys(node: object, way: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,6 @@ from core.classroom import standings_page
 from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_chart import Point
 from core.classroom.standings_page import Standings, label, neighbors, owner
-from core.errors import ExplainedError
 from core.jobs.job import Job
 from core.store.tables import RunSummary
 from core.ui import figures, format, runs
@@ -19,7 +18,8 @@ from core.ui.charts import TALL
 from core.ui.course import HOME, link, page
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

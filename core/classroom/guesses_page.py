@@ -31,7 +31,7 @@ from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.runs import RUN
 from core.ui.server import room, store, tell_notice
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

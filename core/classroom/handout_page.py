@@ -24,7 +24,7 @@ from core.ui import controls, course, format, paper
 from core.ui.guess import JUST_SHOW
 from core.ui.server import engine, room, store
 from core.ui.source import body
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

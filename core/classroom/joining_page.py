@@ -19,7 +19,7 @@ from core.ui.server import (
     visitor,
     visitor_of_cookie,
 )
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

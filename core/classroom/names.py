@@ -4,8 +4,8 @@ import random
 import unicodedata
 from collections.abc import Collection
 
-from core.errors import ExplainedError
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -12,12 +12,12 @@ from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
 from core.classroom import standings_chart as axes
 from core.classroom.standings_page import Standings
-from core.errors import ExplainedError
 from core.ui import charts, image_wall, paper, runs
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
 from core.ui.server import engine, room, visitor
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

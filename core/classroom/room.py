@@ -16,7 +16,6 @@ from zlib import crc32
 
 from core.classroom import names
 from core.classroom.rules import NONE, RUN, Rules
-from core.errors import ExplainedError
 from core.jobs.admission import Gate, spoken
 from core.jobs.job import Job
 from core.store.classes import Classes
@@ -24,7 +23,8 @@ from core.store.codec import StoreError
 from core.store.tables import Class, Member
 from core.store.visitors import as_code
 from core.watch import Wish
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 logger = logging.getLogger(__name__)
 words = Words(__file__)

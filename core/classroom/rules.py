@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self
 
 from core.config import DEVICES, RunConfig, parse
-from core.errors import ExplainedError
 from core.store.tables import RunSummary
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

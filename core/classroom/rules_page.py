@@ -18,7 +18,7 @@ from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.tables import Class
 from core.ui import controls, format, hosts
 from core.ui.server import room
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -23,12 +23,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from core.classroom.room import Teacher
-from core.errors import ExplainedError
 from core.serving import forms, visitor_cookie
 from core.serving.forms import Failures, Sentence
 from core.ui.controls import NO_COOKIE, form
 from core.ui.server import noticed, room, visitor, visitor_of_cookie
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

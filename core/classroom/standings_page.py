@@ -6,14 +6,14 @@ from typing import Any
 
 from core.classroom import guesses_page as guesses
 from core.classroom.rules import Rules
-from core.errors import ExplainedError
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import SETTINGS, Class, RunSummary
 from core.ui import course, dataset, format, runs
 from core.ui.server import KeptAnswer, engine, open_pages, room, store
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 FRESH_SECONDS = 2.0
 LEAST_SEEDS = 3  # with fewer, `luck` is an empty sentence

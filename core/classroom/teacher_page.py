@@ -23,7 +23,7 @@ from core.ui import figures, format
 from core.ui.charts import LIGHT
 from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, open_pages, room, store, tell_notice
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from core.data import curve, fashion_mnist, sprites
 from core.data.fashion_mnist import DatasetStatus
-from core.errors import ExplainedError
+from to_device.errors import ExplainedError
 
 SPRITES_TRAIN, SPRITES_TEST = 12_000, 2_000  # images
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from core.errors import ExplainedError, quoted
 from core.folders import DATA
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError, quoted
 
 # SHA-256 of the unpacked files: archives differ from one packer to the next.
 SHA256 = {

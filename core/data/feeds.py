@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from core.data.datasets import Split
-from core.errors import ExplainedError
+from to_device.errors import ExplainedError
 
 if TYPE_CHECKING:  # importing torchvision takes time, and may fail
     from torchvision.datasets import VisionDataset

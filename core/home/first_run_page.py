@@ -6,7 +6,6 @@ from dataclasses import replace
 import streamlit as st
 
 from core.config import RunConfig
-from core.errors import ExplainedError
 from core.home import machine_page
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
@@ -32,7 +31,8 @@ from core.ui.charts import AXES
 from core.ui.course import CLASS, HOME, link, page
 from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
 CHART_HEIGHT = 190  # pixels

@@ -14,7 +14,7 @@ from core.ui.course import LESSONS, of_address
 from core.ui.guess import JUST_SHOW
 from core.ui.lab import Lab, all_labs
 from core.ui.server import engine, visitor
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

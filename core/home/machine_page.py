@@ -12,7 +12,7 @@ from core.results import training_speed
 from core.store.tables import RunSummary
 from core.ui import dataset, figures, format, guess, hosts, last_measurement, runs
 from core.ui.server import engine, open_pages
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

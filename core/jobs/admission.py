@@ -18,11 +18,11 @@ from threading import Lock, Semaphore
 from typing import Any, Self
 
 from core.config import TRAIN_SAMPLES, RunConfig
-from core.errors import ExplainedError
 from core.jobs.job import Job, Work
 from core.jobs.queue import Queue
 from core.watch import Wish
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long

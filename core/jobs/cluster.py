@@ -31,10 +31,10 @@ from distributed.core import connect
 
 from core import log
 from core.config import A_NAME, is_name
-from core.errors import ExplainedError
 from core.folders import ROOT
 from core.jobs.job import on
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 RETRY_SECONDS = 1.0  # between two tries of a worker to reach its scheduler

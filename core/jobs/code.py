@@ -8,11 +8,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from core.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request, fits, safe
-from core.errors import quoted
+from core.folders import DATA
 from core.jobs import sandbox
 from core.jobs.code_sandbox import CodeSandbox
-from core.words import capitalized
+from to_device.dryrun.report import (
+    NO_REPORT,
+    NOT_SIMULATED,
+    Report,
+    Request,
+    fits,
+    safe,
+)
+from to_device.errors import quoted
+from to_device.words import capitalized
 
 SECONDS = 10.0
 MEMORY_BYTES = 1_500_000_000
@@ -45,8 +53,9 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
         return _run_confined(request)
     try:
         report, printed = sandbox.call(
-            "core.dryrun.run:run_and_read",
+            "to_device.dryrun.run:run_and_read",
             request,
+            DATA / "FashionMNIST",
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
         )
@@ -95,7 +104,7 @@ def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
 
 
 def _start() -> CodeSandbox:
-    argv = ["-m", "core.dryrun.child"]
+    argv = ["-m", "to_device.dryrun.child"]
     return CodeSandbox(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
 
 

@@ -18,14 +18,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import IO
 
 import psutil
 
-from core.config import NO_DEVICES
-from core.errors import ExplainedError
+import to_device
 from core.folders import ROOT
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.names import NO_DEVICES
+from to_device.words import Words
 
 ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the answer
 MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
@@ -194,8 +196,8 @@ def bubblewrap_command(argv: list[str], memory_bytes: int) -> list[str]:
     """The bubblewrap command that runs Python with `argv`, and confines it."""
     python = os.path.realpath(sys.executable)
     packages = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-    code = str(ROOT / "core")
-    files = sorted({*FILES, *packages, f"{sys.base_prefix}/lib", python, code})
+    code = {str(ROOT / "core"), str(Path(to_device.__file__).parent)}
+    files = sorted({*FILES, *packages, *code, f"{sys.base_prefix}/lib", python})
     return [
         shutil.which("bwrap") or "bwrap",
         *("--unshare-all", "--hostname", "sandbox", "--die-with-parent"),

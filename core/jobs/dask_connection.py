@@ -20,12 +20,12 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 from distributed.utils import LoopRunner
 
-from core.errors import ExplainedError, quoted
 from core.jobs import cluster, worker
 from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
 from core.watch import Wish
-from core.words import Words
+from to_device.errors import ExplainedError, quoted
+from to_device.words import Words
 
 logger = logging.getLogger(__name__)
 # Dask logs a traceback for each connection that ends, even if it was closed on purpose.

@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from core.errors import ExplainedError
 from core.jobs.admission import Admission, Gate, Questions, overdue, work
 from core.jobs.dask_connection import Connection, in_background
 from core.jobs.history import History
@@ -27,6 +26,7 @@ from core.jobs.queue import Queue
 from core.measure.environment import Machine
 from core.store.store import Store
 from core.watch import NO_WISH, Wish
+from to_device.errors import ExplainedError
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from core.config import RunConfig
-from core.errors import ExplainedError
 from core.jobs.admission import work
 from core.jobs.job import Job, PickedUp, Stored
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
@@ -20,6 +19,7 @@ from core.store.codec import StoreError
 from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
 from core.store.writer import Write
+from to_device.errors import ExplainedError
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
-from core.errors import CancelledError, ExplainedError, explain
+from core.errors import CancelledError, explain
 from core.results import NO_PROGRESS, Progress, RunResult
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from core import log
-from core.config import NO_DEVICES
-from core.errors import ExplainedError
 from core.jobs.job import Outcome, outcome_of
 from core.watch import Watch
+from to_device.errors import ExplainedError
+from to_device.names import NO_DEVICES
 
 SECONDS = 30.0
 

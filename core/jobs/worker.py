@@ -18,9 +18,9 @@ from dataclasses import replace
 from typing import Any
 
 from core import log
-from core.config import SIMULATED
 from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.watch import NO_WISH, Watch, Wish
+from to_device.names import SIMULATED
 
 # The sandbox warms up this long after the worker, since people need workers first.
 WARM_UP_SECONDS = 5.0
@@ -37,7 +37,7 @@ def dask_setup(worker: Any) -> None:
 
     from core import devices
     from core.jobs import cluster, sandbox
-    from core.sim import simulation
+    from to_device.sim import simulation
 
     log.set_up()
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)

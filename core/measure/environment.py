@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from core.config import SIMULATED
 from core.data.fashion_mnist import DatasetStatus
+from to_device.names import SIMULATED
 
 
 @dataclass(frozen=True)

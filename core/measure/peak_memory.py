@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from core.config import SIMULATED
+from to_device.names import SIMULATED
 
 # How to run inference: with autograd, without it, and without it for good, so that
 # training can never use the resulting tensors.

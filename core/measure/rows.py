@@ -6,8 +6,8 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from core.config import SIMULATED
 from core.measure.environment import Environment
+from to_device.names import SIMULATED
 
 Row = dict[str, Any]
 

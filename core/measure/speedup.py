@@ -12,7 +12,7 @@ from math import comb
 from statistics import median, quantiles
 from typing import Any
 
-from core.words import capitalized
+from to_device.words import capitalized
 
 FEWEST_REPEATS = 3  # with fewer, chance alone names a winner every second time
 STEADY = 2.0  # ratios further apart than this factor have no typical value

@@ -11,7 +11,7 @@ from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
-from core.words import Words, capitalized
+from to_device.words import Words, capitalized
 
 # To compare runs, their time is taken until they reach a test accuracy: the highest of
 # these that all of the runs reached.

@@ -8,7 +8,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.errors import quoted
 from core.runs import comparison, listing, listing_page
 from core.runs import loss_chart as charts
 from core.store.tables import RunSummary
@@ -16,6 +15,7 @@ from core.ui import charts as base
 from core.ui import figures, format, runs, server
 from core.ui.charts import AXES, LATER, Chart, Palette
 from core.ui.runs import Run
+from to_device.errors import quoted
 
 COMPARED = 8  # runs on a chart, at most
 OVER = {"step": "Steps", "epoch": "Epochs", "seconds": "Seconds"}

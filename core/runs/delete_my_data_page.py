@@ -13,7 +13,7 @@ from core.store.codec import StoreError
 from core.ui import controls, format, runs
 from core.ui import last_measurement as measured
 from core.ui.server import engine, room, store
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

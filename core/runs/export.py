@@ -16,10 +16,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.config import SIMULATED, RunConfig
+from core.config import RunConfig
 from core.folders import ROOT
 from core.results import RunResult
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 TEMPLATE = Path(__file__).with_name("export_template.py")
 TEXTBOOK = Path(__file__).with_name("export_textbook.py")  # uses a DataLoader

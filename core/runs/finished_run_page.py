@@ -9,7 +9,7 @@ from core.ui import controls, format, runs
 from core.ui.course import link, page
 from core.ui.runs import Run
 from core.ui.server import visitor
-from core.words import Words
+from to_device.words import Words
 
 FILES = (  # the label, the function that writes the text, the ending, MIME type, icon
     ("Script", export.script, "py", "text/x-python", "code"),

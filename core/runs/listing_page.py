@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError, quoted
 from core.runs import listing
 from core.runs import loss_chart as charts
 from core.store import export
@@ -19,7 +18,8 @@ from core.ui import controls, format, runs, server
 from core.ui.charts import palette
 from core.ui.course import Lesson, link, page
 from core.ui.runs import RUN
-from core.words import Words
+from to_device.errors import ExplainedError, quoted
+from to_device.words import Words
 
 # How many rows show without scrolling, and the height of a row in pixels
 ROWS, ROW_HEIGHT = 5, 35

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from core.errors import ExplainedError
 from core.runs.delete_my_data_page import confirm
 from core.serving import forms
 from core.serving import visitor_cookie as cookie
@@ -23,7 +22,8 @@ from core.store.codec import StoreError
 from core.store.tables import RunSummary, Visitor
 from core.ui import controls, runs
 from core.ui.server import explained, store, visitor_of_cookie
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

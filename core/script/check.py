@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from core.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
-from core.dryrun.script import without_magic
-from core.errors import quoted
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
-from core.words import Words, capitalized
+from to_device.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
+from to_device.dryrun.script import without_magic
+from to_device.errors import quoted
+from to_device.words import Words, capitalized
 
 words = Words(__file__)
 

@@ -1,4 +1,4 @@
-"""The exercises of exercises.toml, and whether a learner's lines solve an exercise.
+"""The exercises in content/, and whether a learner's lines solve one.
 
 The lines run in a process of their own, and their results are judged outside of it. An
 answer with the same results as the solution is right, no matter how it is written.
@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from core.dryrun.report import LONGEST_TEXT, OK, Request
-from core.errors import ExplainedError, quoted
-from core.folders import ROOT
+from core.folders import CONTENT
 from core.jobs import code
-from core.words import Words
+from to_device.dryrun.report import LONGEST_TEXT, OK, Request
+from to_device.errors import ExplainedError, quoted
+from to_device.words import Words
 
 words = Words(__file__)
 
-FILE = ROOT / "exercises.toml"
+FILE = CONTENT / "exercises.toml"
 MOST_CHARACTERS = 2_000
 NAME = "your code"  # the name of the learner's code in messages
 # A dry run leaves a loop after this many optimizer steps. The number is so large that
@@ -35,7 +35,7 @@ TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differ
 class Exercise:
     """A few lines with a mistake, and what has to be true once the mistake is fixed.
 
-    The head of exercises.toml explains the fields.
+    The head of content/exercises.toml explains the fields.
     """
 
     ask: str

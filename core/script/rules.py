@@ -18,7 +18,7 @@ from core.script.syntax import (
     keyword,
     owner,
 )
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
 
-from core.dryrun.script import without_magic
+from to_device.dryrun.script import without_magic
 
 NOTEBOOK = re.compile(r'^\s*\{.*"cells"\s*:\s*\[', re.DOTALL)
 MOST_BYTES = 200_000

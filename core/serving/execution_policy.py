@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 import streamlit as st
 
-from core.errors import ExplainedError
+from to_device.errors import ExplainedError
 
 LOOK_AGAIN_SECONDS = 60.0  # how long an answer about this machine stays in the cache
 # A proxy adds one of these headers, or X-Forwarded-..., to a request.

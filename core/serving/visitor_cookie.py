@@ -23,8 +23,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
-from core.errors import ExplainedError
 from core.folders import DATA
+from to_device.errors import ExplainedError
 
 logger = logging.getLogger(__name__)
 

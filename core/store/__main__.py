@@ -13,12 +13,12 @@ from pathlib import Path
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from core.errors import Parser, end_with_pipe
 from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.runs import GOING_ON
 from core.store.store import Store
 from core.store.tables import Measurement, RunSummary, Visitor
+from to_device.errors import Parser, end_with_pipe
 
 DAY_SECONDS = 86_400.0
 
@@ -45,8 +45,10 @@ def purge(store: Store, days: float) -> int:
     return store.writer.now(work, erases=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = Parser(prog="python -m core.store", description=__doc__)
+def main(
+    arguments: Sequence[str] | None = None, prog: str = "python -m core.store"
+) -> int:
+    parser = Parser(prog, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("backup", "write everything to FILE, even while the app runs"),
@@ -60,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = commands.add_parser("purge", help="delete old data")
     command.add_argument("--older-than-days", type=_days, required=True, metavar="N")
     options = parser.parse_args(arguments)
+    end_with_pipe()
     try:
         if options.command == "backup":
             backup(None, options.file)
@@ -87,5 +90,4 @@ def _days(text: str) -> float:
 
 
 if __name__ == "__main__":
-    end_with_pipe()
     sys.exit(main())

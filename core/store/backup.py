@@ -10,7 +10,7 @@ from sqlalchemy import Connection, MetaData, select
 
 from core.store.codec import StoreError
 from core.store.database import Database
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

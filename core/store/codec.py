@@ -15,8 +15,8 @@ from itertools import chain
 from pkgutil import resolve_name
 from typing import Any
 
-from core.errors import ExplainedError
 from core.results import LossPoint
+from to_device.errors import ExplainedError
 
 VERSION = 1  # raised, with a migration, when the format changes
 

@@ -24,7 +24,7 @@ from sqlalchemy.orm import Session
 from core.folders import DATA
 from core.store.codec import StoreError
 from core.store.tables import Row
-from core.words import Words
+from to_device.words import Words
 
 DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"

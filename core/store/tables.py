@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from core.config import SIMULATED, RunConfig
+from core.config import RunConfig
+from to_device.names import SIMULATED
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 

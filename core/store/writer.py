@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
 from core.store.database import LOST, Database, cause
-from core.words import Words
+from to_device.words import Words
 
 logger = logging.getLogger(__name__)
 words = Words(__file__)

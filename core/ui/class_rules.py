@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from core.classroom.rules import SHARED, Rules
-from core.config import CRITERIA_FOR, MODELS_FOR, RECIPES, SIMULATED
+from core.config import CRITERIA_FOR, MODELS_FOR, RECIPES
 from core.measure.environment import Machine
 from core.ui.server import engine, room, visitor
+from to_device.names import SIMULATED
 
 
 def rules() -> Rules:

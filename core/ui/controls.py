@@ -13,10 +13,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.classroom.rules import SHARED
 from core.config import IMAGE_MODELS, IMAGE_TASKS
-from core.errors import ExplainedError
 from core.measure.rows import Row
 from core.ui import class_rules, format
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 NO_COOKIE = words("controls.no_cookie")

@@ -1,4 +1,4 @@
-"""The course's pages in order, from course.toml, which a teacher can edit."""
+"""The course's pages in order, from content/course.toml, which a teacher can edit."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import ExplainedError
-from core.folders import ROOT
+from core.folders import CONTENT
 from core.ui import questions
 from core.ui.questions import Question
+from to_device.errors import ExplainedError
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ def _lesson(file: str, entry: dict[str, Any]) -> Lesson:
     return Lesson(file, **entry | {"icon": icon, "questions": questions})
 
 
-_course = tomllib.loads(ROOT.joinpath("course.toml").read_text(encoding="utf-8"))
+_course = tomllib.loads(CONTENT.joinpath("course.toml").read_text(encoding="utf-8"))
 _bank: dict[str, tuple[Question, ...]] = {}
 BROKEN = ""  # why the questions can't be used; the lessons work without them
 try:
     _titles = [lesson["title"] for lesson in _course["lessons"]]
-    _bank = questions.read(ROOT / questions.FILE, _titles)
+    _bank = questions.read(CONTENT / questions.FILE, _titles)
 except ExplainedError as error:
     BROKEN = str(error)
 HOME = _lesson("home.py", _course["home"])

@@ -12,7 +12,7 @@ from core.measure.speedup import precise as precise
 from core.measure.speedup import rounded as rounded
 from core.measure.speedup import times as times
 from core.results import RunResult
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 NAMES: dict[str, str] = words.table("names")

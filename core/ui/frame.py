@@ -16,7 +16,7 @@ from core.store.codec import StoreError
 from core.ui import answers, class_rules, course, format, hosts, practice, runs
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
-from core.words import Words
+from to_device.words import Words
 
 LOADING = ":material/hourglass: The workers are loading torch."
 PROSE = 700  # the greatest width of a text, in pixels

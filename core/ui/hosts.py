@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.errors import quoted
 from core.jobs.hosts import Host
 from core.measure.environment import Machine
 from core.ui import format
 from core.ui.server import engine
+from to_device.errors import quoted
 
 
 def several() -> list[Host]:

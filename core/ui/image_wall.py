@@ -21,12 +21,12 @@ from starlette.routing import Route
 
 from core.config import IMAGE_TASKS
 from core.data.fashion_mnist import CLASSES  # the sprites have the same classes
-from core.errors import ExplainedError
 from core.results import WALL
 from core.ui.charts import DARK, LIGHT, Palette, palette
 from core.ui.runs import Run
 from core.ui.server import ask, engine, explained
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 COLUMNS = 10
 ZOOM = 3  # side of an image's pixel, in pixels of the picture

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from core.errors import ExplainedError
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
 from core.ui import format, last_measurement, polling
 from core.ui.server import engine, visitor
+from to_device.errors import ExplainedError
 
 Draw = Callable[[Job], object]
 Event = TypeVar("Event")

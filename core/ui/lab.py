@@ -24,7 +24,7 @@ from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
 from core.ui.source import Part, code_tabs, show
-from core.words import Words
+from to_device.words import Words
 
 SIDES = [6, 4]  # widths of a chart and of the words beside it
 

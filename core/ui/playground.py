@@ -12,15 +12,15 @@ from typing import Any
 
 import streamlit as st
 
-from core.dryrun.report import Request
-from core.errors import drawable
 from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
 from core.serving.execution_policy import mode
 from core.ui import code_editor, figures, format
 from core.ui.server import engine, explained, run_code
-from core.words import Words
+from to_device.dryrun.report import Request
+from to_device.errors import drawable
+from to_device.words import Words
 
 CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
 NAME = "your code"

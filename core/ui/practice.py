@@ -6,7 +6,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import drawable
 from core.script.exercises import MOST_CHARACTERS, Exercise, load
 from core.serving.execution_policy import mode
 from core.ui import answers, code_editor, course
@@ -15,6 +14,7 @@ from core.ui.guess import explain
 from core.ui.playground import output
 from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
+from to_device.errors import drawable
 
 BROKEN = ""  # a sentence on why the exercises can't be read
 # Keyed by the title of a lesson, or by the name of a script to repair

@@ -1,4 +1,4 @@
-"""The questions at the lessons' ends: questions.toml, which a teacher can edit."""
+"""The questions at the lessons' ends, which a teacher can edit in content/."""
 
 import random
 import tomllib
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.dryrun.report import Request
-from core.errors import ExplainedError
+from to_device.dryrun.report import Request
+from to_device.errors import ExplainedError
 
 FILE = "questions.toml"
 FIELDS = {"key": str, "text": str, "right": dict, "wrong": dict}

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from core.config import IMAGE_TASKS, RECIPES, SIMULATED, RunConfig
+from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
 from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
@@ -21,7 +21,8 @@ from core.store.runs import rates
 from core.store.tables import RunSummary
 from core.ui import format
 from core.ui.server import engine, room, store, visitor
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 RUN = "core.training:run"  # the function that training jobs call
 words = Words(__file__)

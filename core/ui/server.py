@@ -14,7 +14,6 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.classroom.room import Room
-from core.errors import ExplainedError
 from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.jobs.measurements import keep
@@ -23,6 +22,7 @@ from core.serving.visitor_cookie import COOKIE, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
 from core.ui.format import counted
+from to_device.errors import ExplainedError
 
 Answer = TypeVar("Answer")
 # How long a visitor's code may take, from the request to its end. This includes the

@@ -7,11 +7,11 @@ from typing import Literal
 
 import streamlit as st
 
-from core.config import SIMULATED
-from core.errors import quoted
 from core.measure.environment import Machine
-from core.sim.simulation import in_cuda_words
-from core.words import Words
+from to_device.errors import quoted
+from to_device.names import SIMULATED
+from to_device.sim.simulation import in_cuda_words
+from to_device.words import Words
 
 STYLE = Path(__file__).with_name("simulated.css")
 MOST_QUOTED = 600  # characters; a longer message from CUDA is cut

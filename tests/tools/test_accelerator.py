@@ -11,7 +11,7 @@ import torch
 from core import devices
 from core.jobs import measurements
 from core.store.codec import dumps
-from tests import samples
+from tests.app import samples
 from tools.accelerator import __main__ as script
 from tools.accelerator import ladder, record
 from tools.accelerator.step import (

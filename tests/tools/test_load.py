@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests import event_loop
+from tests.app import event_loop
 from tools.load.lesson import Plan, hold
 from tools.load.record import Turn, overtaken
 from tools.load.report import complaints, figures, table

@@ -114,8 +114,8 @@ def work(
     from importlib import import_module
 
     from core import devices
-    from core.config import SIMULATED
-    from core.sim import simulation
+    from to_device.names import SIMULATED
+    from to_device.sim import simulation
     from tools.accelerator.step import Results, Setting
 
     device = devices.resolve(device_name)

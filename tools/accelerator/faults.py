@@ -13,7 +13,6 @@ import torch
 from core import devices, models
 from core.config import RunConfig
 from core.data import datasets
-from core.errors import ExplainedError
 from core.jobs import sandbox
 from core.jobs.engine import Engine
 from core.jobs.job import Job
@@ -21,7 +20,7 @@ from core.lessons.mistakes.examples.fixtures import saved_on_cuda
 from core.lessons.speed import rungs
 from core.lessons.speed.climb_result import Kept
 from core.watch import Watch
-from tests.jobs.follow import (
+from tests.app.jobs.follow import (
     LONG,
     RUN,
     SHORT,
@@ -31,7 +30,8 @@ from tests.jobs.follow import (
     train_worker,
     wait,
 )
-from tests.lessons.checkpoints.files import made_on_a_device
+from tests.app.lessons.checkpoints.files import made_on_a_device
+from to_device.errors import ExplainedError
 from tools.accelerator.step import Part, Results, Setting, WrongError, work_through
 
 UNTRIED = (

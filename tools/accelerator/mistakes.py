@@ -4,10 +4,10 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from core.explain import explain, knowledge
 from core.lessons.mistakes import runner
 from core.lessons.mistakes.catalogue import BY_SLUG, Failure, MistakeRun
-from core.sim.simulation import in_cuda_words
+from to_device.explain.explainer import explain, knowledge
+from to_device.sim.simulation import in_cuda_words
 from tools.accelerator.step import Part, Results, Setting, WrongError, work_through
 
 UNTRIED = "the messages of an accelerator: moves go to the simulated one."

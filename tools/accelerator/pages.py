@@ -4,11 +4,14 @@ from functools import partial
 from typing import Any
 
 from core import devices
-from core.config import IMAGE_MODELS, SIMULATED
+from core.config import IMAGE_MODELS
 from core.jobs import sandbox
 from core.lessons.compare.candidates import candidates, default_pair
-from core.lessons.device import diagnosis, facts, hardware, idioms, parallel
+from core.lessons.device import hardware, idioms, parallel
 from core.lessons.model import batch_steps, model_to, transfers
+from to_device.diagnose.diagnosis import diagnose
+from to_device.diagnose.facts import probe
+from to_device.names import SIMULATED
 from tools.accelerator.step import Part, Results, Setting, WrongError, work_through
 
 UNTRIED = "NVML, moves between two memories, pinned copies, a race."
@@ -20,7 +23,7 @@ def run(setting: Setting, results: Results) -> None:
     size = 64 if setting.tiny else None
     sizes = transfers.SIZES[: 2 if setting.tiny else None]
     parts = {
-        "facts": partial(sandbox.call, "core.lessons.device.facts:probe", seconds=60),
+        "facts": partial(sandbox.call, "to_device.diagnose.facts:probe", seconds=60),
         "diagnosis": diagnosed,
         "devices": hardware.describe,
         "load": hardware.now,
@@ -45,7 +48,7 @@ def run(setting: Setting, results: Results) -> None:
 
 def diagnosed() -> Any:
     """Why torch uses what it uses; wrong where it has an accelerator it can't use."""
-    found = diagnosis.diagnose(facts.probe())
+    found = diagnose(probe())
     if devices.accelerator() is not None and found.state == "broken":
         raise WrongError(f"It is told to be broken: {found}.", found)
     return found

@@ -15,7 +15,7 @@ from core.ui import charts, controls, figures, format, frame
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask_once, engine, explained
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.config import SIMULATED, RunConfig
+from core.config import RunConfig
 from core.jobs.job import Job
 from core.lessons.checkpoints.checkpoints_result import (
     RESUME_IMAGES,
@@ -23,7 +23,8 @@ from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
 from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 words = Words(__file__)
 

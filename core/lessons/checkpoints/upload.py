@@ -22,10 +22,11 @@ from torch import Tensor
 from core import models, state_dict
 from core.config import IMAGE_MODELS
 from core.data import sprites
-from core.errors import ExplainedError, is_out_of_memory, quoted
+from core.errors import is_out_of_memory
 from core.jobs import sandbox
 from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.checkpoints.round_trip import describe, read
+from to_device.errors import ExplainedError, quoted
 
 MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in a file; our models have 6 and 26

@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from core.config import IMAGE_MODELS, IMAGE_TASKS, RunConfig
-from core.errors import ExplainedError
 from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.checkpoints.download_page import table, tensor_table
 from core.lessons.evaluate import evaluation_page as evaluation
@@ -20,7 +19,8 @@ from core.ui import dataset, figures, format
 from core.ui.controls import choice
 from core.ui.server import ask, explained
 from core.ui.source import show
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.config import SIMULATED
 from core.lessons.compare.device_queue_result import CALLS, Call, QueueLab, Timeline
 from core.lessons.compare.timing_pitfalls import DEVICE_SIZE
 from core.measure.environment import now
-from core.sim import queue
 from core.watch import UNWATCHED, Watch
+from to_device.names import SIMULATED
+from to_device.sim import queue
 
 Fetch = Callable[[Tensor], float]
 

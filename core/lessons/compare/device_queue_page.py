@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.compare.device_queue_result import (
     CALLS,
@@ -16,6 +15,7 @@ from core.lessons.mistakes.catalogue_page import link_to
 from core.measure.environment import Machine
 from core.ui import charts, simulated
 from core.ui.lab import Finding, Lab
+from to_device.names import SIMULATED
 
 
 class DeviceQueue(Lab):

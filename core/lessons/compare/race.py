@@ -25,12 +25,12 @@ from core.lessons.compare.race_result import (
     Trial,
     TrialProgress,
 )
-from core.measure import nvml
 from core.measure.environment import Environment, now
 from core.measure.speedup import FEWEST_REPEATS
 from core.results import StepProgress
 from core.training import LossMeter, Training
 from core.watch import UNWATCHED, Watch
+from to_device import nvml
 
 FEWEST_STEPS = 20  # with fewer, the time would be mostly that of the first batch
 WARM_UP_SECONDS = 2.0  # a warm-up ends after this time, but not before FEWEST_STEPS

@@ -4,7 +4,7 @@ from math import floor, log10
 from statistics import median
 
 from core.lessons.compare.race_result import Race
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -21,7 +21,7 @@ from core.ui import charts, controls, dataset, figures, format
 from core.ui.charts import Chart
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
-from core.words import capitalized
+from to_device.words import capitalized
 
 Profiles = tuple[StepProfile, ...]
 

@@ -12,7 +12,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.errors import ExplainedError, quoted
 from core.jobs.job import Job, Stored
 from core.lessons.compare.your_gpu_result import (
     KINDS,
@@ -30,7 +29,8 @@ from core.ui import answers, charts, controls, dataset, figures, format, runs, s
 from core.ui.charts import LINES, MIDDLE
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Lab
-from core.words import capitalized
+from to_device.errors import ExplainedError, quoted
+from to_device.words import capitalized
 
 # The keys of kept answers. The Device page also reads the first: the GPU's name.
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"

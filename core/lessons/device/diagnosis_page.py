@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from core.lessons.device.collect_env import diagnose_report
-from core.lessons.device.device_result import Diagnosis, Facts
-from core.lessons.device.diagnosis import BRANCHES, CAUSES
 from core.serving.execution_policy import is_direct
 from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained
 from core.ui.source import code_tabs
-from core.words import Words, capitalized
+from to_device.diagnose.collect_env import LINES, diagnose_report
+from to_device.diagnose.diagnosis import BRANCHES, CAUSES
+from to_device.diagnose.machine import Diagnosis, Facts
+from to_device.words import Words, capitalized
 
 words = Words(__file__)
 
@@ -54,7 +54,7 @@ def for_visitor(diagnosis: Diagnosis) -> Diagnosis:
 def another(facts: Facts) -> None:
     """Draw a form that diagnoses another machine from its pasted report."""
     st.markdown(words("pasted.ask"), width=frame.PROSE)
-    st.code(words("pasted.lines"), language="bash", wrap_lines=True)
+    st.code(LINES, language="bash", wrap_lines=True)
     with st.form("another_machine", border=False):
         text = st.text_area(words("pasted.label"), key="pasted_report", height=120)
         if st.form_submit_button(words("pasted.press")):
@@ -70,11 +70,11 @@ def code(diagnosis: Diagnosis) -> None:
         for number, cause in enumerate(CAUSES, 1)
     )
     code_tabs(
-        ("The check", words("code.check"), "core.lessons.device.facts:try_to_compute"),
+        ("The check", words("code.check"), "to_device.diagnose.facts:try_to_compute"),
         (
             "The diagnosis",
             words("code.diagnosis", count=len(CAUSES)),
-            "core.lessons.device.diagnosis:diagnose",
+            "to_device.diagnose.diagnosis:diagnose",
             causes,
         ),
     )

@@ -10,14 +10,15 @@ import torch
 
 from core import devices
 from core.lessons.device.device_result import DeviceDetails, DeviceLoad
-from core.measure import nvml
+from to_device import nvml
+from to_device.devices import every
 
 
 def describe() -> list[DeviceDetails]:
     kinds: dict[str, Callable[[torch.device], dict[str, Any]]]
     kinds = {"cuda": partial(cuda, driver=nvml.read()), "xpu": xpu, "mps": mps}
     descriptions = []
-    for device in devices.every():
+    for device in every():
         details = kinds.get(device.type, cpu)(device)
         details = {name: value for name, value in details.items() if value is not None}
         name, backend = devices.name(device), devices.backend(device)
@@ -31,7 +32,7 @@ def now() -> list[DeviceLoad]:
     gpus = {gpu.uuid: (gpu.busy_percent, gpu.celsius) for gpu in nvml.read().gpus}
     return [
         DeviceLoad(str(d), *devices.memory(d), *gpus.get(devices.uuid(d), ()))
-        for d in devices.every()
+        for d in every()
     ]
 
 

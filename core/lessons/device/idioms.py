@@ -6,7 +6,7 @@ from io import StringIO
 import torch
 
 from core import devices
-from core.config import SIMULATED
+from to_device.names import SIMULATED
 
 
 def classic() -> str:

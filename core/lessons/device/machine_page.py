@@ -8,18 +8,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.errors import quoted
-from core.lessons.device.device_result import (
-    DeviceDetails,
-    DeviceLoad,
-    Diagnosis,
-    Facts,
-)
+from core.lessons.device.device_result import DeviceDetails, DeviceLoad
 from core.ui import answers as visitor_answers
 from core.ui import charts, controls, course, format, frame, hosts, simulated
 from core.ui.server import KeptAnswer, apart, engine, explained
 from core.ui.source import source
-from core.words import Words
+from to_device.diagnose.machine import Diagnosis, Facts
+from to_device.errors import quoted
+from to_device.words import Words
 
 words = Words(__file__)
 
@@ -29,7 +25,7 @@ LABELS: dict[str, str] = words.table("cards.labels")
 # Answers about the machine, which all visitors share. They are renewed after a while,
 # since a driver may be fixed or a GPU be plugged in while the app runs.
 facts: KeptAnswer[Facts] = KeptAnswer(
-    partial(apart, "core.lessons.device.facts:probe"), 20
+    partial(apart, "to_device.diagnose.facts:probe"), 20
 )
 devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.lessons.device.hardware:describe"), 20

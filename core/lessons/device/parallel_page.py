@@ -16,7 +16,7 @@ from core.measure.speedup import STEADY, agree, apart, spanned
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -8,7 +8,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
 from core.measure.speedup import CLOSE, paired, spanned
@@ -17,7 +16,8 @@ from core.ui.charts import Chart
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from core import devices, loops, models, state_dict
 from core.config import IMAGE_MODELS, RunConfig
 from core.data import datasets, feeds
-from core.errors import ExplainedError
 from core.lessons.evaluate import picture
 from core.lessons.evaluate.evaluate_result import ClassScore, Evaluation, ModeCost
 from core.measure import peak_memory, timing
 from core.measure.peak_memory import MODES
-from core.sim import memory
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
+from to_device.sim import memory
 
 MODE_IMAGES = 2000
 

@@ -23,7 +23,7 @@ from core.ui.course import page
 from core.ui.runs import Run
 from core.ui.server import ask, ask_once, engine, explained, store, visitor
 from core.ui.source import code_tabs
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 CONFUSION = words("answers.confusion")

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
 
-from core.errors import ExplainedError, quoted
 from core.jobs import sandbox
-from core.words import Words
+from to_device.errors import ExplainedError, quoted
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -8,14 +8,14 @@ import pandas as pd
 import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # sprites have the same
-from core.errors import quoted
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
 from core.ui import charts, controls, image_wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
 from core.ui.server import ask, ask_once, explained
-from core.words import Words
+from to_device.errors import quoted
+from to_device.words import Words
 
 words = Words(__file__)
 

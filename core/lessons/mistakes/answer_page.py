@@ -4,11 +4,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.explain import MOST_CHARACTERS, Answer, explain, knowledge, of_cause
 from core.serving.monitoring import UNANSWERED
-from core.sim.simulation import in_cuda_words
 from core.ui.course import link, page
-from core.words import Words
+from to_device.explain.explainer import (
+    MOST_CHARACTERS,
+    Answer,
+    explain,
+    knowledge,
+    of_cause,
+)
+from to_device.sim.simulation import in_cuda_words
+from to_device.words import Words
 
 words = Words(__file__)
 HERE = Path(__file__).parent
@@ -41,7 +47,7 @@ def ask(here: bool = True) -> Answer | None:
         on_value_change=lambda: None,  # without a callback, Streamlit takes no default
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
-    # core.explain knows CUDA's messages, so translate the simulated accelerator's.
+    # The explainer knows CUDA's messages, not those of the simulated accelerator.
     answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
     if answer and answer.cause is None and not whole:
         answer = None

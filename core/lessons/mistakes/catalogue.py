@@ -1,6 +1,6 @@
 """Names and explanations of the mistakes, and the results of running a mistake.
 
-The texts are in mistakes.toml, which a teacher can edit; the code is in examples.
+The texts are in content/, where a teacher can edit them; the code is in examples.
 Nothing here imports torch, so that the web server can read all of it.
 """
 
@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from core.folders import ROOT
+from core.folders import CONTENT
 from core.measure.environment import Environment
 
 # The device on which a mistake's two halves run: the broken version and the fixed one.
@@ -62,7 +62,7 @@ class Mistake:
 
 
 def _mistakes() -> Iterator[Mistake]:
-    modules = tomllib.loads(ROOT.joinpath("mistakes.toml").read_text("utf-8"))
+    modules = tomllib.loads(CONTENT.joinpath("mistakes.toml").read_text("utf-8"))
     for module, mistakes in modules.items():
         for slug, fields in mistakes.items():
             figure = Figure(**fields.pop("figure")) if "figure" in fields else None

@@ -11,10 +11,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.config import SIMULATED
-from core.dryrun.report import Request
-from core.errors import quoted
-from core.explain import Answer
 from core.halves import lines_of
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
@@ -34,7 +30,11 @@ from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel, slot
 from core.ui.server import engine
 from core.ui.source import body, code_tabs, marked, show, source
-from core.words import Words
+from to_device.dryrun.report import Request
+from to_device.errors import quoted
+from to_device.explain.explainer import Answer
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 words = Words(__file__)
 
@@ -405,7 +405,7 @@ def code() -> None:
             "core.lessons.mistakes.runner:half",
             "core.lessons.mistakes.runner:attempt",
         ),
-        ("Finding", words("code.finding"), "core.explain:explain"),
+        ("Finding", words("code.finding"), "to_device.explain.explainer:explain"),
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),

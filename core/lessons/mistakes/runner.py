@@ -16,8 +16,6 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
-from core.config import SIMULATED
-from core.errors import ExplainedError
 from core.jobs import sandbox
 from core.jobs.job import resolve
 from core.jobs.sandbox import hide_devices
@@ -33,8 +31,10 @@ from core.lessons.mistakes.catalogue import (
     Outcome,
 )
 from core.lessons.mistakes.examples import fixtures
-from core.sim import memory
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
+from to_device.sim import memory
 
 SECONDS = 20.0  # time limit of one half; the slowest half takes 2 on an idle core
 STYLE = re.compile(r"\x1b\[[0-9;]*m")  # a terminal's codes for bold and colors

@@ -4,7 +4,6 @@ from itertools import groupby
 
 import streamlit as st
 
-from core.dryrun.report import NEWLINE
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
@@ -13,7 +12,8 @@ from core.script.syntax import MOST_BYTES
 from core.serving.execution_policy import mode
 from core.ui import code_editor
 from core.ui.server import engine, explained, run_code
-from core.words import Words
+from to_device.dryrun.report import NEWLINE
+from to_device.words import Words
 
 words = Words(__file__)
 

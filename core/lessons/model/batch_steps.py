@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from core import devices
-from core.config import SIMULATED, RunConfig
+from core.config import RunConfig
 from core.data import datasets
 from core.lessons.model.model_result import (
     MOST_BATCHES,
@@ -23,8 +23,9 @@ from core.lessons.model.model_result import (
     TensorSummary,
 )
 from core.lessons.model.transfers import crossing
-from core.sim import ledger, memory
 from core.training import Training
+from to_device.names import SIMULATED
+from to_device.sim import ledger, memory
 
 BATCH_SIZE = 64
 SAMPLES = 8  # images of the batch that the page shows, with their logits

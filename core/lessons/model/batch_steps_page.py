@@ -15,7 +15,7 @@ from core.ui import charts, controls, figures, format, image_wall, playground, s
 from core.ui.charts import Chart, Palette
 from core.ui.server import ask_once, explained
 from core.ui.source import body, marked
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

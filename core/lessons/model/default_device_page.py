@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.ui import controls, format, frame, guess, simulated
 from core.ui.server import KeptAnswer, apart, explained
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from core import devices, models
-from core.config import SIMULATED
 from core.lessons.model.model_result import (
     Forgotten,
     Move,
@@ -21,7 +20,8 @@ from core.lessons.model.model_result import (
 from core.lessons.model.transfers import crossing
 from core.measure import timing
 from core.models import ANN
-from core.sim import ledger
+from to_device.names import SIMULATED
+from to_device.sim import ledger
 
 REPEATS = 20
 Values = dict[str, object]  # an expression's text, and its value

@@ -6,7 +6,6 @@ from statistics import median
 
 import streamlit as st
 
-from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.model import transfers_page
@@ -16,7 +15,8 @@ from core.ui import controls, figures, format, playground, simulated
 from core.ui.job_panel import JobPanel, slot
 from core.ui.server import ask_once, engine, explained
 from core.ui.source import code_tabs, marked, show, source
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 ATTEMPT = "core.lessons.model.model_to:attempt"
 FINDINGS = "core.lessons.model.model_to:optimizer_findings"

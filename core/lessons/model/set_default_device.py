@@ -16,8 +16,8 @@ from torch import nn
 from torch.utils.data import DataLoader, default_collate
 
 from core import devices
-from core.config import SIMULATED
 from core.measure import timing
+from to_device.names import SIMULATED
 
 CALLS, ROUNDS = 500, 20  # calls that are timed together, and how often they are timed
 array = np.ones(3, dtype=np.float32)

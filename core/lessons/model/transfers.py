@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.errors import ExplainedError, is_out_of_memory
+from core.errors import is_out_of_memory
 from core.lessons.model.model_result import Crossing, Transfer, Transfers
 from core.measure import timing
-from core.sim import ledger
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
+from to_device.sim import ledger
 
 SIZES = tuple(4096 * 4**power for power in range(9))  # bytes: 4 KB, 16 KB, ... 256 MB
 REPEATS = 20

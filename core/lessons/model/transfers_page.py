@@ -7,7 +7,6 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.config import SIMULATED
 from core.jobs.job import Job
 from core.lessons.model.model_result import Crossing, Transfer, Transfers
 from core.measure.environment import Machine
@@ -17,7 +16,8 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 from core.ui.server import ask_once, engine, explained
 from core.ui.source import show
-from core.words import Words
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -16,7 +16,7 @@ from core.ui import charts, controls, dataset, format, guess, image_wall
 from core.ui.job_panel import reported
 from core.ui.lab import Lab
 from core.ui.server import ask_once, engine, explained
-from core.words import Words
+from to_device.words import Words
 
 BATCH_SIZE, MODEL, EPOCHS = 64, "ann", 1
 DIES = (1, 100)  # a rank, and the step after which it is killed

@@ -22,11 +22,11 @@ import torch
 import torch.distributed as dist
 
 from core import devices
-from core.errors import ExplainedError
 from core.jobs.job import Outcome, outcome_of
 from core.jobs.sandbox import Child, ChildDiedError
 from core.measure.environment import Environment
 from core.watch import UNWATCHED, Watch
+from to_device.errors import ExplainedError
 
 SECONDS = 3600.0  # the time limit of a rank's process
 MOST_SILENT = timedelta(seconds=30)  # how long a rank waits for the others

@@ -9,7 +9,7 @@ from core.ui.frame import PROSE
 from core.ui.lab import SIDES
 from core.ui.server import ask_once, explained
 from core.ui.source import code_tabs
-from core.words import Words
+from to_device.words import Words
 
 IMAGES = 11
 Order = list[list[list[int]]]  # for each epoch, each rank's images

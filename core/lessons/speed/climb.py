@@ -19,9 +19,8 @@ import torch
 from torch import nn
 
 from core import devices, loops, models
-from core.config import SIMULATED
 from core.data import datasets, feeds
-from core.errors import CancelledError, ExplainedError, explain
+from core.errors import CancelledError, explain
 from core.lessons.speed import climb_result, roofline, rungs
 from core.lessons.speed.climb_result import (
     FIRST_STEPS,
@@ -36,9 +35,11 @@ from core.lessons.speed.climb_result import (
 )
 from core.measure import peak_memory
 from core.measure.environment import now
-from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
+from to_device.sim import ledger, simulation
+from to_device.words import Words
 
 SEED = 1  # sets the initial weights; with 0, the CNN is unusual (docs/experiments.md)
 REPORT_SECONDS = 0.2

@@ -28,7 +28,7 @@ from core.measure.speedup import (
     spanned,
     times,
 )
-from core.words import Words
+from to_device.words import Words
 
 words = Words(__file__)
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.config import SIMULATED
 from core.lessons.speed.copies_result import (
     CPU,
     ITEM,
@@ -20,8 +19,9 @@ from core.lessons.speed.copies_result import (
 )
 from core.measure import timing
 from core.measure.environment import now
-from core.sim import ledger, simulation
 from core.watch import UNWATCHED, Watch
+from to_device.names import SIMULATED
+from to_device.sim import ledger, simulation
 
 BATCHES = 100
 WIDTH, BATCH_SIZE = 64, 64  # so small that launching a step takes most of its time

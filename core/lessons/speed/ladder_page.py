@@ -39,7 +39,7 @@ from core.ui import (
 from core.ui.job_panel import JobPanel, latest, reported
 from core.ui.lab import SIDES
 from core.ui.source import show
-from core.words import Words
+from to_device.words import Words
 
 PANEL = JobPanel(
     "core.lessons.speed.climb:climb",

@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from core import devices
 from core.data import datasets
 from core.data.feeds import textbook_dataset
-from core.errors import ExplainedError
 from core.lessons.speed.loader_result import (
     TEXTBOOK_BATCH,
     LoaderCell,
@@ -26,7 +25,8 @@ from core.lessons.speed.loader_result import (
 )
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 READINGS = 3
 READINGS_IN_TURN = 5

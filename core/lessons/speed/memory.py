@@ -18,7 +18,6 @@ from torch.optim.adam import Adam
 from torch.utils.checkpoint import checkpoint
 
 from core import devices
-from core.config import SIMULATED
 from core.lessons.speed.memory_result import (
     ACCUMULATED,
     CHECKPOINTED,
@@ -30,9 +29,10 @@ from core.lessons.speed.memory_result import (
 from core.measure import peak_memory, timing
 from core.measure.environment import now
 from core.measure.peak_memory import MODES
-from core.sim import memory as device_memory
-from core.sim import simulation
 from core.watch import UNWATCHED, Watch
+from to_device.names import SIMULATED
+from to_device.sim import memory as device_memory
+from to_device.sim import simulation
 
 SEGMENTS, LAYERS_A_SEGMENT = 4, 4
 PARTS = 4  # small batches per batch, for gradient accumulation

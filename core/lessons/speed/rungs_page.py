@@ -28,7 +28,7 @@ from core.measure.speedup import CLOSE, Speedup, agree
 from core.ui import answers, figures, format, guess
 from core.ui.charts import Palette, palette
 from core.ui.source import body, changes
-from core.words import Words
+from to_device.words import Words
 
 SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results
 COMPILED = ("compiled", "whole_step")  # rungs that compile before their first step

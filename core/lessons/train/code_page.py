@@ -14,7 +14,7 @@ from core.ui import figures, format
 from core.ui.course import link, page
 from core.ui.server import KeptAnswer, apart, explained
 from core.ui.source import Part, code_tabs, source
-from core.words import Words
+from to_device.words import Words
 
 FORGOTTEN = {  # what was not moved to the device, and the mistake's name
     "The model": "model_not_moved",

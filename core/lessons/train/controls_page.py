@@ -7,15 +7,16 @@ from typing import Any
 import streamlit as st
 
 from core import config as configs
-from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, SIMULATED, RunConfig
-from core.errors import ExplainedError
+from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
 from core.jobs.admission import spoken
 from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
 from core.ui.course import link, page
 from core.ui.runs import Run
 from core.ui.server import engine, visitor
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.names import SIMULATED
+from to_device.words import Words
 
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 MORE = (  # the settings that are always in the expander "More settings"

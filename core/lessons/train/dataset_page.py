@@ -8,7 +8,7 @@ from core.measure.environment import Machine
 from core.ui import format, job_panel, polling
 from core.ui.dataset import is_here
 from core.ui.server import engine, explained, visitor
-from core.words import Words
+from to_device.words import Words
 
 FETCH = "core.data.fashion_mnist:download"
 words = Words(__file__)

@@ -9,7 +9,7 @@ from core.data import curve
 from core.results import Fit, RunResult
 from core.ui import charts as base
 from core.ui.charts import LATER, LINES, Chart, Palette
-from core.words import Words
+from to_device.words import Words
 
 POINTS = 500  # training points on the chart; more would hide the curves
 TRUTH, MODEL = "The curve without noise", "The model"

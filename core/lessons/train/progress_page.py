@@ -39,7 +39,7 @@ from core.ui.runs import (
     top_loss,
 )
 from core.ui.server import engine, store, visitor
-from core.words import Words
+from to_device.words import Words
 
 FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended

@@ -9,7 +9,7 @@ from core.results import PAUSE_SECONDS
 from core.ui import answers, class_rules, format
 from core.ui.runs import Run
 from core.ui.server import engine, noticed, room, tell_notice, visitor
-from core.words import Words
+from to_device.words import Words
 
 STEPS = range(-4, 5)  # slider positions around the run's rate, a factor of √10 apart
 NAMED = 6  # how many of the newest changes are listed

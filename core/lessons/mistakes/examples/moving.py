@@ -3,8 +3,8 @@
 Here and in the other modules of this folder, a function has both halves of a mistake.
 Lines with "# broken" are only in the broken half, and lines with "# fixed" are only in
 the fixed half (core.halves). The page shows both side by side, so lines have at most 42
-characters and no annotations. Names and reasons are in mistakes.toml, and runner runs
-the mistakes.
+characters and no annotations. Names and reasons are in content/mistakes.toml, and
+runner runs the mistakes.
 """
 
 import torch

@@ -1,0 +1,63 @@
+from collections import Counter
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from core.classroom.guesses_page import GUESSES, Tally, finding
+from core.home import first_run_page as first_run
+from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
+from core.lessons.device import parallel_page as parallel
+from core.lessons.speed import climb_result
+from core.ui import guess
+from tests.app import samples
+from tests.app.store.made_up import summary
+
+RACERS = [candidate.name for candidate in samples.RACE.candidates]
+
+
+def test_a_questions_copy_which_streamlit_makes_of_a_choice_finds_its_answers():
+    assert all(deepcopy(question) in dict.fromkeys(GUESSES) for question in GUESSES)
+
+
+@pytest.mark.parametrize(
+    ("key", "result", "answers"),
+    [
+        ("multiply_guess", samples.MULTIPLIED, parallel.TIMES),
+        ("race_guess", samples.RACE, [*RACERS, guess.CLOSE]),
+        ("timing_guess", samples.TIMING, timing_pitfalls.GUESSES),
+        ("guess_two_workers", samples.CLIMBED, climb_result.GUESSES),
+    ],
+)
+def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, answers):
+    question = next(guess for guess in GUESSES if guess.key == key)
+    fitting, figure = question.read(result)
+    assert fitting
+    assert set(fitting) <= set(answers)
+    assert float(figure.removesuffix("×").partition(" to ")[0]) > 0
+
+
+def test_each_members_first_run_answers_the_guess_on_home():
+    (question,) = (guess for guess in GUESSES if guess.key == first_run.RUN_GUESS)
+    newest_first = (("a", 0.97), ("b", 0.795), ("c", 0.4), ("a", 0.83))
+    runs = [summary(visitor=who, accuracy=share) for who, share in newest_first]
+    figure = "80 of 100, the median of 3 first runs"
+    assert question.measured({question.address: runs}) == (("80 to 94",), figure)
+    assert question.measured({question.address: []}) is None
+
+
+def test_readings_that_allow_every_answer_prove_none_right():
+    question = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
+    assert question.measured({question.address: "a result"}) == ((), "1×")
+
+
+def test_the_class_is_compared_with_what_was_measured_if_anything_was():
+    tally = Tally(Counter({"Slower": 3, "Twice": 9}), (("Slower",), "0.9×"), 14, [])
+    assert finding(tally) == (
+        "**12 of 14 have guessed. Measured: 0.9×.** 3 guessed right: “Slower”."
+    )
+    assert "There is no result yet" in finding(tally._replace(right=None))
+    unclear = tally._replace(right=((), "0.51 to 1.57×"))
+    assert "The machine couldn't tell: 0.51 to 1.57×" in finding(unclear)
+    none = tally._replace(answers=Counter(), right=None)
+    assert finding(none) == "**0 of 14 have guessed.** There is no result yet."

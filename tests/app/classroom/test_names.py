@@ -1,0 +1,50 @@
+import pytest
+
+from core.classroom import names
+from to_device.errors import ExplainedError
+
+
+def test_a_made_up_name_is_valid_and_not_taken_however_many_are():
+    made_up = []
+    for _ in range(2000):
+        made_up.append(names.friendly(made_up[-50:]))
+    assert {names.tidy(name) for name in made_up} == set(made_up)
+    all_pairs = [
+        f"{first} {second}" for first in names.FIRST for second in names.SECOND
+    ]
+    assert names.friendly(all_pairs) not in all_pairs
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("  Zoë   B ", "Zoë B"),
+        ("Jean-Luc", "Jean-Luc"),
+        ("李小龙", "李小龙"),
+        ("O'Neil 2", "O'Neil 2"),
+        ("9b, room 2", "9b, room 2"),
+        ("प्रिया", "प्रिया"),
+    ],
+)
+def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
+    assert names.tidy(typed) == name
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("", " ", "x", "x" * 25, "a" * 10**6),
+        *("a\u202eb", "a\u200bb", "a\x00b", "a\ud800b", "a" + "\u0301" * 9),
+        *("**Ada**", "[a](b)", "<b>Ada", ":red[Ada]", "`Ada`", "$a$", "a|b", "a\\b"),
+        *("1. Ada", "- Ada", "# Ada", "Ada 🦊"),
+    ],
+)
+def test_short_long_invisible_or_markdown_names_are_refused(typed):
+    with pytest.raises(ExplainedError, match=r"Choose another|Type a name"):
+        names.tidy(typed)
+
+
+@pytest.mark.parametrize("typed", ["ada lovelace", "Ada-Lovelace", "ＡＤＡ lovelace"])
+def test_a_name_that_looks_like_a_taken_one_is_refused(typed):
+    with pytest.raises(ExplainedError, match="already has that name"):
+        names.tidy(typed, ["Ada Lovelace"])

@@ -1,0 +1,219 @@
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+from core.classroom.room import Room, Teacher
+from core.classroom.rules import Rules
+from core.config import RunConfig
+from core.jobs.job import Job
+from core.store.store import Store
+from core.store.tables import Class
+from tests.app.store.made_up import queue
+from to_device.errors import ExplainedError
+
+TEACHER = Teacher("ms bird's browser", "Ms Bird")
+RUN = "core.training:run"
+IDS = count()
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store.passing("")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def room(store: Store) -> Room:
+    return Room(store.classes)
+
+
+@pytest.fixture
+def open_class(room: Room) -> Callable[..., Class]:
+    """Opens a class of a size, with rules."""
+
+    def open_one(size: int = 30, **rules: object) -> Class:
+        classroom = room.create(TEACHER, "Physics 9B", size, Rules(**rules))
+        room.start(TEACHER, classroom.id)
+        return classroom
+
+    return open_one
+
+
+def begin(room: Room, owner: str, expected: float | None = None, **settings: object):
+    """Submit a training run."""
+    config = RunConfig(**{"task": "sprites", **settings})
+    room.admit(Job(str(next(IDS)), RUN, (config,), "train", owner), expected)
+
+
+def refused(act: Callable, *arguments: object, **more: object) -> str:
+    with pytest.raises(ExplainedError) as error:
+        act(*arguments, **more)
+    return str(error.value)
+
+
+def test_without_a_class_every_job_is_admitted(room):
+    begin(room, "ada", epochs=50)
+    assert (room.open, room.member("ada"), room.members()) == (None, None, [])
+    assert (room.person("ada"), room.seconds("ada")) == ("ada", None)
+    assert not room.paused
+    assert not room.may_see("ada")
+
+
+def test_a_code_joins_however_it_is_typed_and_a_second_tab_is_the_same_member(
+    room, open_class
+):
+    code = open_class().code
+    member = room.join(code.upper().replace("-", " "), "ada")
+    assert room.join(code, "ada") == room.member("ada") == member
+    assert room.may_see("ada")
+    assert room.rename("ada", "Ada  B").name == room.member("ada").name == "Ada B"
+    room.join(code, "bob")
+    assert "already has that name" in refused(room.rename, "bob", "ada b")
+    assert "not in a class that's open" in refused(room.rename, "eve", "Eve")
+
+
+def test_a_fresh_cookie_is_no_way_around_a_limit(room, open_class):
+    """Visitors who have not joined share one allowance; seats are not given back."""
+    code = open_class(size=2, runs=2).code
+    begin(room, "cookie 1")
+    begin(room, "cookie 2")
+    assert "have started 2 runs" in refused(begin, room, "cookie 3")
+    assert len({room.person(f"cookie {number}") for number in range(9)}) == 1
+    for _ in range(2):
+        room.join(code, "ada")
+        begin(room, "ada")
+        begin(room, "ada")
+        assert "You have started 2 runs" in refused(begin, room, "ada")
+        room.forget("ada")  # their data is deleted: a new visitor takes a new seat
+    assert "is full" in refused(room.join, code, "ada")
+
+
+def test_counts_rules_members_and_the_pause_survive_a_restart(store, room, open_class):
+    code = open_class(runs=1).code
+    room.join(code, "ada")
+    begin(room, "ada")
+    begin(room, "a cookie")
+    room.pause(TEACHER)
+    store.writer.flush()
+    again = Room(store.classes)
+    assert again.open == room.open
+    assert again.members() == room.members()
+    assert again.paused
+    for owner in ("ada", "another cookie"):
+        assert "the most that this class allows" in refused(begin, again, owner)
+
+
+def test_only_admitted_runs_count(room, open_class):
+    room.join(open_class(runs=1, epochs=5, seconds=60).code, "ada")
+    assert "up to 5 epochs" in refused(begin, room, "ada", epochs=6)
+    assert "at most a minute per job" in refused(begin, room, "ada", 61.0)
+    lab = "core.lessons.speed.loader:measure"
+    room.admit(Job("a lab", lab, ((0, 1),), "train", "ada"), 3)
+    begin(room, "ada", 59.0)
+    assert room.seconds("ada") == 60
+    assert room.seconds("") is None, "the server's own work has no limit"
+
+
+def test_no_rule_holds_for_a_teacher_until_they_sign_out(room, open_class):
+    open_class(runs=1, epochs=1, seconds=5)
+    room.welcome(TEACHER)
+    for _ in range(3):
+        begin(room, TEACHER.visitor, 99.0, epochs=9)
+    assert room.person(TEACHER.visitor) == TEACHER.visitor
+    assert room.may_see(TEACHER.visitor)
+    room.dismiss(TEACHER)
+    assert "up to 1 epoch," in refused(begin, room, TEACHER.visitor, epochs=9)
+
+
+def test_closing_a_class_resumes_the_queue(room, open_class):
+    classroom = open_class()
+    room.pause(TEACHER)
+    room.pause(TEACHER, False)
+    assert not room.paused
+    room.pause(TEACHER)
+    assert room.paused
+    room.close(TEACHER, classroom.id)
+    assert not room.paused
+    assert "No class is open" in refused(room.pause, TEACHER)
+    room.start(TEACHER, classroom.id)
+    assert not room.paused
+
+
+def test_deleting_a_class_ends_its_runs_and_leaves_nobody_in_it(
+    store, room, open_class
+):
+    classroom = open_class()
+    room.join(classroom.code, "ada")
+    queue(store, "a run", "ada")
+    forgotten = []
+    room.delete(TEACHER, classroom.id, lambda *runs: forgotten.append(runs))
+    assert forgotten == [("ada", ["a run"])] * 2
+    assert (room.open, room.member("ada")) == (None, None)
+    assert store.runs.find("ada") == []
+    assert "no longer exists" in refused(room.start, TEACHER, classroom.id)
+
+
+def test_a_class_is_deleted_after_its_date(store, room, open_class):
+    past, never = open_class(), open_class()
+    room.change(TEACHER, past.id, "set its end", ends=1.0)
+    room.delete_expired(lambda *_: None)
+    assert [classroom.id for classroom in store.classes.all()] == [never.id]
+
+
+def test_each_member_trains_with_a_seed_of_their_own_and_no_other(room, open_class):
+    classroom = open_class(own_seeds=True)
+    for who in ("ada", "bob"):
+        room.join(classroom.code, who)
+    seeds = {who: room.rules_for(who).settings["seed"] for who in ("ada", "bob")}
+    assert seeds["ada"] != seeds["bob"]
+    begin(room, "ada", seed=seeds["ada"])
+    why = refused(begin, room, "ada", seed=seeds["bob"])
+    assert f"Your seed is {seeds['ada']}" in why
+    room.change(
+        TEACHER, classroom.id, "fixed it", rules=Rules(own_seeds=True, epochs=3)
+    )
+    assert room.rules_for("ada").epochs == 3
+    assert room.rules_for("ada").settings["seed"] == seeds["ada"]
+    assert room.rules_for("a stranger").fixed == {}
+
+
+def test_a_closed_class_stays_on_the_board_for_its_own_people(room, open_class):
+    classroom = open_class()
+    member = room.join(classroom.code, "ada")
+    for _ in range(2):  # in two tabs
+        room.close(TEACHER, classroom.id)
+    assert room.open is None
+    assert room.rules_for("ada") == Rules()
+    assert room.board_for("ada").id == classroom.id
+    assert not room.board_for("ada").is_open
+    assert room.board_for("eve") is None
+    assert room.members() == [member]
+    room.change(TEACHER, classroom.id, "hid the names", rules=Rules(anonymous=True))
+    assert room.on_board.rules.anonymous
+    again = open_class()
+    assert (room.on_board.id, room.members()) == (again.id, [])
+    room.close(TEACHER, again.id)
+    room.delete(TEACHER, again.id, lambda *_: None)
+    assert room.on_board is None
+
+
+def test_a_teacher_renames_and_removes_one_person_whose_seat_is_free(
+    room, open_class, store
+):
+    classroom = open_class(size=2)
+    ada, bob = (room.join(classroom.code, who) for who in ("ada", "bob"))
+    assert "has that name" in refused(room.rename_for, TEACHER, ada, bob.name)
+    room.rename_for(TEACHER, ada, "Zoë")
+    assert room.member("ada").name == "Zoë"
+    room.remove(TEACHER, bob)
+    assert room.member("bob") is None
+    assert not room.may_see("bob")
+    assert [member.name for member in store.classes.members(classroom.id)] == ["Zoë"]
+    room.join(classroom.code, "cy")
+    assert "full" in refused(room.join, classroom.code, "di")
+    store.writer.flush()
+    acts = [act.what for act in store.classes.acts(classroom.id)]
+    assert f"renamed {ada.name} to Zoë" in acts
+    assert f"removed {bob.name}" in acts

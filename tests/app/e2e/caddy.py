@@ -1,0 +1,43 @@
+"""Debian's Caddy in front of the app."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from core.jobs.cluster import ROOT
+from tests.app.jobs.follow import wait
+from tools.server import free_port
+
+needed = pytest.mark.skipif(
+    shutil.which("caddy") is None and os.environ.get("CI") != "true",
+    reason="no Caddy here",
+)
+
+
+@contextmanager
+def running(config: Path, folder: Path, **settings: str) -> Iterator[None]:
+    """Caddy with this file, which may read these settings from its environment."""
+    log, ports = folder / "caddy.log", {"ADMIN": "off", "HTTP_PORT": str(free_port())}
+    with log.open("w") as output:
+        caddy = subprocess.Popen(
+            ["caddy", "run", "--config", config],
+            cwd=ROOT,
+            env={**os.environ, **ports, "HOME": str(folder), **settings},
+            stderr=output,
+        )
+
+    def is_up() -> bool:
+        assert caddy.poll() is None, log.read_text()
+        return "serving initial configuration" in log.read_text()
+
+    try:
+        wait(is_up)
+        yield
+    finally:
+        caddy.terminate()
+        caddy.wait(60)

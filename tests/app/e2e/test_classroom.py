@@ -1,0 +1,67 @@
+from collections.abc import Iterator
+
+import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+
+from core.store.tables import Class
+from tests.app import event_loop
+from tools.load.person import START, TINY
+from tools.load.record import Record
+from tools.load.tab import Browser, Tab
+from tools.server import Server, open_class, start_server
+
+pytestmark = pytest.mark.slow
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def school(tmp_path_factory) -> Iterator[tuple[Server, Class]]:
+    """A server of its own with a class that is open, where each may begin one run."""
+    folder = tmp_path_factory.mktemp("school")
+    monday = open_class(folder, 8, runs=1)
+    server = start_server(folder, TEACHER_PASSWORD=PASSWORD)
+    yield server, monday
+    server.process.terminate()
+    server.process.wait(60)
+    log = server.log.read_text()
+    assert "Uncaught app execution" not in log, log
+
+
+def test_no_student_reaches_what_is_the_teachers(school):
+    server, monday = school
+
+    async def new_tab(address: str, password: str = "") -> Tab:
+        browser = Browser(server.url)
+        await browser.get(address)
+        if password:
+            form, origin = {"password": password}, {"Origin": server.url}
+            url = f"{server.url}/teacher/enter"
+            browser._session.post(url, data=form, headers=origin, timeout=60)
+        tab = Tab(browser, Record())
+        await tab.open(address)
+        return tab
+
+    async def begins(tab: Tab) -> str:
+        await tab.until(lambda: tab.can_press(START), "button to start with", 90)
+        await tab.press(START)
+        return " ".join(tab.texts())
+
+    async def cheat() -> None:
+        teacher = await new_tab("Teacher", PASSWORD)
+        close = teacher._button("close_class")
+        assert close
+        student = await new_tab(f"Teacher?code={monday.code}&teacher=1")
+        guesser = await new_tab("Teacher", "guess")
+        press = WidgetStates(widgets=[WidgetState(id=close, trigger_value=True)])
+        for tab in (student, guesser):
+            assert not tab.can_press("close_class")
+            await tab._rerun("a press of nothing", widget_states=press)
+            tab.check()
+        await teacher.reload()
+        assert teacher.can_press("close_class")
+        refused = "the most that this class allows"
+        assert refused not in await begins(await new_tab(TINY))
+        assert refused in await begins(await new_tab(TINY))
+
+    event_loop.run(cheat())

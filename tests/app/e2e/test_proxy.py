@@ -1,0 +1,142 @@
+import asyncio
+import http.client
+import ssl
+import time
+from collections.abc import Iterator
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from core.jobs.cluster import ROOT
+from core.serving.visitor_cookie import COOKIE
+from tests.app import event_loop
+from tests.app.e2e import caddy
+from tests.app.e2e.walk import (
+    SHORT,
+    SLOW,
+    enter_wrong_code,
+    model_comes_back,
+    ready,
+    result,
+    start,
+)
+from tools.load.record import Record
+from tools.load.tab import XSRF, Browser, Tab
+from tools.server import Server, free_port
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    caddy.needed,
+]
+
+SELF_SIGNED = ssl._create_unverified_context()  # Caddy is its own authority here
+PROBES = ("livez", "healthz", "metrics")
+PRIVATE = [
+    *PROBES,
+    *("metrics/", "%6detrics", "_stcore/metrics", "Train/_stcore/metrics"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address that people open, as deploy/Caddyfile serves it."""
+    address, folder = f"localhost:{free_port()}", tmp_path_factory.mktemp("caddy")
+    places = {"SITE": address, "APP": urlsplit(server.url).netloc}
+    with caddy.running(ROOT / "deploy/Caddyfile", folder, **places):
+        yield f"https://{address}"
+
+
+def get(address: str, **more) -> requests.Response:
+    return requests.get(address, verify=False, timeout=20, **more)
+
+
+def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path):
+    """Charts, a run that is watched, a form, a file: the browser refuses nothing.
+
+    The websocket's cookie is one that no other site and no plain connection gets. What
+    people wait for is measured.
+    """
+    refused = []
+    page = visitor(ignore_https_errors=True)
+    page.on("console", lambda m: refused.append(m.text) if "Policy" in m.text else None)
+    page.goto(f"{site}/{SHORT}")
+    expect(result(start(page))).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stVegaLiteChart").first).to_be_visible()
+    (cookie,) = (each for each in page.context.cookies(site) if each["name"] == COOKIE)
+    assert (cookie["secure"], cookie["httpOnly"]) == (True, True)
+    page.goto(f"{site}/Runs")
+    enter_wrong_code(page)
+    page.goto(f"{site}/Checkpoints")
+    model_comes_back(page, tmp_path)
+    page.goto(f"{site}/Model")
+    ready(page)
+    assert refused == []
+    measured = requests.get(f"{server.url}/metrics", timeout=20).text
+    assert 'to_device_look_seconds_count{of="part"}' in measured
+    assert 'to_device_look_seconds_count{of="page"}' in measured
+
+
+def test_it_keeps_private_what_is(site, server):
+    assert {get(f"{site}/{path}").status_code for path in PRIVATE} == {404}
+    for probe in PROBES:
+        assert requests.get(f"{server.url}/{probe}", timeout=20).ok
+
+
+def test_it_says_what_browsers_may_do(site):
+    headers = get(site).headers
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "unsafe-eval" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["strict-transport-security"]
+    assert "server" not in headers
+
+
+def test_a_body_that_is_too_large_does_not_reach_the_app(site, server):
+
+    async def upload() -> list[int]:
+        browser = Browser(server.url)
+        tab = Tab(browser, Record())
+        await tab.open("Device")
+        token = browser._session.cookies[XSRF]
+        answers = [
+            await asyncio.to_thread(
+                requests.put,
+                f"{site}/_stcore/upload_file/{tab._session}/{size}",
+                files={"file": bytes(size * 1_000_000)},
+                headers={"X-Xsrftoken": token},
+                cookies={XSRF: token},
+                verify=False,
+            )
+            for size in (20, 23)
+        ]
+        await tab.close()
+        return [each.status_code for each in answers]
+
+    assert event_loop.run(upload()) == [204, 413]
+
+
+def guess(site: str, source: str, pretended: str) -> float:
+    """Seconds until a wrong code from this address is answered."""
+    where = urlsplit(site)
+    connection = http.client.HTTPSConnection(
+        "localhost", where.port, source_address=(source, 0), context=SELF_SIGNED
+    )
+    headers = {
+        "Origin": site,
+        "X-Forwarded-For": pretended,
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    began = time.monotonic()
+    connection.request("POST", "/visitor/code", urlencode({"code": "no"}), headers)
+    assert connection.getresponse().status == 303
+    connection.close()
+    return time.monotonic() - began
+
+
+def test_who_guesses_codes_is_slowed_down_by_their_own_address(site):
+    slow = [guess(site, "127.0.0.2", f"10.0.0.{n}") for n in range(6)][-1]
+    others = [guess(site, f"127.0.0.{n}", "127.0.0.2") for n in range(3, 9)]
+    assert min(others) < slow / 2  # the least: each may meet a busy moment

@@ -1,0 +1,60 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from core.home import course_page as course
+from core.home.machine_page import Records
+from tests.app import samples
+
+
+@pytest.fixture
+def measure(monkeypatch):
+    """Sets what was measured last, by the function's address."""
+
+    def set_to(values: dict[str, object]) -> None:
+        jobs = {name: SimpleNamespace(value=value) for name, value in values.items()}
+        monkeypatch.setattr(course.last_measurement, "newest", jobs.get)
+
+    return set_to
+
+
+def test_measurements_are_told_once_their_page_does(measure, monkeypatch):
+    values = {
+        course.race.RaceLab.address: samples.RACE,
+        course.ladder.PANEL.address: samples.CLIMBED,
+        course.cost.CostLab.address: samples.COST,
+    }
+    measure(values)
+    monkeypatch.setattr(course.guess, "of", lambda _: None)
+    monkeypatch.setattr(course.rungs, "is_revealed", lambda _: False)
+    assert course.by_lesson(Records()) == {}
+    monkeypatch.setattr(course.guess, "of", lambda _: course.guess.JUST_SHOW)
+    monkeypatch.setattr(course.rungs, "is_revealed", lambda _: True)
+    assert course.by_lesson(Records()) == {
+        "Compare": "1.19× for Testing card",
+        "Speed": "13× on the ladder",
+        "Scale": "1.20× on 2 ranks (gloo, CPU)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("times", "figures"), [(2, {"Compare": "1.14 to 2.56× for Testing card"}), (9, {})]
+)
+def test_a_measurement_that_is_not_sure_has_no_ratio(
+    measure, monkeypatch, times, figures
+):
+    slow, *_ = samples.RACE.counted(0)
+    uneven = replace(slow, train_seconds=times * slow.train_seconds)
+    trials = (uneven if trial is slow else trial for trial in samples.RACE.trials)
+    one, more, two, *rest = samples.COST.steps
+    either = replace(two, seconds=(0.001, 0.0014) * 2 + (0.0012,))  # faster or slower
+    values = {
+        course.race.RaceLab.address: replace(samples.RACE, trials=tuple(trials)),
+        course.cost.CostLab.address: replace(
+            samples.COST, steps=(one, more, either, *rest)
+        ),
+    }
+    measure(values)
+    monkeypatch.setattr(course.guess, "of", lambda _: course.guess.JUST_SHOW)
+    assert course.by_lesson(Records()) == figures

@@ -1,0 +1,370 @@
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core.classroom.room import Room, Teacher
+from core.classroom.rules import Rules
+from core.config import RunConfig
+from core.jobs import worker
+from core.jobs.admission import Estimates, Gate, Limits
+from core.jobs.engine import Engine
+from core.jobs.job import Job, Stored
+from core.store.store import Store
+from core.ui import server
+from core.watch import NO_WISH, Wish
+from tests.app.jobs.follow import (
+    LONG,
+    RUN,
+    SHORT,
+    finish,
+    running,
+    status,
+    train_worker,
+    wait,
+)
+from to_device.errors import ExplainedError
+
+QUICK, HOLD = "os:getpid", "tests.app.jobs.test_engine:hold"
+INSPECT = "core.lessons.checkpoints.round_trip:inspect"
+ended_jobs: list[Job] = []  # the jobs of `own_engine` that ended
+
+
+@pytest.fixture(scope="module")
+def own_engine() -> Iterator[Engine]:
+    """An engine that tests may harm; it has to recover each time."""
+
+    def tell(job: Job) -> None:
+        ended_jobs.append(job)
+        raise RuntimeError("no fault of the job")
+
+    engine = Engine(on_end=tell)
+    engine.ask("core.devices:describe", seconds=120)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def busy(engine) -> Iterator[str]:
+    job_id = engine.submit(RUN, LONG)
+    running(engine, job_id)
+    yield job_id
+    engine.cancel(job_id)
+    finish(engine, job_id)
+
+
+def hold(folder: str) -> bool:
+    """Leave a file in the folder, and wait in a worker until it has a file "go"."""
+    Path(folder, uuid.uuid4().hex).touch()
+    while not Path(folder, "go").exists():
+        time.sleep(0.02)
+    return True
+
+
+def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
+    job_id = engine.submit(RUN, LONG, owner="ada")
+
+    def progress():
+        return engine.job(job_id).progress
+
+    engine.steer(job_id, "ada", learning_rate=0.5)  # it waits: there is nothing yet
+    engine.cancel(busy)
+    running(engine, job_id)
+    engine.steer(job_id, "bob", learning_rate=0.5)
+    engine.steer(job_id, "ada", learning_rate=0.01)
+    wait(lambda: progress().changes)
+    assert [change.learning_rate for change in progress().changes] == [0.01]
+    store = Store.passing("")
+    room, teacher = Room(store.classes), Teacher("a browser", "Ms Bird")
+    fixed = Rules(fixed={"learning_rate": "0.01"})
+    room.start(teacher, room.create(teacher, "9B", 30, fixed).id)
+    monkeypatch.setattr(engine.admission, "gate", room)
+    with pytest.raises(ExplainedError, match=r"is 0\.01 for everybody"):
+        engine.steer(job_id, "ada", learning_rate=0.5)
+    assert engine.wish(job_id).learning_rate == 0.01
+    store.close()
+    engine.cancel(job_id)
+    job = finish(engine, job_id)
+    assert job.status == "cancelled"
+    assert len(job.progress.changes) == 1
+    assert engine.wish(job_id) == NO_WISH
+
+
+def test_a_wish_that_comes_late_is_left_out(monkeypatch):
+    monkeypatch.setitem(worker._wishes, "a", NO_WISH)
+    for number in (2, 1):
+        worker.steer("a", Wish(learning_rate=number, number=number))
+    worker.steer("b", Wish(number=1))  # another process does it
+    assert worker._wishes == {"a": Wish(learning_rate=2, number=2)}
+
+
+@pytest.mark.slow
+def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
+    finish(own_engine, own_engine.submit(RUN, SHORT))
+    train_worker(own_engine).kill()
+    wait(lambda: "train" not in own_engine.hosts.capacity)
+    job_id = own_engine.submit(RUN, SHORT)
+    assert status(own_engine, job_id) == "starting"
+    own_engine.cancel(job_id)
+    assert status(own_engine, job_id) == "cancelled"
+    done = finish(own_engine, own_engine.submit(RUN, SHORT))
+    assert done.status == "finished"
+    assert ended_jobs[-1] is done
+    assert [job.status for job in ended_jobs if job.id == job_id] == ["cancelled"]
+
+
+def test_a_failing_question_is_an_explained_error(engine, missing_device):
+    with pytest.raises(ExplainedError, match=f"no {missing_device} device"):
+        engine.ask("core.devices:resolve", missing_device)
+
+
+@pytest.mark.slow
+def test_a_killed_worker_fails_its_run_and_the_next_run_works(own_engine):
+    lost = own_engine.submit(RUN, LONG)
+    waiting = own_engine.submit(RUN, SHORT)
+    running(own_engine, lost)
+    train_worker(own_engine).kill()
+    assert finish(own_engine, lost).status == "failed"
+    assert "worker process ended" in own_engine.job(lost).message
+    assert finish(own_engine, waiting).status == "finished"
+
+
+@pytest.mark.slow
+def test_a_killed_cluster_is_started_again(own_engine):
+    lost = own_engine.submit(RUN, LONG)
+    running(own_engine, lost)
+    own_engine._connection._cluster._process.kill()
+    assert finish(own_engine, lost).status == "failed"
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+
+
+def a_full_device(_config: RunConfig) -> None:
+    import torch
+
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+
+def test_a_full_device_fails_the_run_with_a_smaller_batch_to_try(engine):
+    greedy = RunConfig(batch_size=4096)
+    job = finish(
+        engine, engine.submit("tests.app.jobs.test_engine:a_full_device", greedy)
+    )
+    assert job.status == "failed"
+    assert "Try 1,024" in job.message
+    assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"
+
+
+def spoil() -> int:
+    """No device works in this process any more, as after an assertion in a kernel."""
+    from core import devices
+
+    devices.usable = lambda _: False
+    return os.getpid()
+
+
+@pytest.mark.slow
+def test_a_spoiled_device_harms_no_other_run(own_engine):
+    spoiled = finish(own_engine, own_engine.submit("tests.app.jobs.test_engine:spoil"))
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+    assert train_worker(own_engine).pid != spoiled.value
+
+
+def test_an_engine_can_join_a_cluster_and_leave_it_up(engine):
+    guest = Engine(engine._connection._client.scheduler.address)
+    assert finish(guest, guest.submit(RUN, SHORT)).status == "finished"
+    guest.close()
+    assert engine.ask("core.devices:describe").cores >= 1
+
+
+def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("core.jobs.dask_connection.CONNECT_SECONDS", 1.0)
+    engine = Engine("tcp://127.0.0.1:9")
+    with pytest.raises(ExplainedError, match=r"127\.0\.0\.1:9 can't be reached"):
+        engine.ask("core.devices:describe", seconds=60)
+    engine.close()
+
+
+class Class(Gate):
+    paused = False
+
+    def seconds(self, owner: str) -> float:  # noqa: ARG002
+        return 2.0
+
+
+@pytest.mark.parametrize(
+    "limit", [("limits", Limits(max_job_seconds=2)), ("gate", Class())]
+)
+def test_a_run_over_its_time_is_ended_with_a_sentence(engine, monkeypatch, limit):
+    job_id = engine.submit(RUN, LONG, owner="ana")
+    running(engine, job_id)
+    with monkeypatch.context() as strict:
+        strict.setattr(engine.admission, *limit)
+        job = finish(engine, job_id)
+    assert job.status == "failed"
+    assert "stopped after 2 seconds, the longest that a job may take" in job.message
+    assert job.progress.latest
+    assert job.seconds >= 2
+    job = finish(engine, engine.submit(RUN, SHORT))
+    assert job.status == "finished"
+
+
+def test_a_run_goes_on_when_the_clock_jumps(engine, busy, monkeypatch):
+    """As after a laptop's sleep, which is no time of the run."""
+    later = time.time() + 7200
+    with monkeypatch.context() as clock:
+        clock.setattr(time, "time", lambda: later)
+        engine._when_checked()
+    assert busy not in engine._stops
+
+
+def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
+    monkeypatch.setattr(engine.admission, "gate", Class())
+    monkeypatch.setattr(Class, "paused", True)
+    ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "bo")]
+    finish(engine, engine.submit(QUICK, lane="lab", owner="ana"))
+    engine._when_checked()
+    assert [engine.job(job_id).place for job_id in ids] == [1, 2]
+    assert engine.paused
+    monkeypatch.setattr(Class, "paused", False)
+    engine._when_checked()
+    first, second = (finish(engine, job_id) for job_id in ids)
+    assert first.status == second.status == "finished"
+    assert first.started <= second.started
+
+
+def test_a_queue_that_is_cleared_loses_no_cancel(engine, busy):
+    """All that wait have ended, the one whose turn just came too; what runs goes on."""
+    alone = engine.submit(RUN, SHORT)
+    engine.cancel(alone)
+    assert (status(engine, alone), engine.job(alone).worker) == ("cancelled", "")
+    ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "ana", "bo")]
+    turn = engine.job(ids[0])
+    assert engine.clear() == 3
+    engine._hand_out(turn)
+    assert [engine.job(job_id).status for job_id in ids] == ["cancelled"] * 3
+    assert engine.job(busy).status == "running"
+    assert engine.is_idle(but=busy)
+
+
+def test_the_turns_are_fair(engine, busy):
+    ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "ana", "bo")]
+    assert [engine.job(job_id).place for job_id in ids] == [1, 3, 2]
+    assert engine.ask("core.devices:describe").cores >= 1  # the lab waits for nobody
+    engine.cancel(busy)
+    first, third, second = (finish(engine, job_id) for job_id in ids)
+    assert first.started <= second.started <= third.started
+
+
+def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
+    estimates = Estimates()
+    monkeypatch.setattr(engine.admission, "estimates", estimates)
+    waiting, behind = engine.submit(RUN, SHORT), engine.submit(QUICK)
+    assert engine.wait(waiting) is None
+    estimates.learn(
+        replace(engine.job(busy), status="finished", started=1.0, stopped=3601.0)
+    )
+    assert 3000 < engine.wait(waiting) <= 3600
+    assert engine.wait(busy) is None  # it does not wait
+    assert engine.wait(behind) is None  # nobody knows what is before it
+    engine.cancel(busy)
+    done = finish(engine, waiting)
+    assert estimates.seconds(done) == pytest.approx(done.seconds)
+    finish(engine, behind)
+
+
+def test_a_checkpoint_is_put_aside_and_reaches_the_workers(engine):
+    run = finish(engine, engine.submit(RUN, SHORT))
+    assert run.value.checkpoint == b""
+    stored = Stored(run.id)
+    assert len(engine.read(stored)) > 400_000
+    tensors = engine.ask(INSPECT, stored)
+    job = finish(engine, engine.submit(INSPECT, stored, lane="lab"))
+    assert job.value == tensors
+    lost = finish(engine, engine.submit(INSPECT, Stored("gone"), lane="lab"))
+    assert (lost.status, "no longer available" in lost.message) == ("failed", True)
+    with pytest.raises(ExplainedError, match="no longer available"):
+        engine.ask(INSPECT, Stored("gone"))
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        (folder / "go").touch()
+
+
+def test_one_person_leaves_room_in_the_lab(engine, tmp_path):
+    ana = {"owner": "ana"}
+    jobs = [engine.submit(HOLD, str(tmp_path), lane="lab", **ana) for _ in range(2)]
+    ask = partial(engine.ask, HOLD, str(tmp_path), seconds=120, **ana)
+    with ThreadPoolExecutor(6) as pool, holding(tmp_path):
+        slow = [pool.submit(ask) for _ in range(6)]
+        for _ in range(5):
+            engine.ask(QUICK, owner="bo")
+        assert not any(answer.done() for answer in slow)
+    assert {finish(engine, job_id).status for job_id in jobs} == {"finished"}
+    assert all(answer.result() for answer in slow)
+
+
+def test_many_uploads_keep_nobody_from_asking(engine, tmp_path):
+    def upload(number: int) -> bool:
+        more = {"lane": "upload", "owner": f"eve {number}", "seconds": 120}
+        return engine.ask(HOLD, str(tmp_path), **more)
+
+    def begun() -> int:
+        return len(list(tmp_path.iterdir()))
+
+    with ThreadPoolExecutor(12) as people, holding(tmp_path):
+        uploads = [people.submit(upload, number) for number in range(12)]
+        wait(lambda: begun() == 2)
+        engine.ask(QUICK, owner="ada")
+        assert begun() == 2
+    assert all(upload.result() for upload in uploads)
+
+
+def test_after_a_turn_there_is_all_the_time_for_an_answer(engine, monkeypatch):
+    seconds = []
+
+    def answer(_: str, __: tuple, limit: float) -> None:
+        seconds.append(limit)
+        time.sleep(0.2)
+
+    monkeypatch.setattr(engine._connection, "ask", answer)
+    with ThreadPoolExecutor(6) as people:
+        for number in range(6):
+            people.submit(engine.ask, QUICK, seconds=9, owner=str(number), lane="code")
+    assert seconds == [9] * 6
+
+
+def test_who_is_forgotten_has_no_jobs(engine):
+    done = engine.submit(RUN, SHORT, owner="me")
+    stored = finish(engine, done).id
+    runs, waits = (engine.submit(RUN, LONG, owner="me") for _ in range(2))
+    theirs = engine.submit(RUN, SHORT, owner="you")
+    running(engine, runs)
+    engine.forget("me")
+    server.store().visitors.delete("me")
+    assert [engine.job(job_id) for job_id in (done, runs, waits)] == [None] * 3
+    assert engine.jobs(RUN, "me") == []
+    assert finish(engine, theirs).status == "finished"
+    wait(lambda: not engine._queue.count_of("me"))
+    assert engine._queue.count_of("you") == 0
+    assert stored not in engine._history._late
+
+
+def test_a_forgotten_job_that_was_lost_keeps_no_place(engine):
+    job_id = engine.submit(RUN, LONG, owner="me")
+    running(engine, job_id)
+    engine._jobs.remove(job_id)
+    engine._when_worker_died(job_id, "its worker is gone")
+    assert engine._queue.count_of("me") == 0
+    engine._connection.cancel(job_id)
+    assert finish(engine, engine.submit(RUN, SHORT)).status == "finished"

@@ -1,0 +1,88 @@
+import logging
+
+import pytest
+from sqlalchemy import delete
+
+from core.config import RunConfig
+from core.jobs import measurements as measured
+from core.jobs.job import Job, Stored
+from core.store.store import Store
+from core.store.tables import Visitor
+from tests.app import samples
+from tests.app.jobs.follow import finish
+from tests.app.store.made_up import newest
+
+RACE = "core.lessons.compare.race:race"
+RESULTS = {
+    RACE: samples.RACE,
+    "core.lessons.compare.step_profile:measure": (samples.PROFILE,),
+    "core.lessons.speed.vectorize:measure": samples.VECTORIZED,
+}
+
+measured.KINDS.update(RESULTS)  # as the pages of the labs do
+
+
+def job(address: str, value: object, status: str = "finished", **more: object) -> Job:
+    arguments = (RunConfig(), samples.RACE.candidates, 3)
+    fields = {"value": value, "machine": "here", "owner": "me", "stopped": 1e9, **more}
+    return Job("id", address, arguments, "train", status=status, **fields)
+
+
+@pytest.fixture
+def store(open_store, file_url) -> Store:
+    return open_store(file_url)
+
+
+SAME = ("address", "arguments", "value", "owner", "stopped", "machine", "status")
+
+
+@pytest.mark.parametrize("address", RESULTS)
+def test_what_was_measured_is_the_same_after_a_restart(
+    store, open_store, file_url, address
+):
+    before = job(address, RESULTS[address])
+    measured.keep(store.measurements, before)
+    store.close()
+    measurement = newest(open_store(file_url), address)
+    after = measured.as_job(measurement)
+    for name in SAME:
+        assert getattr(after, name) == getattr(before, name), name
+    environments = measured.environments(before.value)
+    assert environments
+    assert measurement.provenance["environments"] == environments
+
+
+def test_what_did_not_come_to_its_end_is_not_kept(store, caplog):
+    for candidate in (
+        job(RACE, samples.RACE, "cancelled"),
+        job(RACE, samples.RACE, "failed"),
+        job(RACE, samples.RACE, machine=""),
+        job("core.training:run", samples.RACE),
+    ):
+        measured.keep(store.measurements, candidate)
+    with caplog.at_level(logging.WARNING):
+        measured.keep(store.measurements, job(RACE, object()))
+    assert "was not saved" in caplog.text
+    store.writer.flush()
+    assert store.measurements.of("me") == []
+    assert newest(store, RACE) is None
+
+
+@pytest.mark.parametrize(("owner", "after"), [("me", measured.FORGOTTEN), ("", "")])
+def test_what_a_person_measured_is_never_the_servers(store, owner, after):
+    measured.keep(store.measurements, job(RACE, samples.RACE, owner=owner))
+    store.writer.write(lambda session: session.execute(delete(Visitor)))
+    assert measured.as_job(newest(store, RACE)).owner == after
+
+
+def test_a_run_is_what_is_measured_of_it():
+    assert measured.subject((Stored("run"), RunConfig())) == "run"
+    assert measured.subject((RunConfig(), 3)) == ""
+
+
+def test_a_job_ends_with_the_machine_that_its_figures_are_of(engine):
+    """Both kinds of workers, with threads of their own, call the machine the same."""
+    identity = engine.ask("core.devices:describe").identity
+    assert len(identity) == 16
+    done = finish(engine, engine.submit("tests.app.jobs.follow:count", 1))
+    assert done.machine == identity

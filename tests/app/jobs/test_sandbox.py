@@ -1,0 +1,205 @@
+"""What happens in a child stays there, and what a hostile one can't do."""
+
+import ctypes
+import json
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core import log
+from core.jobs import sandbox
+from tests.app.jobs.follow import wait
+from tests.process import HOUR, descendants, that_go_on
+from to_device.devices import every
+from to_device.errors import ExplainedError
+
+GIGABYTE = 2**30
+
+
+def breed(path: Path, seconds: float) -> None:
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    path.write_text(str(program.pid))
+    time.sleep(seconds)
+
+
+def fork_and_sleep() -> None:
+    os.fork()
+    time.sleep(600)
+
+
+def ask_for_sleep(hostile: bool) -> None:
+    sandbox.call(
+        "tests.app.jobs.test_sandbox:fork_and_sleep", seconds=600, hostile=hostile
+    )
+
+
+def fill(size: int) -> int:
+    import torch
+
+    return int(torch.ones(size, dtype=torch.uint8).sum())
+
+
+def test_a_child_has_the_seconds_that_are_asked_for():
+    with pytest.raises(sandbox.ChildDiedError, match="more than 1 seconds"):
+        sandbox.call_for(1, "tests.app.jobs.test_sandbox:fork_and_sleep")
+
+
+def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
+    monkeypatch.setenv("LOG_FORMAT", "json")  # which an earlier server of forks has not
+    afresh = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(sandbox, "_context", lambda: afresh)
+    run = log.current_run.set("a1")
+    with pytest.raises(ExplainedError, match="TypeError: must be real number"):
+        sandbox.call("math:sqrt", "four")
+    log.current_run.reset(run)
+    err = capfd.readouterr().err
+    (line,) = [json.loads(line) for line in err.splitlines() if "traceback" in line]
+    assert line["run"] == "a1"
+    assert "TypeError: must be real number" in line["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"), [(("os:_exit", 3), "status 3"), (("os:abort",), "SIGABRT")]
+)
+def test_a_death_is_told(call, text):
+    with pytest.raises(sandbox.ChildDiedError, match=text):
+        sandbox.call(*call, seconds=HOUR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lasts", "seconds"), [(0, 60), (600, 5)])
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
+def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
+    """It ends with what it started, as Pillow starts Ghostscript, even if it hangs."""
+    sandbox.warm_up()  # its server outlives its children
+    before, path = descendants(), tmp_path / "id"
+    hangs = pytest.raises(sandbox.ChildDiedError, match="5 seconds")
+    with hangs if lasts > seconds else nullcontext():
+        sandbox.call("tests.app.jobs.test_sandbox:breed", path, lasts, seconds=seconds)
+    assert list(that_go_on(descendants() - before)) == []
+    with suppress(psutil.NoSuchProcess):
+        assert list(that_go_on([psutil.Process(int(path.read_text()))])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")
+def test_children_end_with_their_parent(hostile):
+    sandbox.warm_up()
+    before = descendants()
+    start = sandbox._context().Process
+    parent = start(target=ask_for_sleep, args=(hostile,))
+    parent.start()
+    # The parent, its server of forks, its child, and the child's.
+    wait(lambda: len(descendants() - before) >= 4)
+    born = descendants() - before
+    parent.kill()
+    assert list(that_go_on(born)) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the limit is Linux's")
+def test_memory_has_a_limit():
+    fill = "tests.app.jobs.test_sandbox:fill"
+    assert sandbox.call(fill, 1000, memory_bytes=GIGABYTE) == 1000
+    with pytest.raises(ExplainedError, match="memory"):
+        sandbox.call(fill, 2 * GIGABYTE, memory_bytes=GIGABYTE)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+def test_children_are_forked_from_a_server_that_has_loaded_torch():
+    server = sandbox.call("os:getppid")
+    assert sandbox.call("os:getppid") == server != os.getpid()
+    assert "libtorch" in Path(f"/proc/{server}/maps").read_text()
+
+
+def attempts(folder: Path, port: int) -> dict[str, str]:
+    """Runs in a child: what became of each attempt to leave a trace."""
+    other = folder / "other"
+    results = {}
+    deeds: dict[str, Callable[[], object]] = {
+        "create": lambda: (folder / "new").touch(),
+        "write": lambda: other.write_text("changed"),
+        "append": lambda: other.open("a"),
+        "cut short": lambda: os.truncate(other, 0),
+        "delete": other.unlink,
+        "rename": lambda: other.rename(folder / "elsewhere"),
+        "make a folder": (folder / "folder").mkdir,
+        "start a program": lambda: subprocess.run(["true"], check=True),
+        "connect": lambda: socket.create_connection(("127.0.0.1", port), 5),
+        "signal": lambda: os.kill(os.getppid(), 0),
+    }
+    for name, deed in deeds.items():
+        try:
+            deed()
+            results[name] = "done"
+        except OSError as error:
+            results[name] = type(error).__name__
+    return results
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    if ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) < 6:
+        pytest.skip("this kernel has no Landlock, or an old one")
+    (tmp_path / "other").write_text("as it was")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        results = sandbox.call(
+            "tests.app.jobs.test_sandbox:attempts",
+            tmp_path,
+            server.getsockname()[1],
+            hostile=True,
+        )
+    assert set(results.values()) == {"PermissionError"}, results
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert (tmp_path / "other").read_text() == "as it was"
+
+
+def file_limits() -> list[tuple[int, int]]:
+    """Runs in a child: bytes of a file that it may write, and of a core dump."""
+    import resource
+
+    return [
+        resource.getrlimit(n) for n in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE)
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+def test_no_byte_is_written_without_landlock_either() -> None:
+    address = "tests.app.jobs.test_sandbox:file_limits"
+    assert sandbox.call(address, hostile=True) == [(0, 0), (0, 0)]
+
+
+def seen_by_drivers() -> dict[str, str | None]:
+    """Runs in a child: what C's getenv answers, which is what drivers ask."""
+    getenv = ctypes.CDLL(None).getenv
+    getenv.restype = ctypes.c_char_p
+    values = {name: getenv(name.encode()) for name in sandbox.NO_DEVICES}
+    return {name: None if v is None else v.decode() for name, v in values.items()}
+
+
+def test_drivers_find_no_device() -> None:
+    address = "tests.app.jobs.test_sandbox:seen_by_drivers"
+    assert sandbox.call(address, hostile=True) == sandbox.NO_DEVICES
+    assert sandbox.call(address) == {
+        name: os.environ.get(name) for name in sandbox.NO_DEVICES
+    }
+
+
+def accelerators() -> int:
+    return len(every()) - 1
+
+
+@pytest.mark.gpu
+def test_torch_finds_no_accelerator() -> None:
+    address = "tests.app.jobs.test_sandbox:accelerators"
+    assert sandbox.call(address, hostile=True) == 0
+    assert sandbox.call(address) == accelerators()

@@ -1,0 +1,84 @@
+from types import SimpleNamespace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RunConfig
+from core.jobs.hosts import Host
+from core.lessons.train import controls_page
+from core.ui import hosts
+from tests.app.runs.made_up import run
+
+
+def page(feed: str, pinned: bool, devices: list[str]) -> None:
+    import streamlit as st
+
+    from core.config import RunConfig
+    from core.lessons.train import controls_page as controls
+
+    loader = RunConfig(
+        task="sprites", feed=feed, pin_memory=pinned, non_blocking=False, num_workers=2
+    )
+    controls.use(loader)
+    st.session_state[controls.OPEN] = True
+    controls.draw(devices)
+    print(controls.chosen())
+
+
+def drawn(feed: str, pinned: bool, *devices: str) -> AppTest:
+    arguments = (feed, pinned, [*devices, "cpu"])
+    at = AppTest.from_function(page, default_timeout=60, args=arguments).run()
+    assert not at.exception
+    return at
+
+
+@pytest.mark.parametrize(
+    ("feed", "pinned", "toggles", "chosen"),
+    [
+        ("dataloader", True, {"pin_memory", "non_blocking"}, "non_blocking=False"),
+        ("dataloader", False, {"pin_memory"}, "non_blocking=True"),
+        ("memory", True, set(), "num_workers=0, pin_memory=False"),
+    ],
+)
+def test_a_setting_is_asked_for_where_it_has_a_meaning(
+    feed, pinned, toggles, chosen, capsys
+):
+    at = drawn(feed, pinned, "cuda")
+    always = {"augment", "item_each_step"}
+    assert {toggle.key for toggle in at.toggle} == always | toggles
+    assert chosen in capsys.readouterr().out
+
+
+def test_a_machine_is_asked_for_where_there_are_several(monkeypatch):
+    assert "host" not in {box.key for box in drawn("memory", False).selectbox}
+    several = [Host(name, name, 1, True) for name in ("one", "two")]
+    monkeypatch.setattr(hosts, "several", lambda: several)
+    choice = drawn("memory", False).selectbox(key="host")
+    assert (choice.label, choice.options) == ("Machine", ["Any", "one", "two"])
+    assert (choice.value, choice.disabled) == ("", False)
+
+
+def test_pinned_memory_needs_an_accelerator():
+    at = drawn("dataloader", True)
+    assert at.toggle(key="pin_memory").disabled
+    assert at.toggle(key="non_blocking").disabled
+    assert "no accelerator here" in at.toggle(key="pin_memory").label
+
+
+def test_the_fast_setting_promises_nothing_until_both_have_run(monkeypatch):
+    model = {"task": "sprites", "model": "ann"}
+    slow, fast, slowed = (
+        run(name, seconds, 0.86, **vars(RunConfig.with_recipe(fast=is_fast, **model)))
+        for name, seconds, is_fast in (("1", 3, False), ("2", 1, True), ("3", 6, True))
+    )
+    views = {run.job: run for run in (slow, fast, slowed)}
+    monkeypatch.setattr(controls_page.runs, "view", views.get)
+    monkeypatch.setattr(controls_page, "visitor", lambda: "me")
+    jobs = [slow.job]
+    engine = SimpleNamespace(jobs=lambda *_: jobs)
+    monkeypatch.setattr(controls_page, "engine", lambda: engine)
+    assert controls_page.both_settings(**model) == ""
+    jobs.append(fast.job)
+    assert "fast setting is faster: 1.0 s" in controls_page.both_settings(**model)
+    jobs.append(slowed.job)
+    assert "(up to 6.0 s in other runs" in controls_page.both_settings(**model)

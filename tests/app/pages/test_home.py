@@ -1,0 +1,207 @@
+import base64
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from core.classroom.rules import Rules
+from core.config import RunConfig
+from core.home import first_run_page as now
+from core.jobs.engine import Engine
+from core.results import WALL
+from core.ui import answers, image_wall, server
+from core.ui.course import LESSONS
+from tests.app import samples
+from tests.app.jobs.follow import LONG
+from tests.app.pages.walk import (
+    TEACHER,
+    component_data,
+    finish,
+    open_page,
+    status,
+    texts,
+    wait,
+)
+from to_device.errors import ExplainedError
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    short = RunConfig(task="sprites", epochs=2, batch_size=500)
+    monkeypatch.setattr(now, "quick", lambda *_: short)
+
+
+@pytest.fixture
+def newcomer(monkeypatch, somebody) -> str:
+    """A visitor who has answered nothing yet."""
+    own_answers: dict = {}
+    monkeypatch.setattr(answers, "of_visitor", lambda: own_answers)
+    return somebody
+
+
+def shown_on_wall(at) -> dict:
+    (board,) = (data for data in component_data(at) if "said" in data)
+    return board
+
+
+def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
+    before = engine.submit(now.runs.RUN, LONG, owner="before")
+    wait(engine, before, lambda job: job.progress.started)
+    at = open_page("home.py")
+    assert at.button(key="train_now").label == "Train now"
+    assert "Other people's runs are in progress" in texts(at.markdown)
+    at.radio(key="home_race_guess").set_value(now.SAME).run()
+    at.button(key="train_now").click().run()
+    assert '"Seconds of training"' in at.get("vega_lite_chart")[0].proto.spec
+    first, second = engine.jobs(now.runs.RUN, newcomer)
+    between = engine.submit(now.runs.RUN, LONG, owner="between")
+    engine.cancel(before)
+    finish(at, engine, first.id)
+    wait(engine, between, lambda job: job.progress.started)
+    at.run()
+    assert "**The usual setting is done**" in texts(at.markdown)
+    assert "Number 1 in the queue" in status(at)
+    last = engine.job(first.id).value.history[-1]
+    assert tuple(shown_on_wall(at)["said"]) == last.wall
+    engine.cancel(between)
+    finish(at, engine, second.id)
+    job = engine.job(second.id)
+    text = status(at)
+    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in text
+    assert "The fast setting" in text
+    assert "You guessed" in texts(at.markdown)
+    board, last = shown_on_wall(at), job.value.history[-1]
+    assert tuple(board["said"]) == last.wall
+    percent = base64.b64decode(board["percent"])
+    for place in range(WALL):
+        shares = percent[10 * place : 10 * place + 10]
+        assert shares[last.wall[place]] == max(shares)
+        assert 95 <= sum(shares) <= 105
+    at.button(key="next_lesson").click().run()
+    assert not at.exception
+    assert at.title[0].value == "Device"
+    at.switch_page("home.py").run()
+    at.button(key="train_now").click().run()  # no second race
+    finish(at, engine, engine.jobs(now.runs.RUN, newcomer)[-1].id)
+    assert len(engine.jobs(now.runs.RUN, newcomer)) == 3
+
+
+@pytest.mark.parametrize("backends", [("CPU",), ("CUDA", "CPU")])
+def test_the_guess_and_the_sentence_name_all_runs_of_the_race(
+    engine, newcomer, monkeypatch, backends
+):
+    here = samples.machine(*backends)
+    monkeypatch.setattr(Engine, "machine", lambda _: here)
+    at = open_page("home.py")
+    *names, same = at.radio(key="home_race_guess").options
+    assert same == now.SAME
+    (sentence,) = (m.value for m in at.markdown if "The app trains first" in m.value)
+    at.button(key="train_now").click().run()
+    now.cancel()
+    configs = [job.arguments[0] for job in engine.jobs(now.runs.RUN, newcomer)]
+    assert configs == list(now.candidates(here, 0).values())
+    assert len(names) == len(configs) == sentence.count("setting") == 1 + len(backends)
+    assert ("cpu" in {config.device for config in configs}) is ("CUDA" in backends)
+
+
+def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, newcomer):
+    run = engine.submit(
+        now.runs.RUN, RunConfig(task="sprites", epochs=1), owner=newcomer
+    )
+    wait(engine, run)
+    at = open_page("home.py")
+    assert shown_on_wall(at)["sketch"] == {}
+    ink = np.zeros((56, 56), np.uint8)
+    ink[10:50, 20:36] = 255
+    for n, drawn in enumerate((ink.tobytes(), b"not a square"), 1):
+        sent = {"n": n, "ink": base64.b64encode(drawn).decode()}
+        at.session_state["wall"] = {"drawing": sent}
+        at.run()
+        answer = shown_on_wall(at)["sketch"]
+        assert answer["n"] == n
+        assert not at.exception
+        if n == 1:
+            assert len(answer["percent"]) == 10
+            assert len(base64.b64decode(answer["pixels"])) == 28 * 28
+    assert "percent" not in answer
+    assert answer["problem"]
+
+
+def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
+    monkeypatch.setattr(now, "quick", lambda *_: LONG)
+    at = open_page("home.py")
+    at.button(key="train_now").click().run()
+    now.start()
+    first, second = engine.jobs(now.runs.RUN, newcomer)
+    wait(engine, first.id, lambda job: job.progress.losses)
+    at.run()
+    assert "train_now" not in {button.key for button in at.button}
+    at.button(key="cancel_run").click().run()
+    finish(at, engine, first.id)
+    assert engine.job(second.id).status == "cancelled"
+    assert "Canceled after step" in status(at)
+    assert at.button(key="train_now").label == "Train again"
+
+
+def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
+    other = engine.submit(now.runs.RUN, LONG)
+    wait(engine, other, lambda job: job.progress.losses)
+    assert "is training this model in" in texts(open_page("home.py").markdown)
+    opened = room.create(TEACHER, "Class", 10, Rules())
+    room.start(TEACHER, opened.id)
+    room.join(opened.code, server.visitor())
+    at = open_page("home.py")
+    assert "is training this model" not in texts(at.markdown)
+    assert "Best accuracy" not in {metric.label for metric in at.metric}
+    assert "A class is using this machine" in texts(at.markdown)
+    engine.cancel(other)
+    room.pause(TEACHER)
+    at.run()
+    assert "Your teacher will start everybody's runs together" in texts(at.markdown)
+    at.button(key="train_now").click().run()  # too early, and without a guess
+    (own,) = engine.jobs(now.runs.RUN, newcomer)
+    assert "Your teacher paused the queue, but you keep your place" in status(at)
+    assert any("who is waiting" in link.proto.label for link in at.get("page_link"))
+    at.radio(key="first_run_guess").set_value("95 or more").run()
+    assert "Your guess: 95 or more" in status(at)
+    assert "Best accuracy" not in {metric.label for metric in at.metric}
+    room.pause(TEACHER, paused=False)
+    finish(at, engine, own.id)
+    assert "You guessed: 95 or more." in status(at)
+    wait(engine, other)
+
+
+@pytest.mark.usefixtures("newcomer")
+def test_without_workers_the_wall_is_empty(monkeypatch):
+    monkeypatch.setattr(Engine, "machine", lambda _: None)
+    at = open_page("home.py")
+    assert at.button(key="train_now").disabled
+    assert "loading torch" in texts(at.caption)
+    assert shown_on_wall(at)["labels"] == []
+    monkeypatch.setattr(Engine, "problem", "Nobody answers. Start them.")
+    assert "Nobody answers" in texts(open_page("home.py").error)
+
+
+@pytest.mark.usefixtures("newcomer")
+def test_pictures_that_do_not_come_are_a_sentence(monkeypatch):
+    image_wall.images.cache_clear()
+    busy = Mock(side_effect=ExplainedError("The lab is busy."))
+    monkeypatch.setattr(image_wall, "ask", busy)
+    at = open_page("home.py")
+    assert "The lab is busy" in texts(at.error)
+    image_wall.images.cache_clear()
+
+
+def test_every_lesson_has_a_card():
+    at = open_page("home.py")
+    text = texts(at.markdown)
+    for lesson in LESSONS:
+        assert lesson.asks in text
+        assert f"{lesson.minutes} min" in text
+        assert lesson.minutes > 0
+    first, second = LESSONS[:2]
+    questions = [*first.questions[:2], *second.questions]
+    at.session_state["answers"] = {q.key: [q.right] for q in questions}
+    text = texts(at.run().markdown)
+    assert f"2 of {len(first.questions)} answered" in text
+    assert f"1 of {sum(not lesson.further for lesson in LESSONS)} lessons done" in text

@@ -1,0 +1,264 @@
+import os
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from streamlit.testing.v1 import AppTest
+
+from core.jobs.admission import Limits
+from core.jobs.engine import Engine
+from core.lessons.mistakes import catalogue_page as mistakes
+from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
+from core.serving.monitoring import REGISTRY, UNANSWERED
+from tests.app.pages.walk import open_page, open_tab, status, texts, wait, write_code
+
+
+def show(at: AppTest, slug: str) -> None:
+    """Open a mistake by its address."""
+    at.query_params["mistake"] = slug
+    at.run()
+
+
+def make(at: AppTest, engine: Engine, slug: str) -> None:
+    """Open a mistake, press its button, wait until it has been run, draw the page."""
+    show(at, slug)
+    at.button(key=f"run_mistake_{slug}").click().run()
+    wait(engine, engine.jobs(mistakes.RUN)[-1].id)
+    at.run()
+
+
+def find_mistake(at: AppTest, text: str, whole: bool = True) -> AppTest:
+    """Paste a text into the search of the Mistakes page, or type it up to there."""
+    at.session_state["pasted_error"] = {"value": {"text": text, "whole": whole}}
+    return at.run()
+
+
+def opened(at: AppTest) -> str:
+    """The slug of the mistake whose card is open: there is one."""
+    (key,) = [
+        button.key for button in at.button if button.key.startswith("run_mistake_")
+    ]
+    return key.removeprefix("run_mistake_")
+
+
+def listed(at: AppTest) -> AppTest:
+    """The list of mistakes."""
+    (box,) = [box for box in at.selectbox if (box.key or "").startswith("listed_")]
+    return box
+
+
+def test_all_mistakes_can_be_opened_from_their_page():
+    at = open_page("pages/4_Mistakes.py")
+    assert opened(at) == MISTAKES[0].slug
+    titles = list(listed(at).options)
+    at.button_group(key=f"kind_{MISTAKES[0].slug}").set_value(False).run()
+    titles += listed(at).options
+    assert sorted(titles) == sorted(
+        mistake.title.replace("`", "") for mistake in MISTAKES
+    )
+    assert listed(at).value is None
+    listed(at).set_value("no_zero_grad").run()
+    assert opened(at) == "no_zero_grad"
+    assert at.query_params["mistake"] == "no_zero_grad"
+    assert listed(at).value == "no_zero_grad"
+
+
+def test_the_message_comes_before_the_cause(engine):
+    at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
+    slug, job = "numpy_requires_grad", engine.jobs(mistakes.FAILURES)[-1]
+    wait(engine, job.id, lambda job: slug in dict(job.events))  # others may be to come
+    at.run()
+    why = BY_SLUG["numpy_requires_grad"].why
+    assert "requires grad" in texts(at.error)
+    assert why not in texts(at.markdown)
+    at.button(key="cause_numpy_requires_grad").click().run()
+    assert why in texts(at.markdown)
+    assert "detach()" in texts(at.code)
+
+
+def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
+    at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
+    at.radio(key="line_numpy_requires_grad").set_value(2).run()
+    make(at, engine, "numpy_requires_grad")
+    assert "Line 4 raised the exception. You guessed: line 2." in texts(at.info)
+    assert "+ outputs = model(inputs).detach()" in texts(at.code)
+    for _ in range(2):
+        assert not at.exception
+        assert "requires grad" in texts(at.error)
+        assert "This version returns" in texts(at.success)
+        assert "→ return outputs.numpy().mean()" in texts(at.code)
+        at.switch_page("home.py").run()
+        at.switch_page("pages/4_Mistakes.py")
+        show(at, "numpy_requires_grad")
+
+
+def test_a_silent_mistake_shows_both_figures(engine):
+    at = open_page("pages/4_Mistakes.py", mistake="list_never_trained")
+    assert BY_SLUG["list_never_trained"].why not in texts(at.markdown)
+    assert not [code for code in at.code if "ModuleList" in code.value]
+    make(at, engine, "list_never_trained")
+    assert BY_SLUG["list_never_trained"].why in texts(at.markdown)
+    assert "650 broken, 109,386 fixed" in texts(at.markdown)
+    assert "torch" in texts(at.caption)
+    assert not at.error
+
+
+def test_a_pasted_error_is_answered_above_its_mistake():
+    at = open_page("pages/4_Mistakes.py", mistake="out_of_memory")
+    assert opened(at) == "out_of_memory"
+    assert "lets the process use only 256 MiB" in texts(at.markdown)
+    find_mistake(at, "IndexError: Target 37 is out of bounds.")
+    assert not at.exception
+    assert opened(at) == "label_outside_classes"
+    assert at.query_params["error"] == "label_outside"
+    assert "mistake" not in at.query_params
+    assert "labels = labels - 1" in texts(at.code)
+    find_mistake(at, "RuntimeError: Cannot re-initialize SIM in forked subprocess.")
+    assert "num_workers" not in texts(at.info)
+    assert "forked" in texts(at.markdown)
+    message = "Input type (simFloatType) and weight type (torch.FloatTensor) should be"
+    find_mistake(at, f"RuntimeError: {message} the same")
+    assert opened(at) == "model_not_moved"
+
+
+def test_home_answers_too_and_leads_to_the_mistake():
+    at = find_mistake(open_page("home.py"), "IndexError: Target 37 is out of bounds.")
+    assert not at.exception
+    assert "labels = labels - 1" in texts(at.code)
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert "mistake=label_outside_classes" in links
+
+
+def test_the_address_of_a_cause_tells_it_without_a_text():
+    at = open_page("pages/4_Mistakes.py", error="no_kernel_image")
+    assert "architecture" in texts(at.markdown)
+    assert not [button for button in at.button if button.key.startswith("run_mistake_")]
+    assert open_page("pages/4_Mistakes.py", error="<b>").session_state is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("ModuleNotFoundError: No module named 'x'", "not about devices"),
+        ("RuntimeError: CUDA error: nobody knows it", "none of the known errors"),
+    ],
+)
+def test_where_nothing_is_known_no_other_error_is_shown(text, sentence):
+    at = find_mistake(open_page("pages/4_Mistakes.py"), text)
+    assert not at.exception
+    assert sentence in texts(at.info)
+    assert not [button for button in at.button if button.key.startswith("run_mistake_")]
+    assert "error" not in at.query_params
+
+
+def test_half_a_sentence_that_says_nothing_is_no_question():
+    before = UNANSWERED._value.get()
+    at = find_mistake(open_page("pages/4_Mistakes.py"), "my gpu", whole=False)
+    assert opened(at) == MISTAKES[0].slug
+    find_mistake(at, "my gpu and a dragon")
+    assert UNANSWERED._value.get() == before + 1
+    find_mistake(at, "my gpu is slower than the cpu", whole=False)
+    assert at.query_params["error"] == "gpu_slower"
+    find_mistake(at, "")
+    assert "error" not in at.query_params
+    at.query_params["error"] = "gpu_slower"
+    find_mistake(at, "", whole=False)  # the page is opened by its address
+    assert at.query_params["error"] == "gpu_slower"
+
+
+@pytest.mark.parametrize("script", ["home.py", "pages/4_Mistakes.py"])
+@pytest.mark.parametrize("error", ["Target 37 is out of bounds.", "CUDA: nobody knows"])
+def test_a_pasted_text_is_kept_nowhere(script, error, caplog, capfd):
+    caplog.set_level("DEBUG")
+    at = find_mistake(open_page(script), f"my_secret = 7\nRuntimeError: {error}")
+    assert not at.exception
+    assert "secret" not in str(at.query_params)
+    assert set(at.query_params) <= {"error"}
+    file = Path(os.environ["DATABASE_URL"].removeprefix("sqlite:///"))
+    parts = list(file.parent.glob(f"{file.name}*"))  # the log of its changes as well
+    assert file in parts
+    assert not [part for part in parts if b"my_secret" in part.read_bytes()]
+    printed = capfd.readouterr()
+    assert "my_secret" not in caplog.text + printed.out + printed.err
+    figures = generate_latest(REGISTRY).decode()
+    assert "unanswered_errors_total" in figures
+    assert "my_secret" not in figures
+
+
+def test_an_unknown_mistake_in_the_address_is_a_notice():
+    at = open_page("pages/4_Mistakes.py", mistake="<b>nosuch</b>")
+    assert "doesn't exist" in texts(at.warning)
+    assert opened(at) == MISTAKES[0].slug
+
+
+def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
+    at = open_page("pages/4_Mistakes.py", mistake="cuda_hard_coded")
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=0))
+        at.button(key="run_mistake_cuda_hard_coded").click().run()
+    assert not at.exception
+    assert "0 jobs are already waiting" in texts(at.warning)
+    make(at, engine, "cuda_hard_coded")
+    assert not at.warning
+    assert at.success
+
+
+def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
+    at = open_page("pages/4_Mistakes.py", mistake="cuda_hard_coded")
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "_dispatch", lambda _: None)  # the lab is busy
+        at.button(key="run_mistake_cuda_hard_coded").click().run()
+        show(at, "numpy_requires_grad")
+        assert not at.button(key="run_mistake_numpy_requires_grad").disabled
+        at.switch_page("home.py").run()
+        at.switch_page("pages/4_Mistakes.py")
+        show(at, "cuda_hard_coded")
+        assert "Number 1 in the queue: you're next" in status(at)
+        assert at.button(key="run_mistake_cuda_hard_coded").disabled
+    engine._dispatch()
+    wait(engine, engine.jobs(mistakes.RUN)[-1].id)
+    assert at.run().success
+
+
+def check_script(at: AppTest, text: str) -> AppTest:
+    """Paste a script at the end of the page, and have it checked."""
+    write_code(at, "script", text)
+    (check,) = [button for button in at.button if button.label == "Check my script"]
+    return check.click().run()
+
+
+def page_with_a_finding() -> None:
+    from core.lessons.mistakes import script_page
+    from core.script.check import Checked
+    from core.script.syntax import Finding
+
+    finding = Finding(1, "sure", "what is wrong", "no_such_mistake")
+    script_page._findings("x = 1", Checked((finding,), ran=True))
+
+
+def test_a_finding_of_no_known_mistake_has_no_link():
+    at = AppTest.from_function(page_with_a_finding).run()
+    assert not at.exception
+    assert "what is wrong" in texts(at.markdown)
+    assert not at.get("page_link")
+
+
+def test_a_pasted_script_is_pointed_at_line_by_line():
+    at = open_page("pages/4_Mistakes.py")
+    check_script(
+        at, "for x, y in batches:\n    loss(x, y).backward()\n    optimizer.step()"
+    )
+    assert not at.exception
+    assert "1 found, 1 marked “Sure”" in texts(at.markdown)
+    assert "gradients that are never cleared" in texts(at.markdown)
+    assert "**Line 3**" in texts(at.markdown)
+    links = [link.proto.query_string for link in at.get("page_link")]
+    assert "mistake=no_zero_grad" in links
+    assert "ode has none of the" in texts(check_script(at, "x = 1").success)
+    assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
+    assert "Paste a script first" in texts(check_script(at, "").info)
+
+
+def test_a_script_is_checked_on_home_too():
+    at = open_tab(open_page("home.py"), True, key="home_script")
+    assert "Paste a script first" in texts(check_script(at, "").info)

@@ -1,0 +1,110 @@
+import pytest
+
+from core.jobs.engine import Engine
+from core.lessons.model import default_device_page, model_to_page
+from core.ui import server
+from tests.app.pages.walk import metrics, open_page, open_tab, press, texts
+from to_device.errors import ExplainedError
+
+
+def test_the_model_page_moves_and_measures(engine):
+    at = open_page("pages/2_Model.py", tab="Move a model")
+    at.selectbox(key="moved_to").set_value("cpu").run()
+    press(at, engine, "move_model", model_to_page.PANEL.address)
+    assert metrics(at)["Tensors moved"] == "0 of 6"
+    assert "`model.to(device)` takes" in texts(at.markdown)
+    open_tab(at, "What a transfer costs")
+    at.radio(key="transfers_guess").set_value("5 to 20 GB/s").run()
+    press(at, engine, "measure_transfers", "core.lessons.model.transfers:measure")
+    assert "A copy of 4 KB takes" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+@pytest.mark.usefixtures("somebody")
+def test_a_reload_finds_the_move_again():
+    for button in ("move_model", None):
+        at = open_page("pages/2_Model.py", tab="Move a model")
+        at.selectbox(key="moved_to").set_value("cpu").run()
+        if button:
+            at.button(key=button).click().run()
+    assert metrics(at)["Tensors moved"] == "0 of 6"
+
+
+def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
+    at = open_page("pages/2_Model.py")
+    if not engine.machine().simulates:
+        pytest.skip("a real accelerator")
+    assert at.selectbox(key="moved_to").value == "sim"
+    text = texts(at.markdown)
+    assert "obeys the rules of a GPU" in text
+    assert "**2 copies**, 50.7 kB in all. The host waits for each copy." in text
+    at.button(key="step_on").click().run()
+    assert "No copy goes to or from the device" in texts(at.markdown)
+    for forgotten in model_to_page.MOVES:
+        at.toggle(key=f"forget_{forgotten}").set_value(True).run()
+        assert "wrapper_SIM_" in texts(at.error)
+        assert "`target` is the labels" in texts(at.markdown)
+        assert "wrapper_CUDA_" in texts(at.markdown)
+        at.toggle(key=f"forget_{forgotten}").set_value(False).run()
+    open_tab(at, "Move a model")
+    at.button(key="move_model").click().run()
+    assert metrics(at)["Tensors moved"] == "6 of 6"
+    assert metrics(at)["On the device before"] == "0 B"
+    assert "**6 copies**, 438 kB in all." in texts(at.markdown)
+    assert "blocks of 512 bytes" in texts(at.markdown)
+    assert "takes **" not in texts(at.markdown)
+    open_tab(at, "In place, or a copy?")
+    (table,) = (table.value for table in at.table if "AdamW" in table.value)
+    assert list(table["A step after `model.to(sim)`"].str[:12]) == [
+        "It works",
+        "It works",
+        "**It fails.*",
+    ]
+    open_tab(at, "What a transfer costs")
+    assert "the host keeps working during the copy" in texts(at.markdown)
+    assert "synchronize the device before you read" in texts(at.markdown)
+
+
+def test_a_batch_is_gone_through_step_by_step_and_found_again():
+    at = open_page("pages/2_Model.py")
+    steps = []
+    for _ in range(8):
+        steps.append(texts(at.code))
+        at.button(key="step_on").click().run()
+        assert not at.exception
+    assert len(set(steps)) == 6  # the seventh is the first step of the second batch
+    assert (at.session_state.batch_number, at.session_state.batch_place) == (2, 2)
+    at.switch_page("pages/3_Train.py").run()
+    at.switch_page("pages/2_Model.py").run()
+    assert "→ outputs = model(inputs)" in texts(at.code)
+    at.button(key="step_back").click().run()
+    assert at.session_state.batch_place == 1
+    assert "The step works" in texts(at.success)
+    at.toggle(key="forget_labels").set_value(True).run()
+    assert "RuntimeError" in texts(at.error)
+    assert "→     loss = criterion(outputs, labels)" in texts(at.code)
+
+
+def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
+    def ask(*_args, **_options):
+        raise ExplainedError("The worker gave no answer.")
+
+    server.cached_ask().clear()
+    monkeypatch.setattr(Engine, "ask", ask)
+    at, unanswered = open_page("pages/2_Model.py"), 0
+    for tab in ("One batch, step by step", "Move a model", "In place, or a copy?"):
+        open_tab(at, tab)
+        if tab == "Move a model":
+            at.button(key="move_model").click().run()
+        assert not at.exception
+        unanswered += texts(at.error).count("no answer")
+    assert unanswered == 4
+    assert len(at.title) == 1
+
+
+def test_a_default_device_is_for_new_tensors():
+    default_device_page.default_device.clear()
+    at = open_page("pages/2_Model.py", tab="A default device")
+    at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
+    assert "`torch.zeros_like(existing)` ends up on the CPU" in texts(at.success)
+    assert "Expected a 'cuda' device type for generator" in texts(at.markdown)

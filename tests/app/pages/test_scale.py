@@ -1,0 +1,130 @@
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss
+from core.ui import figures
+from tests.app import samples
+from tests.app.pages.walk import (
+    metrics,
+    open_page,
+    press,
+    show_lab,
+    status,
+    texts,
+    wait,
+)
+
+PAGE = "pages/9_Scale.py"
+END = RankEnd(0, (RankLoss(0, 1, 2.3),), 64, "a1", 1.0, 9)
+RUN = ParallelRun((END, END), 128, 10, "gloo", samples.PROCESSOR, samples.DATE)
+RESULTS = {
+    "data_parallel": (RUN, (2, "sprites", "ann", 64, 1, None)),
+    "gradients": (samples.GRADIENTS, (2, "sprites", "ann", 32)),
+    "cost": (samples.COST, ("sprites", "ann", 64)),
+}
+
+
+def test_ranks_train_one_model(engine):
+    at = open_page(PAGE)
+    assert "Rank 1: 32 images from the first batch" in texts(at.markdown)
+    at.selectbox(key="ranks_task").set_value("sprites").run()
+    at = press(at, engine, "run_ranks", "core.lessons.scale.data_parallel:run")
+    words = texts(at.markdown)
+    assert "each rank trained on 6,000 of the 12,000 images, 32 in each step" in words
+    assert "**The same model**" in words
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def test_a_killed_rank_is_a_sentence_and_the_losses_until_then_stay(engine):
+    at = open_page(PAGE)
+    at.selectbox(key="ranks_task").set_value("sprites").run()
+    at.toggle(key="ranks_die").set_value(True).run()
+    at.button(key="run_ranks").click().run()
+    job = wait(engine, engine.jobs("core.lessons.scale.data_parallel:run")[-1].id)
+    at.run()
+    assert job.status == "failed"
+    assert "Rank 1 of 2 died" in texts(at.error)
+    assert "**As you asked**, we killed rank 1 after step 100" in texts(at.markdown)
+    assert status(at) == "The run failed."
+    assert len(at.get("vega_lite_chart")) == 1
+    assert not at.exception
+
+
+def test_the_switch_to_kill_rank_1_waits_for_a_second_rank():
+    at = open_page(PAGE)
+    at.selectbox(key="ranks").set_value(1).run()
+    assert at.toggle(key="ranks_die").disabled
+
+
+def test_the_order_is_shown_after_a_guess():
+    at = open_page(PAGE, tab="A new order")
+    assert not at.get("vega_lite_chart")
+    at.radio(key="set_epoch_guess").set_value("In the same order as before").run()
+    assert "You guessed right" in texts(at.success)
+    assert "is used twice" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == 1
+
+
+def show_result(lab: str) -> AppTest:
+    value, arguments = RESULTS[lab]
+    at = show_lab(lab, value, arguments=arguments)
+    assert len(at.get("vega_lite_chart")) == 1
+    return at
+
+
+@pytest.mark.parametrize(
+    ("lab", "sentences"),
+    [
+        ("gradients", ["**Equal, within rounding**"]),
+        (
+            "cost",
+            [
+                "1.20 times the speed of one rank, 60% of the ideal 2×",
+                "More ranks don't help. **1 rank (2 threads) ran 1.11 times as "
+                "fast as 2 ranks (1 thread each)**",
+                "The ranks share 2 cores.",
+            ],
+        ),
+    ],
+)
+def test_the_result_is_put_into_words(lab, sentences):
+    at = show_result(lab)
+    for sentence in sentences:
+        assert sentence in texts(at.markdown)
+    assert not metrics(at)
+
+
+@pytest.mark.parametrize("lab", RESULTS)
+def test_figures_say_where_they_come_from(lab, monkeypatch):
+    monkeypatch.setattr(figures, "elsewhere", lambda *_: "")
+    caption = texts(show_result(lab).caption)
+    assert re.search(r"\branks\b", caption)
+    assert re.search(r"\bgloo\b", caption)
+    assert samples.PROCESSOR.device_name in caption
+
+
+@pytest.mark.parametrize(
+    ("backend", "words", "instead"),
+    [
+        ("CPU", "", False),
+        ("CUDA", "the app gives each run only one", True),
+        ("ROCm", "unless each rank has its own GPU", True),
+        ("MPS", "works only with NVIDIA and AMD GPUs", False),
+    ],
+)
+def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, words, instead):
+    """In each tab; the line that would use GPUs stands in the first."""
+
+    def draw(backend):
+        from core.ui.lab import labs
+        from tests.app import samples
+
+        for lab in labs("scale"):
+            lab.draw(samples.machine(backend))
+
+    at = AppTest.from_function(draw, args=(backend,), default_timeout=60).run()
+    assert not at.exception
+    assert texts(at.markdown).count(words) >= 3
+    assert texts(at.markdown).count("`torchrun` command below") == instead

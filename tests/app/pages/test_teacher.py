@@ -1,0 +1,233 @@
+import csv
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.classroom import guesses_page as guesses
+from core.classroom import handout_page as handout
+from core.classroom import sign_in_page as sign_in
+from core.classroom import standings_page
+from core.classroom.room import Room
+from core.classroom.rules import Rules
+from core.config import RunConfig
+from core.store.tables import Class
+from core.ui import course, runs, server
+from tests.app.pages.walk import TEACHER, open_page, open_tab, texts
+from tests.app.store.made_up import finished
+from to_device.errors import ExplainedError
+
+PAGE = "pages/12_Teacher.py"
+
+
+@pytest.fixture
+def signed_in(room, monkeypatch) -> Room:
+    """Whoever opens the page is a teacher of this room."""
+    monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
+    return room
+
+
+@pytest.fixture
+def opened(signed_in) -> Class:
+    monday = signed_in.create(TEACHER, "Monday", 30, Rules())
+    signed_in.start(TEACHER, monday.id)
+    return monday
+
+
+def joined(opened: Class, who: str) -> str:
+    """Join a visitor; returns their name."""
+    name = server.room().join(opened.code, who).name
+    server.store().writer.flush()
+    return name
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    at.button(key=key).click().run()
+    assert not at.exception
+    return at
+
+
+def log(opened: Class) -> str:
+    server.store().writer.flush()
+    return "\n".join(act.what for act in server.store().classes.acts(opened.id))
+
+
+def test_without_a_password_the_page_says_how_to_switch_it_on(monkeypatch):
+    monkeypatch.setattr(sign_in, "password", lambda: None)
+    at = open_page(PAGE)
+    assert "`TEACHER_PASSWORD`" in texts(at.markdown)
+    assert not at.button
+    assert not at.tabs
+    assert not any(link.proto.label == "Teacher" for link in at.get("page_link"))
+
+
+@pytest.mark.usefixtures("signed_in")
+def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
+    at = open_page(PAGE)
+    at.text_input(key="new_class_name").input("Monday")
+    press(at, "make_class")
+    (monday,) = server.store().classes.all()
+    assert (monday.name, monday.size, monday.is_open) == ("Monday", 30, False)
+    press(at, "open_class")
+    assert room.open.id == monday.id
+    assert f"code={monday.code}" in texts(at.code)
+    press(at, "pause_queue")
+    assert room.paused
+    press(at, "pause_queue")
+    press(press(at, "clear_queue"), "sure")
+    press(press(at, "close_class"), "not_sure")
+    assert room.open is not None
+    room.reveal(TEACHER, "race_guess", "Compare", False)
+    press(press(at, "close_class"), "sure")
+    assert room.open is None
+    assert room.revealed == ""
+    actions = ("closed", "cleared", "resumed", "paused", "opened", "made the class")
+    assert re.search(".*".join(actions), log(monday), re.DOTALL)  # the newest first
+    assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
+    at.text_input(key="new_class_name").input("!")
+    press(at, "make_class")
+    assert "Type a name" in texts(at.toast)
+    assert len(server.store().classes.all()) == 1
+
+
+def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
+    at = open_tab(open_page(PAGE), "What they may do")
+
+    def field(kind: str, name: str):
+        fields = getattr(at, kind)
+        return next(widget for widget in fields if widget.key.startswith(name))
+
+    field("number_input", "epochs_").set_value(1)
+    field("multiselect", "preset_").set_value(["task", "batch_size", "host"])
+    at.run()
+    assert field("selectbox", "value_host_").options == ["Any"]
+    field("selectbox", "value_task_").set_value("sprites")
+    field("number_input", "value_batch_size_").set_value(128)
+    field("toggle", "fixed_task_").set_value(True)
+    at.run()
+    assert "Train?task=sprites&batch_size=128&host=" in texts(at.code)
+    press(at, "save_rules")
+    rules = server.room().open.rules
+    assert (rules.epochs, rules.fixed) == (1, {"task": "sprites"})
+    assert "changed the rules" in log(opened)
+    config = RunConfig(task="sprites", epochs=2)
+    with pytest.raises(ExplainedError, match="up to 1 epoch,"):
+        engine.submit(runs.RUN, config, owner="student")
+    field("multiselect", "preset_").set_value(["task", "epochs"])
+    at.run()
+    field("number_input", "value_epochs_").set_value(3)
+    field("toggle", "fixed_epochs_").set_value(True)
+    press(at, "save_rules")
+    assert "conflicts with a limit" in texts(at.toast)
+    assert server.room().open.rules == rules
+
+
+def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engine):
+    store, room = server.store(), server.room()
+    names = {who: joined(opened, who) for who in ("amber", "tidy")}
+    finished(store, f"{opened.id} best", "amber")
+    room.pause(TEACHER)
+    job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
+    store.writer.flush()
+    at = open_page(PAGE)
+    assert "Without a guess" not in texts(at.markdown)
+    on_home = next(iter(standings_page.newest().guesses.values()))
+    assert on_home.missing == [names["tidy"]]  # amber's first run has finished
+    store.answers.keep("tidy", "race_guess", "A card")
+    store.writer.flush()
+    standings_page.clear()  # otherwise, the page may show standings of two seconds ago
+    late = f"Without a guess: **{names['amber']}** (Compare: which one wins the race?)"
+    assert late in texts(at.run().markdown)
+    assert "**1 of 2 may need your help.**" in texts(at.markdown)
+    assert "**0 running, 1 waiting**" in texts(at.markdown)
+    assert f"**{names['tidy']}**: No run yet." in texts(at.markdown)
+    assert list(at.dataframe[0].value["Name"]) == [names["tidy"], names["amber"]]
+    press(at, f"cancel_{job_id}")
+    assert engine.job(job_id).status == "cancelled"
+    press(at, "hide_run")
+    (run,) = store.runs.find("amber", class_id=opened.id, status="finished")
+    assert store.runs.hide([run.id], "amber", False)  # its owner can't undo it
+    assert store.runs.find("amber", status="finished", withheld=False) == []
+    press(at, "hide_run")
+    assert f"canceled a job by {names['amber']}" in log(opened)
+    for action in ("hid a run by", "showed a run by"):
+        assert action in log(opened)
+    job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
+    press(at, "close_class")
+    assert "1 job in the queue will be canceled" in texts(at.markdown)
+    press(at, "sure")
+    assert engine.job(job_id).status == "cancelled"
+
+
+def test_a_second_class_is_opened_only_if_the_teacher_is_sure(opened):
+    room = server.room()
+    tuesday = room.create(TEACHER, "Tuesday", 30, Rules())
+    at = open_page(PAGE)
+    at.selectbox(key="teacher_class").set_value(tuesday.id).run()
+    press(press(at, "open_class"), "not_sure")
+    assert room.open.id == opened.id
+    press(press(at, "open_class"), "sure")
+    assert room.open.id == tuesday.id
+
+
+def test_a_teacher_renames_and_removes_somebody(opened):
+    joined(opened, "amber")
+    at = open_page(PAGE)
+    assert list(at.dataframe[0].value["Page"]) == ["away"]
+    at.text_input(key="new_name").input("Zoë")
+    press(at, "rename_person")
+    assert server.room().member("amber").name == "Zoë"
+    press(press(at, "remove"), "not_sure")
+    assert server.room().member("amber")
+    press(press(at, "remove"), "sure")
+    assert server.room().members() == []
+
+
+def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch):
+    store = server.store()
+    name = joined(opened, "amber")
+    finished(store, f"{opened.id} kept", "amber")
+    question = course.LESSONS[0].questions[0]
+    wrong = next(answer for answer in question.answers if answer != question.right)
+    store.answers.keep("amber", question.key, [wrong])
+    store.answers.keep("amber", "race_guess", "A card")
+    store.writer.flush()
+    rows = list(csv.DictReader(handout.table(opened).splitlines()))
+    assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
+    fields = handout.handout(opened)
+    assert (fields["people"], fields["runs"]) == (1, 1)
+    assert [fields["names"][run.visitor] for run in fields["best"]] == [name]
+    assert fields["hard"][0].question == question
+    assert fields["guesses"][0][1] == "A card: 1"
+    assert "optimizer.step()" in fields["code"]
+    assert name in handout.page(**fields)
+    at = open_tab(open_page(PAGE), "Guesses")
+    monkeypatch.setattr(guesses.Guess, "measured", lambda *_: (("A card",), "3×"))
+    for is_shown in ((False, ""), (False, "race_guess"), (True, "race_guess")):
+        assert (server.room().with_result, server.room().revealed) == is_shown
+        press(at, "reveal_guess")
+    assert server.room().revealed == ""
+    assert "showed the result on Compare" in log(opened)
+    open_tab(at, "Questions")
+    assert "0 of 1 people got it right" in texts(at.markdown)
+    open_tab(at, "Afterward")
+    press(press(at, "delete_class"), "sure")
+    assert store.classes.all() == []
+    assert store.runs.get(f"{opened.id} kept") is None
+    store.writer.flush()
+    assert "deleted the class Monday (runs: 1)" in str(store.classes.acts())
+
+
+def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkeypatch):
+    at = open_page(PAGE)
+    before = server.store().classes.all(), log(opened)
+    for key in ("close_class", "pause_queue", "clear_queue"):
+        monkeypatch.setattr(sign_in, "teacher", lambda: TEACHER)
+        at.run()
+        if asks := key != "pause_queue":
+            press(at, key)
+        monkeypatch.setattr(sign_in, "teacher", lambda: None)
+        press(at, "sure" if asks else key)
+        assert not at.tabs
+        assert "so nothing was changed" in texts(at.toast)
+    assert (server.store().classes.all(), log(opened)) == before

@@ -1,0 +1,421 @@
+import json
+import re
+from dataclasses import fields, replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.config import RANGES, RunConfig
+from core.data.fashion_mnist import DatasetStatus
+from core.jobs.admission import Limits
+from core.jobs.engine import Engine
+from core.jobs.job import Jobs, Outcome, PickedUp
+from core.lessons.mistakes.catalogue import BY_SLUG
+from core.lessons.train import controls_page as controls
+from core.lessons.train import dataset_page as dataset
+from core.results import LossPoint, StepProgress
+from core.runs.comparison import UNTIMED
+from core.store import export
+from core.ui import runs, server
+from tests.app.jobs.follow import LONG
+from tests.app.pages.walk import (
+    CURVE,
+    HOSTILE,
+    SHORT,
+    finish,
+    finished_run,
+    metrics,
+    open_page,
+    open_tab,
+    outside_code,
+    status,
+    texts,
+    wait,
+)
+
+TIME = re.compile(r'"(?:seconds|samples_per_second)": [^n]')
+LOSSES = (LossPoint(1, 0.1, 2.0),)
+
+
+def test_controls_say_the_same_after_another_page():
+    at = open_page("pages/3_Train.py", task="sprites")
+    at.number_input(key="epochs").set_value(7).run()
+    at.switch_page("pages/7_Compare.py").run()
+    at.selectbox(key="race_model").set_value("cnn").run()
+    at.number_input(key="race_batch_cnn").set_value(80).run()
+    at.switch_page("pages/3_Train.py").run()
+    assert at.number_input(key="epochs").value == 7
+    at.switch_page("pages/7_Compare.py").run()
+    assert at.selectbox(key="race_model").value == "cnn"
+    assert at.number_input(key="race_batch_cnn").value == 80
+
+
+def test_mistakes_are_one_click_away(monkeypatch, engine):
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # it need not be trained
+    job_id = engine.submit(runs.RUN, SHORT, owner="me")
+    engine._when_ended(job_id, Outcome("failed", message="RuntimeError: no"))
+    at = open_page("pages/3_Train.py", run=job_id)
+    assert "RuntimeError: no" in texts(at.error)
+    links = [link.proto for link in at.get("page_link")]
+    links = [link for link in links if link.page.endswith("Mistakes")]
+    assert "Look up this error message" in [link.label for link in links]
+    queries = (link.query_string.partition("=")[2] for link in links)
+    slugs = [slug for slug in queries if slug]
+    assert len(slugs) == 4
+    assert set(slugs) < set(BY_SLUG)
+
+
+@pytest.mark.parametrize("first", range(0, len(HOSTILE), 5))
+def test_bad_values_in_the_address_are_shown_letter_by_letter(first):
+    some = HOSTILE[first : first + 5]
+    names = ("task", "model", "epochs", "learning_rate", "host")
+    at = open_page("pages/3_Train.py", **dict(zip(names, some, strict=False)))
+    assert len(at.warning) == len(some)
+    assert "evil" not in outside_code(at)
+    assert max(len(warning.value) for warning in at.warning) < 250
+    at = open_page("pages/3_Train.py", **dict.fromkeys(some, "1"))
+    assert "evil" not in outside_code(at)
+
+
+def test_start_trains_to_the_end(engine):
+    at = open_page("pages/3_Train.py", task="sprites", epochs="1", batch_size="256")
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    finish(at, engine, run_id)
+    assert "classified correctly" in status(at)
+    assert at.query_params["run"] == run_id
+    assert len(at.get("vega_lite_chart")) == 3
+    for tab, tried, words in (
+        ("The batches", "try_orders", "With batches sorted by class"),
+        ("The batches", "try_sizes", "After 1 step with all"),
+        ("The criterion", "try_one_kind", "found **"),
+    ):
+        open_tab(at, tab, "code_The loop")
+        assert words not in texts(at.markdown)
+        at.button(key=tried).click().run()
+        assert words in texts(at.markdown)
+    open_tab(at, "The whole script", "code_The loop")
+    at.button(key="try_textbook_sprites").click().run()
+    assert " of 2,000)" in texts(at.code)
+    open_tab(at, True, "take_home")
+    keys = {button.key for button in at.download_button}
+    assert keys == {"download_script", "download_notebook", "download_drawing"}
+
+
+@pytest.mark.usefixtures("somebody")
+def test_on_the_simulated_accelerator_crossings_are_counted_and_nothing_timed(engine):
+    if not engine.machine().simulates:
+        pytest.skip("a real accelerator")
+    query = {"task": "sprites", "epochs": "1", "batch_size": "256", "device": "sim"}
+    at = open_page("pages/3_Train.py", **query, item_each_step="true")
+    open_tab(at, True, controls.OPEN)
+    assert at.selectbox(key="device").options[-1] == "Simulated accelerator"
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    finish(at, engine, run_id)
+    assert "classified correctly" in status(at)
+    groups = [group.proto.options for group in at.get("button_group")]
+    assert ["Step", "Epoch"] in [[option.content for option in g] for g in groups]
+    figures = metrics(at)
+    assert {"To the device", "Back to the host", "Waits by the host"} <= set(figures)
+    assert not {"Samples/s", "Total time"} & set(figures)
+    for line in ("inputs = inputs.to(device)", "loss.item()", "to the last digit"):
+        assert line in texts(at.markdown)
+    assert float(figures["Waits by the host"]) >= 3
+    exported = json.loads(
+        export.runs_json(server.store(), [runs.summary(runs.run(run_id))])
+    )
+    assert TIME.findall(json.dumps(exported)) == []
+
+    at = open_page("pages/10_Runs.py", run=run_id)
+    assert UNTIMED in texts(at.markdown)
+    assert list(at.dataframe[0].value["seconds"].dropna()) == []
+    assert set(at.dataframe[0].value["device"]) == {"Simulated accelerator"}
+
+
+def test_an_impossible_setting_starts_nothing(engine):
+    before = len(engine.jobs("core.training:run"))
+    at = open_page("pages/3_Train.py", task="sprites")
+    open_tab(at, True, controls.OPEN)
+    wrong = {"epochs": 2.5, "batch_size": 0, "learning_rate": 0.0, "seed": 1e30}
+    for name, value in wrong.items():
+        at.number_input(key=name).set_value(value)
+    at.button(key="start_training").click().run()
+    warnings = texts(at.warning)
+    for sentence in (
+        "Epochs must be a whole number from 1 to 200, not `2.5`",
+        "Batch size must be a whole number from 1 to 4,096, not `0`.",
+        "Learning rate must be above 0",
+        "Seed must be a whole number from 0 to 4,294,967,295, not `1e+30`",
+    ):
+        assert sentence in warnings
+    assert at.button(key="start_training").disabled
+    assert len(engine.jobs("core.training:run")) == before
+    for name in wrong:
+        at.number_input(key=name).set_value(64)
+    at.run()
+    assert not at.warning
+    assert not at.button(key="start_training").disabled
+
+
+def settings_of(at: AppTest) -> RunConfig:
+    """The configuration that the controls of the Train page show."""
+    figures = {field.name: at.session_state[field.name] for field in fields(RunConfig)}
+    # Fields for whole numbers take others too, which the page then refuses.
+    return RunConfig(**figures | {name: int(figures[name]) for name in RANGES})
+
+
+def specs(at: AppTest) -> str:
+    """The specifications of all charts."""
+    return str([chart.proto.spec for chart in at.get("vega_lite_chart")])
+
+
+def test_the_controls_show_the_settings_of_the_run_that_is_shown(engine):
+    config = RunConfig(task="sprites", model="cnn", epochs=1, batch_size=512, seed=3)
+    run_id = finished_run(engine, config)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert settings_of(at) == config
+    assert "Sprites · CNN · batch 512 · 1 epoch" in texts(at.markdown)
+    assert "use_settings" not in {button.key for button in at.button}
+    at.number_input(key="epochs").set_value(9).run()
+    assert at.session_state.epochs == 9
+    at.button(key="use_settings").click().run()
+    assert settings_of(at) == config
+    # Another task's page shows no run of this task.
+    at.get_by_key("task").set_value("regression").run()
+    assert "images are classified" not in status(at)
+    assert "run" not in at.query_params
+    assert at.session_state.task == "regression"
+    at.get_by_key("task").set_value("sprites").run()
+    assert "images are classified" in status(at)
+
+
+def test_a_run_that_waits_has_a_name(engine, monkeypatch):
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
+    run_id = engine.submit(runs.RUN, SHORT)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert "This run's code" in texts(at.subheader)
+    assert "Number 1 in the queue" in status(at)
+    assert re.search(r"\*\*Run \d+\*\* · Sprites", texts(at.markdown))
+    engine.cancel(run_id)
+
+
+def test_the_fast_setting_is_set_and_taken_back():
+    at = open_page("pages/3_Train.py", task="sprites", seed="7")
+    at.button(key="fast_setting").click().run()
+    fast = RunConfig.with_recipe(task="sprites", seed=7, fast=True)
+    assert settings_of(at) == fast
+    at.number_input(key="epochs").set_value(fast.epochs + 1).run()
+    assert at.button(key="fast_setting").label == "Use the fast setting"
+    at.button(key="fast_setting").click().run()
+    at.get_by_key("model").set_value("cnn").run()
+    assert settings_of(at) == RunConfig.with_recipe(
+        task="sprites", seed=7, model="cnn", fast=True
+    )
+    assert at.button(key="fast_setting").label == "Back to the default setting"
+    at.button(key="fast_setting").click().run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7, model="cnn")
+    at.get_by_key("model").set_value("ann").run()
+    assert settings_of(at) == RunConfig.with_recipe(task="sprites", seed=7)
+
+
+def test_the_address_presets_a_recipe_and_the_fast_setting():
+    at = open_page("pages/3_Train.py", task="sprites", model="cnn", fast="1")
+    cnn = RunConfig.with_recipe(task="sprites", model="cnn", fast=True)
+    assert (settings_of(at), len(at.warning)) == (cnn, 0)
+    at = open_page("pages/3_Train.py", task="regression", fast="1")
+    assert settings_of(at) == RunConfig.with_recipe(task="regression")
+    assert "fast must be false for the model simple" in texts(at.warning)
+    assert "fast_setting" not in {button.key for button in at.button}
+
+
+def has(monkeypatch, status: DatasetStatus) -> None:
+    """Give the machine Fashion-MNIST in that state."""
+    machine = Engine.machine
+    monkeypatch.setattr(
+        Engine, "machine", lambda self: replace(machine(self), fashion_mnist=status)
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "source"), [(None, None), ("train-labels was altered.", "/data")]
+)
+def test_without_the_data_the_app_trains_on_sprites(monkeypatch, problem, source):
+    has(monkeypatch, DatasetStatus(source, problem))
+    at = open_page("pages/3_Train.py")
+    assert at.session_state.task == "sprites"
+    assert at.button(key="fetch_data")
+    words = texts(at.error) if problem else texts(at.info)
+    assert (problem or "not on this machine") in words
+
+
+@pytest.fixture
+def no_data(monkeypatch):
+    has(monkeypatch, DatasetStatus())
+
+
+@pytest.mark.usefixtures("no_data")
+def test_a_failed_download_is_shown_as_failed(monkeypatch, engine):
+    # Any job that fails will do; tests of core.data.fashion_mnist fail the real one.
+    monkeypatch.setattr(dataset, "FETCH", "core.devices:resolve")
+    at = open_page("pages/3_Train.py")
+    at.button(key="fetch_data").click().run()
+    wait(engine, engine.jobs(dataset.FETCH)[-1].id)
+    at.run()
+    assert "was not fetched" in str([error.proto.title for error in at.error])
+    assert at.button(key="fetch_data")
+
+
+@pytest.mark.usefixtures("no_data")
+def test_a_download_is_cancelled_also_after_a_reload(monkeypatch, engine, somebody):
+    # Any job that goes on will do.
+    monkeypatch.setattr(dataset, "FETCH", "tests.app.pages.walk:until_cancelled")
+    open_page("pages/3_Train.py").button(key="fetch_data").click().run()
+    (job,) = engine.jobs(dataset.FETCH, somebody)
+    wait(engine, job.id, lambda now: now.status == "running")
+    at = open_page("pages/3_Train.py")  # a new session
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset, "visitor", lambda: "somebody else")
+        other = open_page("pages/3_Train.py")
+    keys = {button.key for button in other.button}
+    assert not keys & {"cancel_fetch", "fetch_data"}
+    at.button(key="cancel_fetch").click().run()
+    assert wait(engine, job.id).status == "cancelled"
+    at.run()
+    assert "files that are complete" in status(at)
+    assert at.button(key="fetch_data")
+
+
+def test_a_second_press_shows_the_run_of_the_first(engine, somebody):
+    at = open_page("pages/3_Train.py", run=finished_run(engine, CURVE))
+    long = RunConfig.with_recipe(task="regression", epochs=200, batch_size=4)
+    first = engine.submit(runs.RUN, long, owner=somebody)
+    at.button(key="start_training").click().run()
+    assert at.query_params["run"] == first
+    assert "we didn't start a second one" in texts(at.warning)
+    engine.cancel(first)
+    wait(engine, first)
+
+
+def test_settings_stay_where_another_tab_has_started_a_run(
+    engine, monkeypatch, somebody
+):
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)
+    mine, untouched = (open_page("pages/3_Train.py", task="sprites") for _ in range(2))
+    mine.number_input(key="batch_size").set_value(77).run()
+    run_id = engine.submit(runs.RUN, SHORT, owner=somebody)
+    for at, size in ((mine, 77), (untouched, SHORT.batch_size)):
+        at.run()
+        assert at.query_params["run"] == run_id
+        assert at.number_input(key="batch_size").value == size
+        assert ("in another tab" in texts(at.warning)) == (at is mine)
+    engine.cancel(run_id)
+
+
+@pytest.mark.parametrize("page", ["home.py", "pages/3_Train.py"])
+def test_a_run_is_steered_while_it_trains_and_says_so_ever_after(
+    engine, somebody, page
+):
+    run_id = engine.submit(runs.RUN, LONG, owner=somebody)
+    wait(engine, run_id, lambda job: job.progress.latest)
+    at = open_page(page)
+    if page != "home.py":
+        assert not at.select_slider
+        at.toggle(key="steer_it").set_value(True).run()
+    (slider,) = at.select_slider
+    assert (slider.value, len(slider.options)) == (LONG.learning_rate, 9)
+    slider.set_value(0.003).run()
+    wait(engine, run_id, lambda job: job.progress.changes)
+    at.button(key="steer_pause").click().run()
+    wait(engine, run_id, lambda job: job.progress.pause)
+    at.run()
+    assert "continues by itself in" in texts(at.markdown)
+    # Another tab moves it: the slider here follows.
+    engine.steer(run_id, somebody, learning_rate=0.0003)
+    at.run()
+    assert at.select_slider[0].value == 0.0003
+    engine.cancel(run_id)
+    wait(engine, run_id)
+    at = open_page("pages/3_Train.py", run=run_id)
+    assert not at.select_slider
+    assert "steered by hand" in texts(at.markdown)
+    assert "0.003 from step" in texts(at.markdown)
+
+
+def test_somebody_elses_run_cant_be_steered(engine):
+    run_id = engine.submit(runs.RUN, LONG)
+    wait(engine, run_id, lambda job: job.progress.latest)
+    at = open_page("pages/3_Train.py", run=run_id)
+    at.toggle(key="steer_it").set_value(True).run()
+    assert not at.select_slider
+    engine.cancel(run_id)
+    wait(engine, run_id)
+
+
+@pytest.mark.parametrize("criterion", ["mse", "gaussian"])
+def test_regression_is_trained_to_the_end(engine, criterion):
+    query = {"task": "regression", "criterion": criterion, "epochs": "2"}
+    at = open_page("pages/3_Train.py", **query)
+    assert (len(at.warning), at.session_state.model) == (0, "simple")
+    assert "without noise" in specs(at)  # the data, and what there is to learn
+    at.button(key="start_training").click().run()
+    run_id = at.session_state.run_id
+    finish(at, engine, run_id)
+    result = engine.job(run_id).value
+    figures = metrics(at)
+    assert figures["Test R²"] == f"{result.r2:.3f}"
+    assert figures["Test RMSE"] == f"{result.rmse:.3f}"
+    assert "Test accuracy" not in figures
+    assert ("learned standard deviations" in texts(at.caption)) == (
+        criterion == "gaussian"
+    )
+    assert len(at.get("vega_lite_chart")) == 4
+    assert "without noise" in specs(at)
+    assert "people 83.5" not in specs(at)
+    code = ""
+    for tab in ("The model", "The criterion", "The moves"):
+        code += texts(open_tab(at, tab, "code_The loop").code)
+    assert "class SimpleRegressionNet" in code
+    assert ("class GaussianLoss" in code) == (criterion == "gaussian")
+    for line in ("model = ", "criterion = ", "inputs = ", "targets = "):
+        assert re.search(rf"^ *(self\.)?{line}.*to\(device\)$", code, re.MULTILINE)
+    assert "images" not in status(at) + texts(at.caption)
+
+
+def test_tasks_bring_what_fits_them():
+    query = {"task": "sprites", "model": "cnn", "augment": "true", "epochs": "3"}
+    at = open_page("pages/3_Train.py", **query)
+    at.get_by_key("task").set_value("fashion-mnist").run()
+    assert (at.session_state.model, at.session_state.epochs) == ("cnn", 3)
+    at.button(key="fast_setting").click().run()
+    for task in ("regression", "sprites", "regression", "fashion-mnist", "sprites"):
+        at.get_by_key("task").set_value(task).run()
+        assert not at.exception
+        assert settings_of(at) == RunConfig.with_recipe(task=task)
+    assert at.get_by_key("model").options == ["ANN", "CNN"]
+
+
+def test_losses_of_other_tasks_and_criteria_are_not_compared(monkeypatch, engine):
+    monkeypatch.setattr(Engine, "_dispatch", lambda _: None)  # they need not be trained
+    monkeypatch.setattr(engine.admission, "limits", Limits(max_jobs_per_person=6))
+    gaussian = replace(CURVE, criterion="gaussian")
+    sprites = replace(SHORT, batch_size=512)
+    configs = [CURVE, sprites, gaussian, CURVE, replace(SHORT, task="fashion-mnist")]
+    ids = [engine.submit(runs.RUN, config, owner="me") for config in (*configs, CURVE)]
+    for job_id in ids:
+        for event in (PickedUp("train-0"), StepProgress(1, LOSSES, 1.0, 0.1)):
+            engine._jobs.receive(job_id, event)
+        engine._when_ended(job_id, Outcome("cancelled"))
+
+    def compared(job_id: str, most: int = 4) -> list[str]:
+        return [run.id for run in runs.earlier(runs.run(job_id), most)]
+
+    assert compared(ids[-1]) == [ids[0], ids[3]]
+    assert compared(ids[-1], most=1) == [ids[3]]
+    assert compared(ids[4]) == []
+    # Also when they come from the database.
+    runs._before.cache_clear()
+    monkeypatch.setattr(engine, "_jobs", Jobs(engine._history.record))
+    assert compared(ids[-1]) == [ids[0], ids[3]]
+    assert [job.id for job in engine.jobs(runs.RUN)] == []
+    assert runs.newest("me") == ids[-1]

@@ -1,0 +1,136 @@
+from dataclasses import replace
+
+import pytest
+
+from core.results import LossPoint
+from core.runs import comparison
+from core.runs.comparison import APART
+from core.ui.runs import Run, top_loss
+from tests.app.runs.made_up import run
+
+
+def finding(*runs: Run) -> str:
+    return comparison.finding(runs, [f"run {run.id}" for run in runs])
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        (
+            [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
+            "**Run 2 is faster: 2.0 s to reach 85%, 2.0× as fast as run 1, which took "
+            "4.0 s. Run 1 is more accurate: 87.00% accuracy in 6.0 s with "
+            f"evaluation.** {APART}",
+        ),
+        (
+            [
+                run("1", 1.0, 0.9, batch_size=256),
+                run("2", 2.0, 0.8, 0.86),
+                run("3", 3.0, 0.86),
+            ],
+            "**Run 1 is the fastest of these 3: 1.0 s to reach 85%, 3.0× as fast as "
+            "run 3, which took 3.0 s (up to 4.0 s in other runs with these settings). "
+            "Run 1 is also the most accurate: 90.00% accuracy in 1.0 s with "
+            f"evaluation.** {APART}",
+        ),
+        (
+            [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
+            "**We can't tell which is faster: run 1 took 2.0 s to reach 90%, and run "
+            "2 took 2.4 s. Epochs measured at different times may differ by a factor "
+            "of 1.2. Run 2 is more accurate: 91.00% accuracy in 2.4 s with "
+            "evaluation.**",
+        ),
+        (  # run 3 shows that the settings of run 1 may take longer than run 2
+            [run("1", 1.0, 0.9), run("2", 3.0, 0.91, epochs=1), run("3", 4.0, 0.9)],
+            "**We can't tell which is faster: run 1 took 1.0 s (up to 4.0 s in other "
+            "runs with these settings) to reach 90%, and run 2 took 3.0 s. Epochs "
+            "measured at different times may differ by a factor of 2.0. Run 2 is the "
+            "most accurate: 91.00% accuracy in 3.0 s with evaluation.**",
+        ),
+        (  # neither can be faster by its settings
+            [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
+            "**The settings are the same, so any difference in time comes from the "
+            "machine. Run 3 is the most accurate: 91.00% accuracy in 3.0 s with "
+            "evaluation.**",
+        ),
+        (
+            [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],
+            "**Run 1 is faster: 1.0 s in all, 3.0× as fast as run 2, which took 3.0 s. "
+            "Run 2 is more accurate: 91.00% accuracy in 3.0 s with evaluation.** "
+            f"{APART}",
+        ),
+        ([run("1", 1.0, 0.9)], "**Run 1: 90.00% accuracy in 1.0 s with evaluation.**"),
+        ([], ""),
+    ],
+)
+def test_the_finding_names_the_fastest_and_the_most_accurate(runs, sentence):
+    assert finding(*runs) == sentence
+
+
+def test_a_run_that_has_not_finished_is_left_out():
+    stopped = run("2", 1.0, 0.9)
+    stopped = replace(stopped, job=replace(stopped.job, value=None))
+    assert finding(run("1", 1.0, 0.9), stopped) == finding(run("1", 1.0, 0.9))
+    assert finding(stopped) == ""
+
+
+def test_nothing_is_said_of_the_time_of_a_simulated_run():
+    simulated, here = run("1", 1.0, 0.9, device="sim"), run("2", 2.0, 0.86)
+    assert finding(simulated) == f"**Run 1: 90.00% accuracy.** {comparison.UNTIMED}"
+    assert finding(simulated, here) == finding(here)
+    rows = comparison.differences([simulated, here])
+    times = [row for row in rows if "econds" in row[0]]
+    assert times
+    assert all(row[1] == "–" for row in times)
+
+
+def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
+    before, now = run("1", 2.0, 0.8, 0.86), run("2", 1.0, 0.8, 0.86, batch_size=256)
+    assert "as fast as" in finding(before, now)
+    epoch, _ = now.history
+    uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
+    now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
+    assert "times may differ by a factor of 3.0" in finding(before, now)
+    _, _, gain = comparison.lead([before, now])
+    assert gain.winner is None
+
+
+def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
+    losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
+    good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
+    assert diverged.diverged.startswith("**Diverged**: the accuracy is 10.00%, about")
+    assert finding(good, diverged).endswith(
+        "in 1.0 s with evaluation. Run 2 diverged.**"
+    )
+    assert finding(diverged) == "**Run 2 diverged.**"
+    assert comparison.fitting([good, diverged], "12", "same") == ()
+
+
+@pytest.mark.parametrize(("images", "close"), [(1_000_000, False), (10_000, True)])
+def test_what_chance_explains_is_too_close_to_call(images: int, close: bool):
+    sentence = finding(
+        run("a", 1.0, 0.884, images=images), run("b", 1.0, 0.879, images=images)
+    )
+    assert ("too close to call: 88.40% and 87.90%" in sentence) is close
+    assert ("more accurate" in sentence) is not close
+
+
+def test_the_table_has_the_settings_that_differ_and_the_figures():
+    runs = [run("a", 2.0, 0.7, 0.86), run("b", 2.0, 0.86, batch_size=256, augment=True)]
+    assert comparison.differences(runs) == [
+        ("Batch size", "64", "256"),
+        ("Flip images", "off", "on"),
+        ("Test accuracy", "86.00%", "86.00%"),
+        ("Seconds to 85%", "4.0", "2.0"),
+        ("Total seconds", "4.0", "2.0"),
+    ]
+    assert comparison.level([replace(runs[0], history=()), runs[1]]) is None
+
+
+@pytest.mark.parametrize(("worst", "top"), [(3.0, None), (1e16, 3.0)])
+def test_a_loss_far_above_all_others_is_cut_off(worst, top):
+    """The axis then ends a little above what nearly all steps stay below."""
+    losses = [LossPoint(n, float(n), 2.3) for n in range(40)]
+    good = replace(run("1", 1.0, 0.9), losses=tuple(losses))
+    spiky = (*losses, LossPoint(40, 40.0, worst))
+    assert top_loss([good, replace(run("2", 1.0, 0.9), losses=spiky)]) == top

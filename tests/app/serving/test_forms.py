@@ -1,0 +1,53 @@
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from core.serving import forms
+from core.serving.forms import Failures, Sentence
+from tests.app.ui.client import Client
+
+
+@pytest.fixture
+def app() -> Starlette:
+    async def answer(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(repr(await forms.posted(request)))
+
+    return Starlette(routes=[Route("/", answer, methods=["POST"])])
+
+
+def test_fields_of_a_form_are_read_up_to_a_limit(app):
+    read = {"name": "a b", "code": "x"}
+    assert Client(app).post("/", **read).body == repr(read)
+    assert Client(app).post("/", code="x" * forms.LONGEST).body == "{}"
+
+
+@pytest.mark.parametrize("origin", ["http://evil", "null", "", "http://course.evil"])
+def test_a_form_of_another_sites_page_is_not_read(app, origin):
+    client = Client(app).post("/", origin, code="x")
+    assert (client.status, client.body) == (403, forms.OTHER_SITE)
+
+
+def test_counted_failures_have_a_limit_and_are_forgotten_after_minutes(monkeypatch):
+    failures, now = Failures(), 1000.0
+    monkeypatch.setattr(forms.time, "monotonic", lambda: now)
+    failures.add("the first")
+    assert failures.delay("the first") > failures.delay("elsewhere") > 0
+    for number in range(Failures.MOST):
+        failures.add(f"address {number}")
+    everywhere = failures.delay("elsewhere")
+    assert failures.delay("the first") == everywhere == Failures.MOST_ALL_SECONDS
+    assert failures.delay("address 1") == everywhere + Failures.OWN_SECONDS
+    now += Failures.LAST_SECONDS + 1
+    assert failures.delay("address 1") == 0
+
+
+def test_a_sentence_is_shown_once_and_the_oldest_are_dropped(monkeypatch):
+    monkeypatch.setattr(forms, "_sentences", {})
+    sentence = Sentence("warning", "No.")
+    for number in range(forms.MOST_SENTENCES + 1):
+        forms.say(str(number), sentence)
+    assert forms.pop_sentence("0") is None
+    assert forms.pop_sentence("1") == sentence
+    assert forms.pop_sentence("1") is None

@@ -1,0 +1,122 @@
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from starlette.exceptions import HTTPException
+from streamlit import runtime
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.uploaded_file_manager import UploadedFileRec
+
+from core.serving import upload_limit
+from core.serving.upload_limit import UploadLimit
+from tests.app import event_loop
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
+    files = MemoryUploadedFileManager("/upload")
+    server = SimpleNamespace(uploaded_file_mgr=files)
+    monkeypatch.setattr(runtime, "get_instance", lambda: server)
+    return files
+
+
+@pytest.fixture
+def limit(
+    files: MemoryUploadedFileManager, monkeypatch: pytest.MonkeyPatch
+) -> UploadLimit:
+    """Around a server that takes uploads: 100 bytes a session, 300 in all."""
+    monkeypatch.setattr(upload_limit, "SESSION_BYTES", 100)
+    monkeypatch.setattr(upload_limit, "ALL_BYTES", 300)
+
+    async def streamlit(scope, receive, _send) -> None:
+        data, more = b"", True
+        while more:
+            message = await receive()
+            data, more = data + message["body"], message["more_body"]
+        *_, session, name = scope["path"].split("/")
+        files.add_file(session, UploadedFileRec(name, name, "", data))
+
+    return UploadLimit(streamlit)
+
+
+async def put(limit: UploadLimit, session: str, name: str, size: int, release=None):
+    """Upload so many bytes, ten at a time; before the last ten wait for `held`."""
+    pieces = [b"x" * 10] * (size // 10)
+
+    async def receive() -> dict:
+        if release and len(pieces) == 1:
+            await release.wait()
+        body = pieces.pop()
+        return {"type": "http.request", "body": body, "more_body": bool(pieces)}
+
+    path = f"/base/_stcore/upload_file/{session}/{name}"
+    scope = {"type": "http", "method": "PUT", "path": path}
+    await limit(scope, receive, None)
+
+
+def stored(files: MemoryUploadedFileManager) -> dict[str, list[str]]:
+    return {key: list(names) for key, names in files.file_storage.items() if names}
+
+
+def test_a_session_keeps_its_newest_files(limit, files) -> None:
+
+    async def upload() -> None:
+        await put(limit, "calm", "mine", 50)
+        for number in range(15):
+            await put(limit, "greedy", str(number), 40)
+
+    event_loop.run(upload())
+    assert stored(files) == {"calm": ["mine"], "greedy": ["13", "14"]}
+
+
+def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None:
+
+    async def upload() -> None:
+        await put(limit, "calm", "mine", 30)
+        for number in range(10):
+            await put(limit, f"greedy {number}", "a", 50)
+            await put(limit, f"greedy {number}", "b", 50)
+        await put(limit, "late", "mine", 60)
+
+    event_loop.run(upload())
+    assert stored(files)["calm"] == stored(files)["late"] == ["mine"]
+    assert files._total_bytes <= 300
+
+
+def test_what_is_on_its_way_counts_too(limit, files) -> None:
+
+    async def upload() -> None:
+        release = asyncio.Event()
+        slow = [asyncio.create_task(put(limit, "slow", "a", 100, release))]
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException) as refused:
+            await put(limit, "slow", "b", 20)
+        assert refused.value.status_code == 413
+        for name in ("slow 2", "slow 3", "slow 4"):
+            slow.append(asyncio.create_task(put(limit, name, "a", 80, release)))
+        await asyncio.sleep(0)
+        with pytest.raises(HTTPException):
+            await put(limit, "calm", "mine", 30)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        await put(limit, "calm", "mine", 30)
+
+    event_loop.run(upload())
+    assert stored(files) == {"calm": ["mine"]}
+    assert not limit.arriving
+
+
+UPLOAD = "/_stcore/upload_file/s/f"
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", ""), ("DELETE", UPLOAD)])
+def test_other_requests_pass(method: str, path: str) -> None:
+    calls = []
+
+    async def streamlit(*arguments) -> None:
+        calls.append(arguments)
+
+    arguments = ({"type": "http", "method": method, "path": path}, object(), object())
+    event_loop.run(UploadLimit(streamlit)(*arguments))
+    assert calls == [arguments]

@@ -1,0 +1,91 @@
+import subprocess
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from core.config import RunConfig
+from core.measure.environment import Environment
+from core.results import Epoch, Fit, LossPoint
+from core.store import codec
+from core.store.codec import DamagedError
+from tests.app import samples
+
+KEPT = [
+    *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, samples.QUEUE),
+    *(samples.CLIMBED_ON_CPU, samples.LOADER, samples.MEMORY_ON_CPU),
+    *(samples.COPIES_ON_CPU, samples.VECTORIZED, samples.TRANSFERS, samples.ACCURACIES),
+    samples.machine("CUDA", "CPU"),
+    RunConfig(model="cnn", epochs=3, learning_rate=3e-4),
+    Fit(step=3, outputs=(-1.5, 0.0, 2.0), noise=None),
+    [samples.PROFILE, samples.PROFILE],
+    (RunConfig(), b"a checkpoint", "cuda:1", 3, 0.5, None, True),
+    {"a": {"tuple": (1, [2])}, "base": {}},
+]
+
+
+@pytest.mark.parametrize("value", KEPT, ids=lambda value: type(value).__name__)
+def test_what_is_kept_comes_back(value):
+    assert codec.loads(codec.dumps(value), "It") == value
+
+
+def test_an_epoch_that_was_kept_without_answers_is_read():
+    epoch = Epoch(1, 188, 0.9, 0.8, 0.8, 0.5, 24_000.0, wall=(9, 2, 1))
+    text = codec.dumps(epoch)
+    assert codec.loads(text, "It") == epoch
+    earlier = text.replace(', "wall": [9, 2, 1]', "")
+    assert earlier != text
+    assert codec.loads(earlier, "It") == replace(epoch, wall=())
+
+
+@pytest.mark.parametrize(
+    "value", [subprocess.CompletedProcess([], 0), {1: 2}, {"a"}, object()]
+)
+def test_what_is_no_plain_data_is_refused(value):
+    with pytest.raises(TypeError):
+        codec.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"version": 0, "value": 1}',
+        '{"value": 1}',
+        "{",
+        '{"version": 1, "value": {"class": "core.config:Gone", "value": {}}}',
+        '{"version": 1, "value": {"class": "core.config:parse", "value": {}}}',
+        '{"version": 1, "value": {"class": "subprocess:Popen", "value": {}}}',
+        '{"version": 1, "value": {"class": "core.config:RunConfig", "value": 1}}',
+    ],
+)
+def test_what_can_not_be_read_is_said_in_a_sentence(text):
+    with pytest.raises(DamagedError, match=r"The race was saved by another version"):
+        codec.loads(text, "The race")
+
+
+def test_a_curve_comes_back_to_the_last_digit():
+    points = tuple(LossPoint(step, step / 7, 1 / step) for step in range(1, 601))
+    parts = [codec.pack(points[:250]), codec.pack(points[250:])]
+    assert codec.unpack(parts, "It") == points
+    assert codec.unpack([], "It") == ()
+    assert sum(map(len, parts)) < 12_000
+
+
+@pytest.mark.parametrize("part", [b"", b"x", zlib.compress(b"x" * 25)])
+def test_a_damaged_curve_is_said_in_a_sentence(part):
+    with pytest.raises(DamagedError, match="This run was saved by another version"):
+        codec.unpack([part], "This run")
+
+
+def test_the_class_of_a_union_is_told_by_its_fields():
+    text = codec.dumps(samples.VECTORIZED)
+    environments = codec.loads(text, "").environments
+    classes = {type(environment) for environment in environments.values()}
+    assert len(classes) == 2
+    assert Environment in classes
+
+
+def test_a_race_from_when_candidates_had_a_machine_each_is_read():
+    old = codec.dumps(samples.RACE).replace('"threads": 2', '"threads": 2, "host": "a"')
+    assert '"host"' in old
+    assert codec.loads(old, "The race") == samples.RACE

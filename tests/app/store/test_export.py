@@ -1,0 +1,65 @@
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+
+from sqlalchemy import update
+
+from core.store.export import everything, runs_csv
+from core.store.tables import RunSummary
+from tests.app import samples
+from tests.app.store.made_up import HISTORY, begin, finished
+
+
+def test_the_table_has_a_row_a_run_with_settings_figures_and_times(store):
+    finished(store, "a")
+    finished(store, "b", task="fashion-mnist")
+    store.writer.flush()
+    table = runs_csv(store.runs.find("me"))
+    second, first = csv.DictReader(io.StringIO(table))
+    assert (first["id"], first["task"], first["accuracy"]) == ("a", "sprites", "0.8")
+    assert (second["id"], second["learning_rate"]) == ("b", "0.0003")
+    assert first["ended"].startswith("20")
+    assert first["ended"].endswith("+00:00")
+
+
+def test_no_cell_is_a_formula_that_a_spreadsheet_would_run(store):
+    for sign in "=+-@\t":
+        finished(store, sign)
+        change = update(RunSummary).where(RunSummary.id == sign)
+        change = change.values(name=f'{sign}SUM(A1:A9), "quoted"')
+        store.writer.write(lambda session, change=change: session.execute(change))
+    rows = list(csv.DictReader(io.StringIO(runs_csv(store.runs.find()))))
+    assert len(rows) == 5
+    for row in rows:
+        assert row["name"].startswith("'")
+        assert row["name"].endswith('SUM(A1:A9), "quoted"')
+
+
+def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
+    finished(store, "a")
+    store.runs.hide(["a"], "me")
+    begin(store, "b")
+    store.runs.epoch("b", replace(HISTORY[0], loss=math.nan))
+    finished(store, "c", "you")
+    store.measurements.keep("a:b", samples.RACE, machine="here", visitor="me")
+    store.writer.flush()
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    content = json.loads(everything(store, "me"), parse_constant=refuse)
+    diverged, whole = content["runs"]
+    assert whole["summary"]["id"] == "a"
+    assert len(whole["curve"]) == 100
+    assert whole["result"]["checkpoint"] == "1,500 bytes"
+    assert diverged["epochs"][0]["loss"] is None
+    assert content["visitor"]["code"]
+    assert content["measurements"][0]["value"]["steps"] == samples.RACE.steps
+
+
+def test_a_stranger_has_nothing(store):
+    empty = {key: [] for key in ("runs", "measurements", "classes")}
+    content = {"visitor": None, "answers": {}, **empty}
+    assert json.loads(everything(store, "nobody")) == content

@@ -1,0 +1,69 @@
+from core.store.visitors import SEEN_SECONDS, WORDS, new_code
+from tests.app.store.made_up import finished
+
+
+def test_a_visitor_comes_back_with_a_code_however_it_is_typed(store):
+    store.visitors.touch("me")
+    store.writer.flush()
+    visitor = store.visitors.get("me")
+    assert store.visitors.by_code(visitor.code) == visitor
+    typed = f"  {visitor.code.upper().replace('-', ' ')}. "
+    assert store.visitors.by_code(typed) == visitor
+    for wrong in ("", "-", new_code(), visitor.code[:-1], visitor.code + "a"):
+        assert store.visitors.by_code(wrong) is None
+
+
+def test_codes_are_four_words_of_five_letters_with_64_bits():
+    codes = {new_code() for _ in range(1000)}
+    assert len(codes) == 1000
+    for code in codes:
+        words = code.split("-")
+        assert [len(word) for word in words] == [5] * WORDS
+        assert all(word[1] in "aiou" and word[3] in "aiou" for word in words)
+
+
+def test_a_visit_is_written_once_an_hour(store, monkeypatch):
+    now = 1000.0 + SEEN_SECONDS
+    for later, seen in ((0.0, 0.0), (10.0, 0.0), (SEEN_SECONDS, SEEN_SECONDS)):
+        monkeypatch.setattr("core.store.visitors.time.time", lambda at=later: now + at)
+        store.visitors.touch("me")
+        store.writer.flush()
+        assert store.visitors.get("me").seen == now + seen
+
+
+def test_the_newest_answer_to_each_question_is_stored(store):
+    store.answers.keep("me", "race", 0)
+    store.answers.keep("me", "race", [1, "CPU"])
+    store.answers.keep("me", "ladder", "10×")
+    store.answers.keep("you", "race", 2)
+    assert store.answers.of("me") == {"race": [1, "CPU"], "ladder": "10×"}
+
+
+def test_a_visitor_is_deleted_with_runs_measurements_and_answers(store):
+    for visitor in ("me", "you"):
+        finished(store, f"run of {visitor}", visitor)
+        store.measurements.keep("a:b", 1, machine="here", visitor=visitor)
+        store.answers.keep(visitor, "race", 2)
+    store.visitors.delete("me")
+    assert store.visitors.get("me") is None
+    assert [run.id for run in store.runs.find()] == ["run of you"]
+    assert store.runs.checkpoint("run of me") is None
+    assert store.measurements.of("me") == []
+    assert len(store.measurements.of("you")) == 1
+    assert store.answers.of("me") == {}
+    assert store.answers.of("you") == {"race": 2}
+
+
+def test_what_was_deleted_is_not_in_the_file(file_url, open_store):
+    secret, store = "a name that I gave", open_store(file_url)
+    finished(store, "a", "me")
+    store.runs.rename("a", "me", secret)
+    folder = store.database.path.parent
+
+    def is_in_the_file() -> bool:
+        files = (file.read_bytes() for file in folder.iterdir())
+        return any(secret.encode() in data for data in files)
+
+    assert is_in_the_file()
+    store.visitors.delete("me")
+    assert not is_in_the_file()

@@ -1,0 +1,38 @@
+from streamlit.testing.v1 import AppTest
+
+from core.ui import runs
+from tests.app.jobs.follow import LONG, wait
+from tests.app.pages.walk import open_page
+
+
+def links(at) -> list[str]:
+    return [link.proto.label for link in at.get("page_link")]
+
+
+def test_what_goes_on_is_told_on_another_page(engine):
+    at = open_page("pages/10_Runs.py")
+    run_id = engine.submit(runs.RUN, LONG, owner=at.session_state["visitor"])
+    wait(lambda: engine.job(run_id).status == "running")
+    at.run()
+    (link,) = (label for label in links(at) if label.startswith("Train: "))
+    assert link.endswith("%")
+    engine.cancel(run_id)
+    wait(lambda: engine.job(run_id).ended)
+    assert not any(label.startswith("Train: ") for label in links(at.run()))
+
+
+def page() -> None:
+    import streamlit as st
+
+    from core.ui import frame
+
+    names = "One", "Two", "Three"
+    frame.sections({n: lambda n=n: st.markdown(n) for n in names}, always=("Three",))
+
+
+def test_only_the_open_tab_is_drawn():
+    at = AppTest.from_function(page, default_timeout=60).run()
+    assert [text.value for text in at.markdown] == ["One", "Three"]
+    at.query_params["tab"] = "Two"
+    at.run()
+    assert [text.value for text in at.markdown] == ["Two", "Three"]

@@ -1,0 +1,114 @@
+import time
+from dataclasses import replace
+from unittest.mock import Mock
+
+import pytest
+
+from core.jobs.job import Job
+from core.jobs.measurements import KINDS, keep
+from core.store.codec import StoreError
+from core.store.tables import Member
+from core.ui import last_measurement as measured
+from core.ui import server
+from tests.app import samples
+from tests.app.jobs.follow import finish, wait
+
+RACE = "core.lessons.compare.race:race"
+MEMBER = Member("c", "ada", "Ada", joined=0.0, runs=0)
+COPIES = "core.lessons.speed.copies:measure"
+KINDS.update((RACE, COPIES))  # as their pages do
+
+
+def job(value: object, seconds: float = 0, **more: object) -> Job:
+    """A measurement of so long ago."""
+    ended = {"status": "finished", "stopped": time.time() - seconds, "owner": "ada"}
+    return Job("id", RACE, (), "train", value=value, **ended | more)
+
+
+@pytest.fixture
+def here(engine, monkeypatch):
+    """Names the machine that the pages are about."""
+
+    def be(identity: str) -> None:
+        known_machine = replace(samples.machine("CPU"), identity=identity)
+        monkeypatch.setattr(type(engine), "machine", lambda _: known_machine)
+
+    return be
+
+
+def test_what_a_visitor_measures_is_there_for_the_next_one(engine, monkeypatch):
+    wait(lambda: engine.machine() is not None)
+    done = finish(engine, engine.submit(COPIES, "cpu", owner="ada"))
+
+    def is_kept() -> bool:
+        newest_job = measured.newest(COPIES)
+        return newest_job is not None and newest_job.stopped == done.stopped
+
+    wait(is_kept)
+    newest_job = measured.newest(COPIES)
+    assert (newest_job.value, newest_job.arguments, newest_job.owner) == (
+        done.value,
+        ("cpu",),
+        "ada",
+    )
+    for visitor, ending in (("ada", "by you."), ("bob", "by somebody in this course.")):
+        monkeypatch.setattr(measured, "visitor", lambda name=visitor: name)
+        assert measured.sentence(newest_job).endswith(ending)
+
+
+def test_nothing_from_elsewhere_is_shown_as_measured_here(here):
+    measurements = server.store().measurements
+    for machine, steps in (("one", 3), ("two", 4)):
+        value = replace(samples.RACE, steps=steps)
+        keep(measurements, job(value, machine=machine))
+    server.store().writer.flush()
+    for machine, steps in (("one", 3), ("two", 4)):
+        here(machine)
+        assert measured.newest(RACE).value.steps == steps
+    for machine in ("three", ""):
+        here(machine)
+        assert measured.newest(RACE) is None
+
+
+@pytest.mark.parametrize(("teachers", "newest"), [((), 1), (("ada",), 2)])
+def test_a_student_replaces_nobodys_measurement(here, monkeypatch, teachers, newest):
+    here("class")
+    monkeypatch.setattr(server.room(), "_members", {"ada": MEMBER})
+    monkeypatch.setattr(server.room(), "_teachers", teachers)
+    for steps, owner in ((1, ""), (2, "ada")):
+        value, ago = replace(samples.RACE, steps=steps), 10 - steps
+        measured_job = job(value, ago, machine="class", owner=owner)
+        keep(server.store().measurements, measured_job)
+    server.store().writer.flush()
+    assert measured.newest(RACE).value.steps == newest
+
+
+def test_a_page_opens_empty_where_nothing_can_be_read(here, monkeypatch):
+    here("here")
+    away = Mock(side_effect=StoreError("gone"))
+    monkeypatch.setattr(type(server.store().measurements), "newest_id", away)
+    assert measured.newest(RACE) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (samples.RACE, "on A processor and Testing card, 2 threads, torch 2.15.0"),
+        (samples.TRANSFERS, "on Testing card, 2 threads, torch 2.15.0"),
+        (samples.MULTIPLIED, "on A processor, 2 cores, torch 2.15.0"),
+        ((samples.PROFILE,), "on Testing card, 2 threads, torch 2.15.0"),
+    ],
+)
+def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
+    monkeypatch.setattr(measured, "visitor", lambda: "me")
+    three_hours = measured.sentence(job(value, 3 * 3600))
+    assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
+    assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
+
+
+def test_threads_that_differ_are_what_was_compared(monkeypatch):
+    monkeypatch.setattr(measured, "visitor", lambda: "me")
+    single = replace(samples.PROCESSOR, threads=1)
+    race = replace(samples.RACE, environments=(single, samples.PROCESSOR))
+    text = measured.sentence(job(race, owner="me"))
+    assert text == "Measured just now on A processor, torch 2.15.0, by you."

@@ -1,0 +1,151 @@
+from unittest.mock import Mock
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.script.exercises import Verdict
+from core.serving.execution_policy import Mode
+from core.store.store import Store
+from core.ui import answers, course, practice
+from core.ui.course import LESSONS
+from core.ui.practice import EXERCISES
+from tests.app.pages.walk import code_in, texts, write_code
+
+MODE = Mode("here")
+FIRST, *LATER = LESSONS[0].questions
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path, monkeypatch):
+    opened = Store(f"sqlite:///{tmp_path / 'app.sqlite'}")
+    monkeypatch.setattr(answers, "store", lambda: opened)
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
+    monkeypatch.setattr(practice, "visitor", lambda: "me")
+    monkeypatch.setattr(practice, "mode", lambda _: MODE)
+    monkeypatch.setattr(practice, "engine", Mock)
+    monkeypatch.setattr(practice, "run_code", judged)
+    yield opened
+    opened.close()
+
+
+def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
+    assert confine is False
+    if text == EXERCISES[title].solution:
+        return Verdict(True, EXERCISES[title].right)
+    return Verdict(False, "Line 2: what is wrong. \ud800", "what it printed \ud83d")
+
+
+def page(part: str, title: str) -> None:
+    from core.ui import course, practice
+
+    if part == "exercise":
+        repair = practice.EXERCISES.get(title)
+        practice.exercise(repair.lesson if repair and repair.lesson else title)
+    else:
+        practice.questions(course.page(title))
+
+
+def opened(part: str = "questions", title: str = "Device") -> AppTest:
+    return AppTest.from_function(page, default_timeout=60, args=(part, title)).run()
+
+
+def page_text(at: AppTest) -> str:
+    return texts([*at.markdown, *at.info, *at.success])
+
+
+def place(at: AppTest, title: str) -> int:
+    return [field.key for field in at.get("bidi_component")].index(f"turn_{title}")
+
+
+def check(at: AppTest, title: str, code: str) -> AppTest:
+    write_code(at, f"turn_{title}", code)
+    return at.button[place(at, title)].click().run()
+
+
+@pytest.mark.parametrize("title", EXERCISES)
+def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
+    exercise = EXERCISES[title]
+    at = opened("exercise", title)
+    number = place(at, title)
+    assert code_in(at, number)["value"] == exercise.code
+    assert not at.info
+    assert "what is wrong" in texts(check(at, title, exercise.code).info)
+    assert "what it printed" in texts(at.code)
+    assert code_in(at, number)["marked"] == [2]
+    assert not at.caption
+    assert "the result is the same" in texts(check(at, title, exercise.code).caption)
+    assert exercise.right in texts(check(at, title, exercise.solution).success)
+    assert not at.exception
+    again = opened("exercise", title)
+    assert code_in(again, number)["value"] == exercise.solution
+    assert again.success
+
+
+def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
+    monkeypatch.setattr(practice, "mode", lambda _: Mode("off", "The reason why."))
+    at = opened("exercise", "Model")
+    assert "The reason why." in texts(at.caption)
+    assert not at.button
+    codes = [code.value for code in at.code]
+    assert codes == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
+
+
+def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
+    monkeypatch.setattr(practice, "BROKEN", "content/exercises.toml can't be read: why")
+    monkeypatch.setattr(course, "BROKEN", "question 1 of Device has no 'key'.")
+    error = texts(opened("exercise", "Model").error)
+    assert "content/exercises.toml can't be read: why" in error
+    assert "question 1 of Device has no 'key'" in texts(opened().error)
+
+
+def test_the_first_try_counts_and_every_try_explains_itself(store):
+    at = opened()
+    (radio,) = at.radio
+    assert (radio.label, radio.value) == (FIRST.text, None)
+    assert radio.options == FIRST.shuffled("me")
+    assert not [reply for reply in FIRST.answers.values() if reply in page_text(at)]
+    assert "first try" not in page_text(at)
+    wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
+    for chosen in (wrong, FIRST.right):
+        at.radio[0].set_value(chosen).run()
+        assert FIRST.answers[chosen] in page_text(at)
+    assert "**0 of 1** right on the first try, 3 to go" in page_text(at)
+    assert store.answers.of("me") == {FIRST.key: [wrong, FIRST.right]}
+    at = opened()
+    assert at.radio[0].label == LATER[0].text  # the first is done
+    assert "**0 of 1** right on the first try" in page_text(at)
+
+
+def test_the_way_leads_from_question_to_question():
+    at = opened()
+    for question in (FIRST, *LATER):
+        assert at.radio[0].label == question.text
+        at.radio[0].set_value(question.right).run()
+        for button in at.button:
+            if button.label == "Next question":
+                button.click().run()
+    assert "Next question" not in [button.label for button in at.button]
+    assert "**4 of 4** right on the first try. This lesson is done" in page_text(at)
+    at.segmented_control[0].set_value(0).run()
+    assert at.radio[0].label == FIRST.text
+    assert at.radio[0].value == FIRST.right
+
+
+def test_whoever_has_answered_sees_what_the_code_comes_to(monkeypatch):
+    def here(_, address, request, confine):
+        assert (address, confine) == ("core.jobs.code:run", False)
+        assert request.text == question.code
+        return {"failure": None, "notes": []}, "what it printed"
+
+    monkeypatch.setattr(practice, "run_code", here)
+    at = opened()
+    number, question = next(
+        (i, q) for i, q in enumerate(LESSONS[0].questions) if q.code
+    )
+    at.segmented_control[0].set_value(number).run()
+    assert question.code in [element.value for element in at.code]
+    run = f"run_{question.key}"
+    assert run not in [button.key for button in at.button]
+    at.radio[0].set_value(question.right).run()
+    at.button(key=run).click().run()
+    assert "what it printed" in [element.value for element in at.code]

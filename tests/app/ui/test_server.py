@@ -1,0 +1,124 @@
+import threading
+import time
+from unittest.mock import Mock
+
+import pytest
+
+from core.ui import server
+from core.ui.server import KeptAnswer
+from tests.app.jobs.follow import wait
+from to_device.errors import ExplainedError
+
+
+def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    address = f"sqlite:///{tmp_path / 'file' / 'app.sqlite'}"
+    monkeypatch.setenv("DATABASE_URL", address)
+    store = server.store.__wrapped__()
+    assert store.runs.find() == []
+    assert store.problem.startswith("New data will be lost when the app stops.")
+    assert "set DATABASE_URL to another database" in store.problem
+    store.close()
+
+
+def test_a_person_with_two_tabs_is_one_until_both_are_closed():
+    for who in ("ana", "ana", "bo"):
+        server.count_tabs(who, 1)
+    assert server.open_pages().keys() >= {"ana", "bo"}
+    server.count_tabs("ana", -1)
+    assert "ana" in server.open_pages()
+    server.count_tabs("ana", -1)
+    server.count_tabs("bo", -1)
+    assert server.open_pages().keys().isdisjoint({"ana", "bo"})
+
+
+@pytest.mark.parametrize(
+    ("ahead", "sentence"),
+    [(0, "Running it"), (7, "Running it, after 7 other programs")],
+)
+def test_who_waits_for_others_programs_is_told_how_many(ahead, sentence, monkeypatch):
+    engine, spinner = Mock(), Mock(side_effect=server.st.spinner)
+    engine.ahead.return_value = ahead
+    monkeypatch.setattr(server, "engine", lambda: engine)
+    monkeypatch.setattr(server.st, "spinner", spinner)
+    assert server.run_code("Running it", "a:b", 1) is engine.ask.return_value
+    spinner.assert_called_once_with(sentence, show_time=True)
+    engine.ahead.assert_called_once_with("", "code")
+    engine.ask.assert_called_once_with(
+        "a:b", 1, seconds=server.CODE_SECONDS, owner="", lane="code"
+    )
+
+
+# Answers that are kept: who waits for them, and when they are asked anew
+
+
+def test_a_stale_answer_is_shown_while_it_is_asked_anew():
+    questions, may_answer = [], threading.Event()
+
+    def question() -> int:
+        questions.append(len(questions))
+        assert len(questions) == 1 or may_answer.wait(60)
+        return len(questions)
+
+    kept_answer = KeptAnswer(question, seconds=0)
+    assert kept_answer.newest is None
+    assert kept_answer() == 1
+    assert [kept_answer(), kept_answer(), kept_answer()] == [1, 1, 1]
+    wait(lambda: len(questions) > 1)
+    assert questions == [0, 1]  # one question at a time
+    may_answer.set()
+    wait(lambda: kept_answer.newest == 2)
+
+
+def test_a_fresh_answer_is_not_asked_anew():
+    answers = iter("ab")
+    kept_answer = KeptAnswer(lambda: next(answers), seconds=60)
+    assert [kept_answer(), kept_answer()] == ["a", "a"]
+    kept_answer.clear()
+    assert kept_answer() == "b"
+
+
+def test_all_who_wait_hear_the_same_failure_and_the_next_asks_again():
+    """A class that opens a page does not wait one after the other."""
+    may_answer, heard = threading.Event(), []
+    problems = [ExplainedError("no answer")]
+
+    def question() -> str:
+        assert may_answer.wait(60)
+        if problems:
+            raise problems.pop()
+        return "here"
+
+    def look() -> None:
+        try:
+            heard.append(kept_answer())
+        except ExplainedError as error:
+            heard.append(str(error))
+
+    kept_answer = KeptAnswer(question, seconds=60)
+    people = [threading.Thread(target=look) for _ in range(5)]
+    for person in people:
+        person.start()
+    time.sleep(0.1)
+    may_answer.set()
+    for person in people:
+        person.join()
+    assert set(heard) <= {"no answer", "here"}
+    assert "no answer" in heard
+    assert kept_answer() == "here"
+
+
+def test_an_answer_that_can_not_be_had_again_is_not_shown_for_ever():
+    answers = iter(["old"])
+
+    def question() -> str:
+        for answer in answers:
+            return answer
+        raise ExplainedError("no answer")
+
+    kept_answer = KeptAnswer(question, seconds=0)
+    assert kept_answer() == "old"
+    kept_answer()  # asks anew, which fails
+    wait(lambda: kept_answer.newest is None)
+    with pytest.raises(ExplainedError):
+        kept_answer()

@@ -1,0 +1,27 @@
+"""A dry run in a process of its own."""
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from textwrap import dedent
+
+from to_device.dryrun.report import Report, Request
+
+
+def dry_run(text: str, name: str = "script.py", **options) -> Report:
+    if "memory" in options:
+        options["capacity"] = options["memory"]
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "torch._dynamo"])
+    with ProcessPoolExecutor(1, context) as processes:
+        request = Request(name, dedent(text), **options)
+        return processes.submit(_run, request).result(180)
+
+
+def _run(request: Request) -> Report:
+    """Run in the child, which alone imports torch with the simulated device."""
+    import torch
+
+    from to_device.dryrun.run import run
+
+    torch.set_num_threads(1)
+    return run(request)

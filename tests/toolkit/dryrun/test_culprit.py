@@ -1,0 +1,284 @@
+import pytest
+
+from tests.toolkit.dryrun.dry_run import dry_run
+from to_device.dryrun.report import DEVICE_ERROR
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+MODEL = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.scale = torch.ones(4)
+        self.more = [nn.Linear(4, 4)]
+    def forward(self, x):
+        {forward}
+net = Net()
+x = torch.rand(2, 4)
+{rest}
+"""
+
+
+LAYER = "return self.layer(x)"
+CULPRITS = [  # a model's forward, what follows, the line to change, and what is said
+    (LAYER, "net(x.cuda())", 12, "this model was never moved"),
+    (LAYER, "net.cuda()\nnet(x)", 13, "this line makes a tensor on the CPU"),
+    (LAYER, "net.cuda()\nx.cuda()\nnet(x)", 15, "this copy on the device is lost"),
+    (LAYER, "torch.compile(net.cuda())(x)", 13, "this line makes a tensor"),
+    ("return x * self.scale", "net.cuda()(x.cuda())", 8, "self.register_buffer"),
+    ("return self.more[0](x)", "net.cuda()(x.cuda())", 9, "nn.ModuleList"),
+    ("return x + torch.ones(4)", "net.cuda()(x.cuda())", 11, "makes a tensor"),
+    (
+        "return x * doubled(self.scale)",
+        "def doubled(t): return torch.cat([t, t])[:4]\nnet.cuda()(x.cuda())",
+        8,
+        "self.register_buffer",
+    ),
+    (
+        LAYER,  # copied before the move
+        "w = net.layer.weight.detach().clone()\nnet.cuda()\nnet.layer.weight - w",
+        14,
+        "this line used a parameter before the model was moved",
+    ),
+    (
+        LAYER,  # copied in an object's constructor before the move
+        "class Average:\n    def __init__(self, net):\n"
+        "        self.kept = [p.detach().clone() for p in net.parameters()]\n"
+        "average = Average(net)\nnet.cuda()\naverage.kept[0] - net.layer.weight",
+        17,
+        "this line used a parameter before the model was moved",
+    ),
+    (
+        LAYER,  # the function that makes the tensor also computes with it
+        "def noise():\n    z = torch.rand(2, 4)\n    y = z.exp()\n    return y + 1\n"
+        "net.cuda()(noise())",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,
+        "state = net.state_dict()\nnet.cuda()\n"
+        "net.load_state_dict(state, assign=True)\nnet(x.cuda())",
+        16,
+        "with assign=True",
+    ),
+    (
+        LAYER,
+        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz - y",
+        15,
+        "this line copies a tensor to the CPU",
+    ),
+    (
+        LAYER,
+        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz = z.exp()\nz - y",
+        17,
+        "line 15 copied a tensor to the CPU",
+    ),
+    (
+        LAYER,
+        "net.cuda()\n"
+        "def pair():\n    z = torch.rand(2, 8)\n    return z[:, :4], z[:, 4:]\n"
+        "a, b = pair()\na, c = a.cuda(), b\nnet(a) - c",
+        19,
+        "doesn't move all of them",
+    ),
+    (
+        LAYER,  # a class of its own moves the tensors
+        "class Pair:\n    def __init__(self, *parts): self.parts = parts\n"
+        "    def to(self, d): return Pair(*[part.to(d) for part in self.parts])\n"
+        "net.cuda()\npair = Pair(x, x)\npair.to('cuda')\nnet(pair.parts[0])",
+        19,
+        "this copy on the device is lost",
+    ),
+    (
+        "return torch.sparse.mm(self.sparse, x)",
+        "net.sparse = torch.eye(2).to_sparse()\nnet.cuda()(x.cuda())",
+        14,
+        "a sparse tensor on cpu met a tensor on cuda:0",
+    ),
+    (LAYER, "net.cuda()(x.cuda()).detach().numpy()", 14, "move each tensor"),
+    (
+        LAYER,
+        "w = torch.rand(4, requires_grad=True).cuda()\n"
+        "(x.cuda() * w).sum().backward()\nw.grad.zero_()",
+        14,
+        "only the original gets a gradient",
+    ),
+    (
+        LAYER,
+        "torch.set_default_device('cuda')\n"
+        "x = torch.from_numpy(x.numpy())\nnet.cuda()(x)",
+        15,
+        "makes a tensor on the CPU",
+    ),
+    (
+        LAYER,
+        "torch.rand(2, generator=torch.Generator(), device='cuda')",
+        14,
+        "Expected a 'cuda' device type for generator but found 'cpu'",
+    ),
+    (
+        LAYER,
+        "from torch.utils.data import random_split\n"
+        "random_split(x, [1, 1], torch.Generator('cuda'))",
+        15,
+        "Expected a 'cpu' device type for generator but found 'cuda'",
+    ),
+    (
+        LAYER,
+        "torch.set_default_device('cuda')\n"
+        "loader = torch.utils.data.DataLoader(x, shuffle=True)\nnext(iter(loader))",
+        15,
+        "the generator is on another device",
+    ),
+    (
+        LAYER,
+        "lengths = torch.tensor([2, 1]).cuda()\nx = torch.rand(2, 3, 4).cuda()\n"
+        "nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)",
+        14,
+        "the lengths have to stay on the CPU",
+    ),
+    (
+        LAYER,
+        "net.norm = nn.BatchNorm1d(4)\nswa = torch.optim.swa_utils\n"
+        "swa.update_bn([x], swa.AveragedModel(net.cuda()))",
+        11,
+        "device=, so that update_bn moves",
+    ),
+    (
+        LAYER,
+        "adam = torch.optim.Adagrad(net.parameters())\n"
+        "net.cuda()(x.cuda()).sum().backward()\nadam.step()",
+        14,
+        "move the model before you build the optimizer or load its state",
+    ),
+    (
+        LAYER,
+        "def make(): return torch.optim.Adam(net.parameters())\n"
+        "adam = make()\nnet(x).sum().backward()\nadam.step()\n"
+        "state, adam = adam.state_dict(), make()\nadam.load_state_dict(state)\n"
+        "net.cuda()(x.cuda()).sum().backward()\nadam.step()",
+        19,
+        "move the model before you build the optimizer or load its state",
+    ),
+    (
+        LAYER,
+        "class Batch:\n    def __init__(self, x, y): self.x, self.y = x, y\n"
+        "    def to(self, device): return Batch(\n        self.x.to(device),\n"
+        "        self.y)\nnet.cuda()\nbatch = Batch(x, x + 1).to('cuda')\n"
+        "(net(batch.x) + batch.y).cpu()",
+        16,
+        "this function moves tensors",
+    ),
+    (
+        LAYER,
+        "class Batch:\n    def __init__(self, x): self.x = x\n"
+        "    def to(self, device):\n        self.x.to(device)\n"
+        "        return self\nnet.cuda()\nbatch = Batch(x).to('cuda')\nnet(batch.x)",
+        17,
+        "this copy on the device is lost",
+    ),
+    (
+        LAYER,
+        "def move(batch): return {k: v.cuda() if torch.is_tensor(v) else v\n"
+        "                         for k, v in batch.items()}\n"
+        "net.cuda()\nbatch = move({'x': x, 'y': [x + 1]})\n"
+        "net(batch['x']) + torch.stack(batch['y'])[0]",
+        14,
+        "this function moves tensors",
+    ),
+    (
+        LAYER,  # all arguments are keywords, and the wrapper's helper moves no keywords
+        "def move(values): return [value.cuda() for value in values]\n"
+        "def wrap(f):\n    def g(*a, **k):\n        return f(*move(a), **k)\n"
+        "    return g\nwrap(net.cuda())(x=x)",
+        17,
+        "this function moves tensors",
+    ),
+    (
+        LAYER,  # a function that only converts types moves nothing
+        "def read(batch): return batch.to(torch.float32)\n"
+        "net.cuda()\nx = read(x)\nnet(x)",
+        13,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,
+        "def run(x, device='cpu'): return net(x.to(device))\n"
+        "net.cuda()\nrun(x + 1, 'cuda')\nrun(x)",
+        17,
+        "this call doesn't pass device",
+    ),
+    (
+        LAYER,
+        "net.cuda()\ndevice = torch.device('cpu')\nnet(x.to(device))",
+        16,
+        "this line moves the tensor to the CPU",
+    ),
+    (
+        LAYER,
+        "class Clip(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.ones(1)).cuda()\n"
+        "clip = Clip()\ntorch.optim.SGD([clip.scale])",
+        17,
+        "only the original gets a gradient",
+    ),
+    (
+        LAYER,
+        "torch.manual_seed(0)\nstate = torch.get_rng_state().cuda()\n"
+        "torch.set_rng_state(state)",
+        16,
+        "the random state has to stay on the CPU",
+    ),
+    (
+        "return self.more[0](x)",
+        "def change(net):\n    net.more[0] = nn.Linear(4, 4)\n    return net\n"
+        "change(net.cuda())(x.cuda())",
+        15,
+        "this model was never moved",
+    ),
+    (
+        LAYER,
+        "class Gains(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.all = []\n"
+        "        self.all.append(nn.Parameter(torch.ones(4)))\n"
+        "        self.all.append(self.all)\n"
+        "gains = Gains().cuda()\nx.cuda() * gains.all[0]",
+        17,
+        "nn.ParameterList",
+    ),
+    (LAYER, "y = torch.rand(2)\ntorch.vmap(torch.mul)(x.cuda(), y)", 14, "add device="),
+    (
+        LAYER,
+        "y = torch.rand(2).cuda()\nwith torch.autocast('cuda'):\n"
+        "    nn.functional.binary_cross_entropy(y, y)",
+        16,
+        "use BCEWithLogitsLoss",
+    ),
+    (LAYER, "x = x.long().cuda()\nx @ x.T", 15, "not implemented for 'Long'"),
+    (
+        LAYER,  # the batch is converted where it is collated, and then unpacked
+        "def collate(rows): return {'x': (torch.stack(rows) > 0).float()}\n"
+        "loader = torch.utils.data.DataLoader([*x], 2, collate_fn=collate)\n"
+        "net.cuda()\nfor batch in loader:\n    y = batch['x']\n    net(y)",
+        18,
+        "after this line, y is still on the CPU",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forward", "rest", "culprit", "message"), CULPRITS)
+def test_the_line_to_change(
+    forward: str, rest: str, culprit: int, message: str
+) -> None:
+    report = dry_run(MODEL.format(forward=forward, rest=rest))
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == culprit
+    assert message in f"{report.failure.message} {report.failure.why}"
+    assert "sim" not in report.failure.message.lower()

@@ -1,0 +1,116 @@
+import pytest
+
+from tests.toolkit.dryrun.dry_run import dry_run
+from to_device.dryrun.remarks import REMARKS as SAID
+from to_device.dryrun.report import OK
+
+SCRIPT = """\
+import io
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+device = torch.device("cuda")
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(8, 8), nn.Dropout(), nn.Linear(8, 3))
+    def forward(self, x):
+        return self.layers(x)
+
+model = Net().to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+print(model(torch.rand(1, 8, device=device)).shape)
+for epoch in range(3):
+    model.train()
+    for step in range(4):
+        inputs, labels = torch.rand(16, 8).to(device), torch.arange(16).to(device) % 3
+        outputs = model(inputs)
+        loss = criterion(outputs, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        print(model(inputs).argmax(1).shape)
+torch.save(model.state_dict(), io.BytesIO())
+"""
+REMARKS = {  # what is changed, and the line and the key of what is said then
+    "": [],
+    "criterion(outputs, labels) -> criterion(outputs.softmax(1), labels)": [
+        (23, "softmax_before_loss")
+    ],
+    "criterion(outputs, labels) -> F.cross_entropy(F.softmax(outputs, -1), labels)": [
+        (23, "softmax_before_loss")
+    ],
+    "outputs = model(inputs) -> outputs = model(inputs).exp(); "
+    "outputs = outputs / outputs.sum(1, keepdim=True)": [(23, "softmax_before_loss")],
+    "criterion(outputs, labels) -> F.nll_loss(F.log_softmax(outputs, 1), labels)": [],
+    "nn.Linear(8, 3)) -> nn.Linear(8, 3), nn.Softmax(1))": [
+        (23, "softmax_before_loss")
+    ],
+    "argmax(1) -> softmax(1).argmax(1)": [],
+    "criterion(outputs, labels) -> F.binary_cross_entropy_with_logits("
+    "outputs.sigmoid()[:, 0], labels / 2)": [(23, "sigmoid_before_loss")],
+    "criterion(outputs, labels) -> F.binary_cross_entropy_with_logits("
+    "outputs[:, 0], labels / 2)": [],
+    "criterion = -> model.cpu(); model = Net().to(device); criterion =": [
+        (15, "idle_optimizer")
+    ],
+    "with torch.no_grad(): -> if True:": [(29, "recorded")],
+    "    model.eval()\n -> \n": [(29, "no_eval_mode")],
+    "    model.train()\n -> \n": [(27, "not_restored")],
+    "model.state_dict() -> model": [(30, "pickle_refused")],
+    "model.state_dict() -> {'model': model, 'epoch': 3}": [(30, "pickle_refused")],
+    "model.state_dict() -> torch.nn.Linear(2, 2).state_dict()": [],
+}
+
+
+@pytest.mark.parametrize("change", REMARKS)
+def test_what_is_said_of_a_training(change: str) -> None:
+    before, _, after = change.partition(" -> ")
+    assert before in SCRIPT
+    report = dry_run(SCRIPT.replace(before, after) if before else SCRIPT)
+    assert report.status == OK, report.failure
+    assert report.on_cpu is None
+    remarks = [(remark.line.number, remark.say) for remark in report.remarks]
+    assert remarks == [(line, SAID[key]) for line, key in REMARKS[change]]
+
+
+def test_a_generator_that_is_only_asked_between_steps_is_not_blamed() -> None:
+    text = SCRIPT.replace(
+        "        optimizer.zero_grad()\n",
+        "        with torch.no_grad(): model(torch.rand(2, 8, device=device))\n"
+        "        optimizer.zero_grad()\n",
+    )
+    assert dry_run(text).remarks == []
+
+
+def test_two_optimizers_that_take_turns_with_one_model() -> None:
+    other = "other = torch.optim.SGD(model.parameters()); criterion ="
+    text = SCRIPT.replace("criterion =", other)
+    text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(16, SAID["same_parameters"])]
+
+
+def test_an_optimizer_within_an_optimizer_takes_no_turns() -> None:
+    wrapper = """class Wrapper(torch.optim.Optimizer):
+    def step(self, closure=None):
+        self.inner.step()
+
+inner = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
+"""
+    maker = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    assert dry_run(SCRIPT.replace(maker, wrapper)).remarks == []
+
+
+def test_a_function_that_trains_and_evaluates_is_told_apart_by_mode() -> None:
+    text = SCRIPT.replace("model = Net()", "def ask(x): return model(x)\nmodel = Net()")
+    text = text.replace("outputs = model(inputs)", "outputs = ask(inputs)")
+    text = text.replace("with torch.no_grad():", "if True:")
+    text = text.replace("print(model(inputs)", "print(ask(inputs)")
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(14, SAID["recorded"])]

@@ -1,0 +1,380 @@
+import json
+import signal
+import tomllib
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.toolkit.dryrun.dry_run import dry_run
+from to_device.dryrun import command
+from to_device.dryrun.command import size
+from to_device.dryrun.report import (
+    DEVICE_ERROR,
+    NOT_SIMULATED,
+    NOTHING_ON_CUDA,
+    OK,
+    SCRIPT_ERROR,
+    Report,
+    Request,
+    terminal_lines,
+)
+from to_device.dryrun.script import Progress, Script
+
+TRAINING = """
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 10)).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+total = 0.0
+for epoch in range(1_000_000):
+    images, labels = torch.rand(64, 784), torch.randint(0, 10, (64,))
+    outputs = model(images.to(device))
+    loss = criterion(outputs, labels.to(device))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {line}
+{after}
+"""
+FLOAT = 4  # bytes
+FOLDER = Path(__file__).with_name("scripts")
+EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text("utf-8"))
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+
+def training(line: str = "pass", after: str = "", **options) -> Report:
+    return dry_run(TRAINING.format(line=line, after=after), **options)
+
+
+def test_a_right_script() -> None:
+    report = training()
+    assert report.status == OK
+    assert report.steps >= 3
+    assert (report.failure, report.growth, report.on_cpu) == (None, None, None)
+
+
+def test_what_comes_after_a_long_loop_is_run() -> None:
+    report = training(after="print(epoch == 999_999)\nmodel(torch.rand(1, 784))")
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 19
+
+
+def test_a_long_evaluation_ends_before_the_time_limit() -> None:
+    evaluation = """
+    for split in "train", "test":
+        for number in range(1_000_000):
+            with torch.inference_mode():
+                model(torch.rand(64, 784).to(device))
+        print(split, number)
+    model(torch.rand(1, 784))"""
+    report = training(after=dedent(evaluation), seconds=30)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 24
+    assert "line 10, line 20" in report.notes[0]
+
+
+def test_a_training_that_forgets_its_step_ends_before_the_time_limit() -> None:
+    script = TRAINING.format(line="pass", after="")
+    report = dry_run(script.replace("optimizer.step()", "pass"), seconds=30)
+    assert (report.status, report.steps) == (OK, 0)
+
+
+def test_a_replay_buffer_is_filled_before_training() -> None:
+    report = dry_run(
+        """
+        import time, torch
+        net = torch.nn.Linear(4, 2).cuda()
+        optimizer = torch.optim.Adam(net.parameters())
+        states = []
+        for step in range(1_000_000):
+            with torch.no_grad():
+                net(torch.rand(4).cuda())
+            states.append(torch.rand(4).cuda())
+            time.sleep(0.02)
+            if len(states) > 100:
+                loss = net(torch.stack(states)).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    """,
+        seconds=30,
+    )
+    assert report.status == OK
+    assert report.steps > 3
+
+
+def test_files_that_belong_to_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = Script("scripts/train.py", 3, 60, lambda: Progress(0, 0))
+    assert script.owns(str(tmp_path / "scripts" / "data.py"))
+    assert script.owns(str(tmp_path / "package" / "model.py"))
+    assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
+    assert not script.owns(str(tmp_path) + "2/model.py")
+
+
+def test_a_script_that_uses_no_cuda() -> None:
+    report = dry_run("import torch\nprint(torch.rand(3).sum().item())")
+    assert NOTHING_ON_CUDA in "".join(terminal_lines(report.plain()))
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("total += loss.item()", ".item()"),
+        ("print(loss)", "print"),
+        ("print(f'{loss:.3f}')", "print"),
+        ("total += float(loss)", "float()"),
+        ("if loss > 100: break", "if"),
+        ("predicted = outputs.cpu()", ".cpu()"),
+        ("predicted = outputs.argmax(1).tolist()", ".tolist()"),
+        ("torch.cuda.synchronize()", ".synchronize()"),
+        ("likely = outputs[outputs > 0]", "[mask]"),
+        ("images.cuda()", "a copy from unpinned memory"),
+        ("images.pin_memory().cuda()", "a copy without non_blocking"),
+    ],
+)
+def test_what_the_host_waits_for_in_each_step(line: str, cause: str) -> None:
+    waits = {(wait.line.number, wait.cause) for wait in training(line).waits}
+    assert (17, cause) in waits
+    assert (12, "a copy from unpinned memory") in waits  # the images
+
+
+def test_bytes_that_are_copied_in_each_step() -> None:
+    report = training("torch.ones(6).to(device); torch.zeros(4).to(device)")
+    copies = {copy.line.number: copy for copy in report.copies}
+    assert copies[12].bytes == 64 * 784 * FLOAT
+    assert not copies[12].same
+    assert copies[17].bytes == 10 * FLOAT
+    assert copies[17].same
+
+
+def test_a_legacy_type_makes_and_converts_tensors_on_the_device() -> None:
+    report = training(
+        "Legacy = torch.cuda.FloatTensor; Legacy(6, 2); "
+        "torch.ones(3).double().type(Legacy); Legacy(torch.ones(4).double().numpy())"
+    )
+    copies = {copy.line.number: copy for copy in report.copies}
+    assert (copies[17].times, copies[17].bytes) == (2, (3 + 4) * 2 * FLOAT)
+    assert sum(wait.times for wait in report.waits if wait.line.number == 17) == 2
+
+
+def test_peak_memory_of_a_network_counted_by_hand() -> None:
+    report = training()
+    parameters = (784 * 256 + 256 + 256 * 10 + 10) * FLOAT
+    # A batch, what the layers keep of it, and as much again of gradients on the way.
+    activations = 64 * (784 + 2 * 256 + 3 * 10) * FLOAT
+    assert report.memory
+    assert report.memory.peak == pytest.approx(2 * parameters + activations, rel=0.15)
+    assert report.memory.parts["parameters"] == pytest.approx(parameters, rel=0.02)
+
+
+def test_the_largest_batch_is_near_the_truth() -> None:
+    limit = 10_000_000
+    text = TRAINING.format(line="pass", after="")
+    memory = dry_run(text, memory=limit).memory
+    assert memory
+    assert memory.largest_batch
+    for share, fits in ((0.9, True), (1.1, False)):
+        rows = int(memory.largest_batch * share)
+        other = dry_run(text.replace("64", str(rows)), memory=limit)
+        assert (other.status == OK) == fits
+
+
+@pytest.mark.parametrize(
+    ("line", "keeps"),
+    [
+        ("total += loss", True),
+        ("total = total + loss", True),
+        ("if True: total += loss\n    total /= 2", True),
+        ("losses = globals().setdefault('losses', []); losses.append(loss)", True),
+        ("total += loss.detach()", False),
+        ("loss = loss + 0", False),
+    ],
+)
+def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
+    growth = training(line).growth
+    assert bool(growth and growth.keeps_graph) == keeps
+    if keeps:
+        assert growth
+        assert growth.line
+        assert growth.line.number == 17
+
+
+def test_a_callback_that_keeps_each_steps_graph() -> None:
+    maker = """class History:
+    def __init__(self): self.values = {"loss": []}
+    def end(self, state):
+        for key in self.values: self.values[key].append(state[key])
+class Learner:
+    def __init__(self): self.callbacks = [History()]
+    def end(self, **state):
+        for callback in self.callbacks: callback.end(state)
+learner = Learner()
+"""
+    text = TRAINING.format(line="learner.end(loss=loss)", after="")
+    growth = dry_run(text.replace("total = 0.0\n", maker)).growth
+    assert growth
+    assert growth.line
+    assert text.splitlines()[8] == "total = 0.0"
+    assert growth.line.number == 12  # the last line of History
+
+
+@pytest.mark.parametrize(
+    ("maker", "used"),
+    [
+        ("history = History()", "history"),
+        ("logs = {'loss': History()}", "logs['loss']"),
+    ],
+)
+def test_a_graph_that_an_object_keeps(maker: str, used: str) -> None:
+    text = TRAINING.format(line=f"{used}.log(loss)", after="")
+    report = dry_run(f"""
+class History:
+    def __init__(self):
+        self.values = []
+    def log(self, value):
+        self.values.append(value)
+{maker}
+{text}""")
+    assert report.growth
+    assert report.growth.line
+    assert report.growth.line.number == 6
+
+
+@pytest.mark.parametrize(
+    ("maker", "line"),
+    [
+        ("model = ", 6),
+        ("def build():\n    return nn.Linear(784, 10)\nmodel = build() #", 8),
+    ],
+)
+def test_work_on_the_cpu_although_the_device_was_asked_for(
+    maker: str, line: int
+) -> None:
+    text = TRAINING.format(line="", after="").replace(".to(device)", "")
+    report = dry_run(text.replace("model = ", maker, 1))
+    assert report.status == OK
+    assert report.on_cpu
+    assert report.on_cpu.number == line
+
+
+def test_a_batch_is_forgotten_by_its_loop() -> None:
+    report = dry_run("""
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        model = torch.nn.Linear(3, 2).cuda()
+        loader = DataLoader(TensorDataset(torch.rand(8, 3)), batch_size=4)
+        for (images,) in loader:
+            model(images)
+    """)
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == 6
+    assert report.failure.arguments[0].name == "images"
+
+
+def test_sizes_in_words() -> None:
+    sizes = [size(text) for text in ("1500000", "1.5k", "8GB", "64 MiB")]
+    assert sizes == [1_500_000, 1_500, 8 * 10**9, 64 * 2**20]
+
+
+def test_out_of_memory_is_an_error_of_devices() -> None:
+    """Also if the result would be larger than the host's memory."""
+    copy = dry_run("import torch\ntorch.zeros(1000, 1000).cuda()", memory=1_000_000)
+    product = dry_run("import torch\nx = torch.ones(10**6, 1).cuda()\nx @ x.T")
+    for report in (copy, product):
+        assert report.status == DEVICE_ERROR
+        assert report.failure
+        assert "CUDA out of memory" in report.failure.message
+        assert report.memory is None
+        assert list(terminal_lines(report.plain()))
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("import torch\nraise ValueError('of its own')", SCRIPT_ERROR),
+        ("x = = 1", SCRIPT_ERROR),
+        ("import sys\nsys.exit(1)", SCRIPT_ERROR),
+        ("import sys\nsys.exit()", OK),
+        ("open('there is no such file')", SCRIPT_ERROR),
+        ("import torch\ntorch.ones(2) @ torch.ones(3)", SCRIPT_ERROR),
+        ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
+        ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
+        ("import torch\ntorch.eye(2).to_sparse().cuda()", NOT_SIMULATED),
+        ("import torch\ntorch.distributed.init_process_group('nccl')", NOT_SIMULATED),
+    ],
+)
+def test_statuses(text: str, status: int) -> None:
+    report = dry_run(text)
+    assert report.status == status
+    assert report.failure or report.notes or status == OK
+
+
+def test_a_script_that_does_not_end() -> None:
+    """Also where interrupts are ignored: in a program started in the background."""
+    text = "import time\nwhile True: time.sleep(0.01)"
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        report = command.dry_run(Request("script.py", text, seconds=0.5))
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert report["status"] == NOT_SIMULATED
+    assert "did not run" in report["notes"][0]
+
+
+def test_what_a_machine_with_cuda_answers() -> None:
+    report = dry_run("""
+        import io, torch
+        x = torch.rand(2).to("cuda")
+        assert x.is_cuda and x.device.type == "cuda" and str(x.device) == "cuda:0"
+        assert "cuda:0" in repr(x) and x.type() == "torch.cuda.FloatTensor"
+        assert torch.cuda.device_count() == 1 and torch.cuda.memory_allocated() > 0
+        file = io.BytesIO()
+        torch.save(x, file)
+        for place in (None, "cuda", "cuda:0", torch.device("cuda")):
+            file.seek(0)
+            assert torch.load(file, map_location=place).is_cuda
+        with torch.autocast("cuda", dtype=torch.float16):
+            assert (x.view(1, 2) @ x.view(2, 1)).dtype == torch.float16
+        with torch.device("cuda"):
+            assert torch.nn.Linear(2, 2).weight.is_cuda
+        torch.set_default_device("cuda")
+        assert torch.zeros(1).is_cuda
+    """)
+    assert report.status == OK, report.failure
+
+
+def test_a_notebooks_cells() -> None:
+    code = ["%matplotlib inline\n", "import torch\n", "model = torch.nn.Linear(1, 1)"]
+    cells = [code, ["model.cuda()(torch.ones(1, 1))"]]
+    notebook = {"cells": [{"cell_type": "code", "source": cell} for cell in cells]}
+    failure = dry_run(json.dumps(notebook), "notebook.ipynb").failure
+    assert failure
+    assert failure.line
+    assert failure.line == ("cell 2", 1)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_scripts_as_people_write_them(name: str) -> None:
+    expected = EXPECTED[name]
+    text = (FOLDER / name).read_text("utf-8")
+    arguments = expected.get("script_arguments", [])
+    report = dry_run(text, name, arguments=arguments, starts_processes=False).plain()
+    assert report["status"] == expected["status"]
+    if failure := report["failure"]:
+        assert expected["message"] in failure["message"]
+        assert failure["line"]["line"] == expected["error_line"]
+        assert failure["culprit"]["line"] in expected["culprit_line"]
+    else:
+        assert not any(report[key] for key in ("growth", "on_cpu", "remarks"))

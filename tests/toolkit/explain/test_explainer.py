@@ -1,0 +1,195 @@
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.process import python
+from to_device.explain.explainer import (
+    MOST_CHARACTERS,
+    Answer,
+    explain,
+    knowledge,
+    paragraphs,
+)
+
+
+def entries(file: str) -> list[tuple[str, str]]:
+    """The right causes, with what was pasted."""
+    threads = tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
+    return [(cause, text) for cause in threads for text in threads[cause].values()]
+
+
+_entries = entries("messages.toml")
+HALVES = {"build": _entries[::2], "judge": _entries[1::2]}
+
+
+def slug(answer: Answer) -> str:
+    return answer.cause.slug if answer.cause else answer.kind
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_most_get_their_answer_few_a_wrong_one_and_the_unrelated_no_alarm(half):
+    answers = [(cause, explain(text)) for cause, text in HALVES[half]]
+    surely = ("sure", "unrelated")
+    right = [answer for cause, answer in answers if slug(answer) == cause]
+    wrong = [(c, slug(a)) for c, a in answers if slug(a) != c and a.kind in surely]
+    alarms = [slug(a) for cause, a in answers if cause == "unrelated" and a.cause]
+    print(f"{half}: {len(right)} right, {len(wrong)} wrong of {len(answers)}: {wrong}")
+    assert len(right) >= 0.85 * len(answers)
+    assert len(wrong) <= 0.03 * len(answers)
+    assert alarms == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"), [*entries("stumbles.toml"), *entries("strangers.toml")]
+)
+def test_what_strangers_paste_is_answered(cause, text):
+    assert slug(explain(text)) == cause
+
+
+def test_frames_do_not_mislead_and_name_the_line():
+    answer = explain(
+        'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\n'
+        '    shown = images.numpy()\n            ^^^^^^^^\n  File "/opt/site-packages/'
+        'torch/cuda/__init__.py", line 3, in f\n    model.cuda()\n'
+        "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"
+    )
+    assert (answer.kind, slug(answer)) == ("sure", "numpy_on_device")
+    assert answer.change == "images.detach().cpu().numpy()"
+    assert (answer.line, answer.where) == ("shown = images.numpy()", "train.py, line 7")
+    assert "Your line: shown" in "\n".join(paragraphs(answer))
+
+
+def test_the_learners_line_tells_causes_of_one_message_apart():
+    frame = 'File "train.py", line 3, in f\n    {}\n'
+    message = "RuntimeError: Expected all tensors to be on the same device, but found"
+    answer = explain(frame.format("optimizer.step()") + message)
+    assert slug(answer) == "optimizer_before_move"
+    assert answer.others[0].slug == "two_devices"
+    answer = explain(frame.format("loss = model(x)") + message)
+    assert (slug(answer), answer.others) == ("two_devices", ())
+
+
+def test_the_line_in_a_notebook_is_the_learners_own():
+    answer = explain(
+        "<ipython-input-3-79> in train(model)\n----> 2     out = model(x)\n"
+        "/opt/dist-packages/torch/nn/rnn.py in forward(self, input)\n"
+        "--> 582     self.dropout)\n"
+        "RuntimeError: Input and hidden tensors are not at the same device"
+    )
+    assert (slug(answer), answer.line) == ("two_devices", "out = model(x)")
+
+
+def test_the_last_exception_of_a_chain_counts_an_earlier_one_is_a_guess():
+    first = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    between = (
+        "\n\nDuring handling of the above exception, another exception occurred:\n"
+    )
+    last = "RuntimeError: Trying to backward through the graph a second time"
+    assert slug(explain(f"{first}{between}{last}")) == "backward_twice"
+    guess = explain(f"{first}{between}ValueError: no result")
+    assert (guess.kind, slug(guess)) == ("likely", "out_of_memory")
+
+
+def test_the_error_of_a_rank_counts_more_than_what_its_launcher_says():
+    launcher = (
+        "E1125 13:00:06.000000 100 torch/distributed/elastic/api.py:869] failed "
+        "(exitcode: {0}) local_rank: 1 (pid: 124) of binary: /usr/bin/python3\n"
+        'Traceback (most recent call last):\n  File "/usr/bin/torchrun", line 8, in x\n'
+        "    sys.exit(main())\ntorch.errors.ChildFailedError:\ntrain.py FAILED\n"
+        "Root Cause (first observed failure):\n  exitcode  : {0} (pid: 124)"
+    )
+    frame = '[rank1]:   File "train.py", line 3, in f\n[rank1]:     out = model(x)\n'
+    error = "[rank1]: torch.OutOfMemoryError: CUDA out of memory.\n"
+    answer = explain(frame + error + launcher.format(1))
+    assert (answer.kind, slug(answer)) == ("sure", "out_of_memory")
+    assert answer.line == "out = model(x)"
+    missing = "ModuleNotFoundError: No module named 'wandb'\n"
+    assert explain(missing + launcher.format(1)).kind == "unrelated"
+    assert slug(explain(launcher.format(1))) == "rank_died"
+    assert slug(explain(launcher.format(-9))) == "host_memory"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("", "unknown"),
+        ("  \n", "unknown"),
+        ("RuntimeError: CUDA error: nobody knows this one", "unknown"),
+        ("what is a decorator", "unrelated"),
+    ],
+)
+def test_what_it_cannot_tell_it_says(text, kind):
+    answer = explain(text)
+    assert answer.kind == kind
+    assert "aste the" in answer.say
+    assert "error is not about" not in answer.say
+
+
+@pytest.mark.parametrize("text", ["A" * 20_000, 'File "' * 3_000, "Error: " * 3_000])
+def test_a_text_made_to_be_slow_is_answered(text):
+    assert explain(text).kind in ("unrelated", "unknown")
+
+
+def test_the_end_of_a_long_log_is_read():
+    log = "epoch 1 of 5, step 7\n" * MOST_CHARACTERS
+    assert slug(explain(f"{log}RuntimeError: CUDA out of memory.")) == "out_of_memory"
+
+
+def test_every_entry_knows_its_example_and_leads_somewhere():
+    mistakes = tomllib.loads(Path("content/mistakes.toml").read_text("utf-8"))
+    slugs = {name for entries in mistakes.values() for name in entries}
+    pages = {path.stem.partition("_")[2] for path in Path("pages").glob("*_*.py")}
+    for name, cause in knowledge().causes.items():
+        answer = explain(cause.example)
+        assert (answer.kind, slug(answer)) == ("sure", name)
+        kind, _, place = cause.see.partition(":")
+        assert place in {"mistake": slugs, "page": pages}[kind], name
+        assert cause.read.startswith("https://"), name
+        assert "{" not in answer.change, name
+
+
+def test_a_reader_that_ends_early_is_no_error():
+    """As in `to-device explain log.txt | head -1`."""
+    reader, pipe = os.pipe()
+    os.close(reader)
+    program = [sys.executable, "-m", "to_device", "explain"]
+    ended = subprocess.run(program, input=b"", stdout=pipe, stderr=subprocess.PIPE)
+    os.close(pipe)
+    assert ended.stderr == b""
+
+
+def run(*options: str, text: str, status: int = 0) -> str:
+    command = ("-m", "to_device", "explain", *options)
+    ended = python(*command, input=text.encode(), status=status)
+    return ended.stdout + ended.stderr
+
+
+def test_the_program_reads_a_pipe_or_a_file(tmp_path):
+    text = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
+    output = run(text=text)
+    assert output.startswith("The GPU's memory is full.")
+    file = tmp_path / "log.txt"
+    file.write_text(text)
+    answer = json.loads(run(str(file), "--json", text=""))
+    assert (answer["sure"], answer["slug"]) == (True, "out_of_memory")
+    assert answer["title"] in output
+    assert answer["text"] in output
+    assert json.loads(run("--json", text="KeyError: 'x'", status=1)) is None
+
+
+@pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
+def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path, file):
+    output = run(str(tmp_path / file), text="", status=2)
+    assert f"can't read {tmp_path / file}" in output
+    assert "Traceback" not in output
+
+
+def test_it_needs_nothing_but_python():
+    script = "import to_device.explain.explainer as e; e.explain('CUDA'); import sys; "
+    script += "assert not {'torch', 'streamlit', 'pandas', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-S", "-c", script], check=True)

@@ -1,0 +1,172 @@
+"""The command `to-device dryrun`."""
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from itertools import accumulate
+from pathlib import Path
+
+from to_device.dryrun.report import NOT_SIMULATED, Report, Request, terminal_lines
+from to_device.errors import ExplainedError, Parser, end_with_pipe
+
+HELP = """Find out, on a machine without CUDA, whether a script would run on CUDA.
+
+    to-device dryrun train.py --epochs 10 --steps 3 --memory 8GB
+    to-device dryrun notebook.ipynb
+    to-device dryrun -m package.train --epochs 10
+    to-device dryrun - < train.py
+
+Other options are passed to the script, and so is everything after "--". The exit
+status is 0 without a device error, 1 with one, 2 if the script fails for another reason
+or can't be read, and 3 if the simulated device can't tell.
+"""
+FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
+SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
+SECONDS_MORE = 30  # time for the process to start, and to write the report
+
+
+def size(text: str) -> int:
+    """Bytes of a text such as "8GB", "64 MiB" or "1500000"."""
+    match = re.fullmatch(r"([\d.]+)\s*([KMG]?)(i?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"must be a size such as 8GB, not {text!r}")
+    number, unit, binary = match.groups()
+    factor = 1024 if binary else 1000
+    return int(float(number) * factor ** " KMG".index(unit.upper() or " "))
+
+
+def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
+    """This command's options; `arguments` in them are the script's own."""
+    parser = Parser(prog, description=HELP, allow_abbrev=False)
+    parser.add_argument(
+        "script",
+        metavar="SCRIPT|NOTEBOOK|-m MODULE|-",
+        help="what to run; - reads a script from a pipe",
+    )
+    parser.add_argument("--steps", type=int, default=3, help="steps to examine")
+    parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
+    parser.add_argument("--seconds", type=float, default=60, help="the time limit")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    arguments = list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    # As for python, -m counts only before a script's name: later, it is the script's.
+    first = 0
+    while first < end and re.match("--[a-z]", arguments[first]):
+        has_value = arguments[first] != "--json" and "=" not in arguments[first]
+        first += 2 if has_value else 1
+    is_module = arguments[first:end][:1] == ["-m"]
+    if is_module:
+        del arguments[first]
+        end -= 1
+    ours, of_script = parser.parse_known_args(arguments[:end])
+    ours.is_module = is_module
+    ours.arguments = of_script + arguments[end + 1 :]
+    return ours
+
+
+def find(module: str) -> tuple[str, Path]:
+    """A module's full name and its file; for a package, those of its `__main__`.
+
+    No package is imported, since its imports have to meet the simulated device.
+    Raises ExplainedError if there is no such module.
+    """
+    folders: Sequence[str] = [os.getcwd(), *sys.path[1:]]
+    file = ""
+    for name in accumulate(module.split("."), "{}.{}".format):
+        spec = PathFinder.find_spec(name, folders)
+        if spec is None:
+            raise ExplainedError(f"There is no module {name} here or in this Python.")
+        file, folders = spec.origin or "", spec.submodule_search_locations or ()
+    if folders:
+        return find(f"{module}.__main__")
+    if not file.endswith(".py"):
+        raise ExplainedError(f"The module {module} isn't written in Python.")
+    return module, Path(file)
+
+
+def read(script: str, is_module: bool) -> tuple[str, str, str]:
+    """The file's name, its text, and the module's full name.
+
+    Raises ExplainedError if the text can't be read.
+    """
+    module = ""
+    if is_module:
+        module, file = find(script)
+        script = str(file)
+    elif script == "-":
+        return "<stdin>", sys.stdin.buffer.read().decode("utf-8", "replace"), ""
+    try:
+        return script, Path(script).read_text("utf-8"), module
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", error)
+        raise ExplainedError(f"{script} can't be read: {why}") from None
+
+
+def available_memory() -> int:
+    """Bytes of memory that programs can get now, or a cautious guess of them."""
+    try:
+        import psutil
+
+        return psutil.virtual_memory().available
+    except ImportError:
+        pages = getattr(os, "sysconf_names", {})
+        if "SC_AVPHYS_PAGES" in pages:
+            return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return 4 << 30
+
+
+def dry_run(request: Request) -> dict:
+    path = os.pathsep.join([FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
+    text = json.dumps(dataclasses.asdict(request)) + "\n"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "to_device.dryrun.child"],
+            input=text.encode(),
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            timeout=request.seconds + SECONDS_MORE,
+        )
+        return json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        why = f"The dry run did not finish within {request.seconds:.0f} s."
+    except ValueError:
+        why = f"The dry run exited with status {done.returncode} and wrote no report."
+    return Report(NOT_SIMULATED, notes=[why]).plain()
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun") -> int:
+    """Returns the exit status: see HELP. Raises ModuleNotFoundError without torch."""
+    ours = options(sys.argv[1:] if arguments is None else arguments, prog)
+    if importlib.util.find_spec("torch") is None:
+        raise ModuleNotFoundError("there is no torch", name="torch")
+    try:
+        name, text, module = read(ours.script, ours.is_module)
+    except ExplainedError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return 2
+    most = int(available_memory() * SHARE_OF_MEMORY)
+    request = Request(
+        name,
+        text,
+        ours.arguments,
+        module,
+        steps=ours.steps,
+        memory=ours.memory,
+        seconds=ours.seconds,
+        capacity=ours.memory or most,
+    )
+    report = dry_run(request)
+    failure = report["failure"]
+    if ours.memory and failure and "out of memory" in failure["message"]:
+        unlimited = dry_run(dataclasses.replace(request, capacity=most))
+        report["memory"] = unlimited["memory"]  # what the script needs without a limit
+    end_with_pipe()
+    print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))
+    return report["status"]

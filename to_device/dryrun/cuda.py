@@ -1,0 +1,322 @@
+"""Makes CUDA's names mean the simulated device, in the process of a dry run.
+
+The script asks for "cuda" and gets what a machine with a GPU gives: `torch.cuda`, a
+device's type, `is_cuda`, files from torch.save. If the script asks for something that
+one simulated device can't do, the run ends with a sentence that says so.
+"""
+
+# ruff: noqa: ARG005 - there is one device, whichever a caller names
+
+import ctypes
+import threading
+import types
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
+
+from to_device.names import SIMULATED
+from to_device.sim import frontend, memory
+
+is_requested = False  # whether the script has asked for CUDA
+compiles = False  # whether the script has called torch.compile
+
+type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
+# Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
+# offset of tp_flags in a PyTypeObject, in bytes.
+IMMUTABLE, FLAGS_AT = 1 << 8, 168
+
+
+class CannotSimulateError(BaseException):
+    """Ends the dry run. A script's `except Exception` doesn't catch it."""
+
+
+class Kind(str):
+    """The simulated device's type, which equals both "cuda" and "sim"."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return other in ("cuda", SIMULATED)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+KIND = Kind("cuda")
+
+
+def is_device(value: Any) -> bool:
+    return isinstance(value, torch.device | str)
+
+
+def to_simulated(value: Any) -> Any:
+    """The simulated device for a CUDA device or its name; else the value itself."""
+    global is_requested
+    index: Any
+    if isinstance(value, torch.device) and type_of(value) == "cuda":
+        index = value.index
+    elif isinstance(value, str) and value.partition(":")[0] == "cuda":
+        index = value.partition(":")[2] or None
+    else:
+        return value
+    is_requested = True
+    if index is None:
+        return torch.device(SIMULATED)
+    if int(index) > 0:
+        raise CannotSimulateError(f"a second GPU, cuda:{index}")
+    return torch.device(SIMULATED, 0)
+
+
+def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Call a torch function, with the simulated device in CUDA's place."""
+    if function is Tensor.cuda:
+        function = Tensor.to
+        place = kwargs.pop("device", args[1] if len(args) > 1 else None)
+        if isinstance(place, int):
+            place = f"cuda:{place}"
+        args = (args[0], "cuda" if place is None else place)
+    elif getattr(function, "__self__", None) is Tensor.is_cuda:
+        return args[0].device.type == SIMULATED
+    elif function is torch.device:
+        return to_simulated(function(*args, **kwargs))
+    if function is Tensor.type and len(args) == 1 and not kwargs:
+        return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
+    if function is Tensor.type and (kind := legacy_type(args[1])):
+        return kind.converted(args[0])
+    args = tuple(map(to_simulated, args))
+    kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
+    result = function(*args, **kwargs)
+    generator = kwargs.get("generator")
+    is_ours = generator is not None and type_of(generator.device) == SIMULATED
+    if is_ours and isinstance(result, Tensor) and result.is_cpu:
+        raise RuntimeError(
+            "Expected a 'cpu' device type for generator but found 'cuda'"
+        )
+    return result
+
+
+class Legacy(type):
+    """The class of torch.cuda.FloatTensor and others, which make tensors of a dtype."""
+
+    dtype: torch.dtype
+
+    def __call__(cls, *args: Any) -> Tensor:
+        if all(isinstance(arg, int | torch.Size) for arg in args):
+            return torch.empty(*args, dtype=cls.dtype, device=SIMULATED)
+        if isinstance(args[0], numpy.ndarray):
+            return cls.converted(torch.from_numpy(args[0]))
+        tensor: Tensor = getattr(torch, cls.__name__)(*args)
+        return tensor.to(SIMULATED)
+
+    def converted(cls, tensor: Tensor) -> Tensor:
+        """Move the tensor, then convert it there, as measured on an H100."""
+        return tensor.to(SIMULATED).to(cls.dtype)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        is_ours = isinstance(value, Tensor) and type_of(value.device) == SIMULATED
+        return is_ours and value.dtype is cls.dtype
+
+
+LEGACY = {
+    kind.__name__: Legacy(kind.__name__, (), {"dtype": kind.dtype})
+    for kind in torch._tensor_classes
+    if kind.__module__ == "torch"
+}
+
+
+def legacy_type(kind: Any) -> Legacy | None:
+    """The type with a name such as "torch.cuda.FloatTensor"; None for anything else."""
+    if isinstance(kind, str) and kind.startswith("torch.cuda."):
+        return LEGACY.get(kind.rpartition(".")[2])
+    return kind if isinstance(kind, Legacy) else None
+
+
+def set_default_type(kind: Any) -> None:
+    """Replaces torch.set_default_tensor_type."""
+    if ours := legacy_type(kind):
+        torch.set_default_dtype(ours.dtype)
+        torch.set_default_device(SIMULATED)
+    else:
+        _set_default_type(kind)
+
+
+_set_default_type = torch.set_default_tensor_type
+
+
+def install(mode: Callable[[], TorchFunctionMode]) -> None:
+    """Install CUDA's names for good, once in a process with the simulated device.
+
+    `mode` makes the mode that calls torch's functions through `call`. Each of the
+    script's threads needs its own mode.
+    """
+    _name_the_device()
+    vars(torch.cuda).update(frontend.FUNCTIONS | ANSWERS | LEGACY)
+    torch.serialization.register_package(1, _tag, _restore)
+    backward_class: Any = torch.autograd.function.BackwardCFunction
+    refuse_sharing = _refuse("CUDA tensors that processes share")
+    for owner, name, replacement in (
+        (torch, "compile", _skip_compile),
+        (torch, "set_default_tensor_type", set_default_type),
+        (torch.backends.cudnn, "is_acceptable", lambda _: False),
+        (torch.distributed, "init_process_group", _refuse("several processes")),
+        (torch.UntypedStorage, "_share_cuda_", refuse_sharing),
+        (Tensor, "record_stream", lambda *_: None),  # would refuse our Stream
+        (nn.DataParallel, "scatter", _scatter),
+        (backward_class, "apply", _within(mode, backward_class.apply)),
+    ):
+        setattr(owner, name, replacement)
+    for name in ("is_autocast_enabled", "get_autocast_dtype"):
+        setattr(torch, name, _of_simulated(getattr(torch, name)))
+    autocast: Any = torch.autocast
+    init = autocast.__init__
+
+    def with_device(this: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        device_type = SIMULATED if device_type == "cuda" else device_type
+        init(this, device_type, *args, **kwargs)
+
+    autocast.__init__ = with_device
+    thread_class: Any = threading.Thread
+    start = thread_class.start
+
+    def start_with_mode(thread: Any) -> None:
+        thread.run = _within(mode, thread.run)
+        start(thread)
+
+    thread_class.start = start_with_mode
+
+
+def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callable:
+    def wrapper(*args: Any) -> Any:
+        with mode():
+            return function(*args)
+
+    return wrapper
+
+
+def _name_the_device() -> None:
+    """Make the simulated torch.device call itself "cuda", in its type and as text.
+
+    Python refuses changes to the class torch.device, so a flag is cleared meanwhile.
+    """
+    cls: Any = torch.device
+    flags = ctypes.c_ulong.from_address(id(cls) + FLAGS_AT)
+    flags.value &= ~IMMUTABLE
+    try:
+        cls.type = property(
+            lambda device: KIND if type_of(device) == SIMULATED else type_of(device)
+        )
+        for name in ("__repr__", "__str__"):
+            setattr(cls, name, _saying_cuda(cls.__dict__[name]))
+    finally:
+        flags.value |= IMMUTABLE
+
+
+def _saying_cuda(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda device: text(device).replace(SIMULATED, "cuda")
+
+
+def _is_available() -> bool:
+    global is_requested
+    is_requested = True
+    return True
+
+
+def _refuse(feature: str) -> Callable:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise CannotSimulateError(feature)
+
+    return refuse
+
+
+def _of_simulated(function: Callable) -> Callable:
+    """Wrap a function of a device's type, so that "cuda" means the simulated device."""
+    return lambda kind="cuda": function(SIMULATED if kind == "cuda" else kind)
+
+
+def _skip_compile(model: Any = None, **_: Any) -> Any:
+    """Replaces torch.compile, and returns the model as it is.
+
+    Compiling changes how fast the model is, but not which tensors move where.
+    """
+    global compiles
+    compiles = True
+    return (lambda function: function) if model is None else model
+
+
+def _tag(storage: Any) -> str | None:
+    return "cuda:0" if type_of(storage.device) == SIMULATED else None
+
+
+def _restore(storage: Any, location: str) -> Any:
+    is_ours = location.startswith("cuda")
+    return storage.to(device=torch.device(SIMULATED)) if is_ours else None
+
+
+def _scatter(_: Any, inputs: Any, kwargs: Any, __: Any) -> Any:
+    """Move the inputs, as nn.DataParallel does with one GPU."""
+    inputs, kwargs = tree_map_only(
+        Tensor, lambda tensor: tensor.to(SIMULATED), (inputs, kwargs)
+    )
+    return (inputs,), (kwargs,)
+
+
+class Stream:
+    """Stands in for torch.cuda.Stream. All work is done at once, so no stream waits."""
+
+    device = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def wait_stream(self, _: Any) -> None: ...
+
+    def wait_event(self, _: Any) -> None: ...
+
+    def record_event(self, event: Any = None) -> Any:
+        event = event or frontend.Event()
+        event.record()
+        return event
+
+    def synchronize(self) -> None:
+        frontend.FUNCTIONS["synchronize"]()
+
+    def query(self) -> bool:
+        return True
+
+
+NOTHING = "init ipc_collect seed seed_all set_per_process_memory_fraction set_stream"
+ANSWERS: dict[str, Any] = {
+    **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
+    **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
+    **dict.fromkeys(
+        ("CUDAGraph", "graph", "make_graphed_callables"), _refuse("CUDA graphs")
+    ),
+    "_lazy_init": _refuse("CUDA's own library"),
+    "is_available": _is_available,
+    "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
+    "Event": frontend.Event,
+    "stream": lambda stream: nullcontext(),
+    "get_device_properties": lambda device=None: types.SimpleNamespace(
+        name="Simulated accelerator",
+        total_memory=memory.capacity,
+        major=8,
+        minor=0,
+        multi_processor_count=1,
+    ),
+    "get_device_capability": lambda device=None: (8, 0),
+    "get_arch_list": lambda: ["sm_80"],
+    "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
+    "memory_cached": lambda device=None: memory.allocated,
+    "reset_max_memory_allocated": lambda device=None: memory.reset_peak(),
+    "get_rng_state_all": lambda: [frontend.FUNCTIONS["get_rng_state"]()],
+    "set_rng_state_all": lambda new_states: frontend.FUNCTIONS["set_rng_state"](
+        new_states[0]
+    ),
+}

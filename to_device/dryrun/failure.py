@@ -1,0 +1,175 @@
+"""An error of the script: whether devices caused it, and what a report says of it."""
+
+import re
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from torch import Tensor, nn
+from torch.func import debug_unwrap
+from torch.optim import Optimizer
+
+from to_device.dryrun import cuda
+from to_device.dryrun.culprit import attributes, line_to_change, variables
+from to_device.dryrun.origins import Origins
+from to_device.dryrun.report import Argument, Failure
+from to_device.dryrun.script import Line
+from to_device.sim.simulation import in_cuda_words
+from to_device.words import Words
+
+words = Words(__file__)
+# An error gets an attribute of this name: the tensors that the failed call was given.
+ARGUMENTS = "_arguments"
+MOST_CHARACTERS = 10_000  # longer messages are cut
+OF_DEVICES = re.compile(
+    "same device|Input type|can't convert .* device|device type for generator"
+    "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
+    "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
+    "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
+    '|unsafe to autocast|(_cuda|dot)" not implemented'
+)
+WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
+REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
+IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
+SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
+# current_accelerator() without check_available=True returns the device that torch was
+# built for, even on a machine without this device.
+CHOOSES_CUDA = re.compile(r"cuda|current_accelerator\(\)")
+NOT_BUILT_IN = re.compile(
+    "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
+)
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, the error that caused it, and so on.
+
+    A script may link its errors in a circle, so no error comes twice.
+    """
+    ids = set()
+    while error is not None and id(error) not in ids:
+        ids.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def text(error: BaseException) -> str:
+    """The error's message in CUDA's words; "" if its `__str__` raises an error."""
+    try:
+        return in_cuda_words(format(str(error), f".{MOST_CHARACTERS}"))
+    except BaseException:
+        return ""
+
+
+def is_of_devices(error: BaseException) -> bool:
+    is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
+    return is_torch and bool(OF_DEVICES.search(text(error)) or mixes_sparse(error))
+
+
+def mixes_sparse(error: BaseException) -> bool:
+    """Whether a sparse tensor on the CPU met a tensor on the device."""
+    places = {tensor.is_cpu for tensor in getattr(error, ARGUMENTS, [])}
+    return bool(SPARSE.search(text(error))) and len(places) == 2
+
+
+def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
+    """The line that copied a leaf tensor from the CPU to the device, or None.
+
+    Autograd keeps gradients only for leaves, and the copy is no leaf.
+    """
+    if not (isinstance(error, Exception) and WITHOUT_LEAF.search(text(error))):
+        return None
+    lines = [line for line, _ in frames_of(error, origins)]
+    if not lines or not ("grad" in lines[-1].code or isinstance(error, ValueError)):
+        return None
+    for origin in origins:
+        copy = origin.tensor()
+        before: Any = getattr(getattr(copy, "grad_fn", None), "next_functions", ())
+        leaf = getattr(before[0][0], "variable", None) if len(before) == 1 else None
+        if leaf is not None and leaf.is_cpu and not copy.is_cpu:
+            return origin.makers[0][0] if origin.makers else origin.line
+    return None
+
+
+def missing_feature(error: BaseException) -> str:
+    """A sentence on what can't be simulated; "" for any other error."""
+    message = text(error).rstrip(".")
+    if isinstance(error, cuda.CannotSimulateError):
+        return f"A dry run can't simulate {message}."
+    if SPARSE.search(message) and not mixes_sparse(error):
+        return "A dry run can't simulate sparse tensors on the GPU."
+    needs = f"The script needs something that a dry run doesn't have: {message}."
+    return needs if NOT_BUILT_IN.search(message) else ""
+
+
+def explain(error: BaseException, origins: Origins) -> Failure:
+    frames = list(frames_of(error, origins))
+    line, frame = frames[-1] if frames else (None, None)
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        line = Line(error.filename, error.lineno)
+    message = text(error)
+    if mixes_sparse(error):
+        message = "a sparse tensor on cpu met a tensor on cuda:0"
+    # torch.func.vmap wraps tensors.
+    tensors = [debug_unwrap(t) for t in getattr(error, ARGUMENTS, [])]
+    arguments = []
+    for tensor in tensors:
+        origin, name = origins.of(tensor), name_in(frame, tensor)
+        shape, at = tuple(tensor.shape), origin.line if origin else None
+        arguments.append(Argument(name, str(tensor.device), shape, at))
+    culprit = line
+    why = next((why for part, why in REASONS.items() if part in message), "")
+    if "DataLoader worker" in message:
+        for file, number in IN_WORKER.findall(message):
+            if origins.script.owns(file):
+                culprit = Line(file, int(number))
+        message = message.strip().splitlines()[-1].partition(": ")[2]
+    if leaf := lost_leaf(error, origins):
+        culprit, why = leaf, words("why.leaf")
+    elif "for generator" in message:
+        # A loader's sampler failed. Blame the line that made the loader or the sampler.
+        frames_of_torch = traceback.walk_tb(error.__traceback__)
+        objects = (inner.f_locals.get("self") for inner, _ in frames_of_torch)
+        culprit = next(filter(None, map(origins.line_of, objects)), line)
+    elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
+        culprit = origin.line
+    elif NOT_BUILT_IN.search(message) and line:
+        earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
+        chosen = (place for place in earlier if CHOOSES_CUDA.search(place.code))
+        culprit = next(chosen, line)
+        why = words("why.not_built_in")
+    elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
+        hosts = [tensor for tensor in tensors if tensor.is_cpu]
+        host = max(hosts, key=lambda tensor: tensor.dim() > 0)
+        culprit, why = line_to_change(host, line, frames, origins)
+        for inner, _ in traceback.walk_tb(error.__traceback__):
+            optimizer = inner.f_locals.get("self")
+            if inner.f_code.co_name == "update_bn":
+                culprit, why = line, words("why.update_bn")
+            elif isinstance(optimizer, Optimizer):
+                culprit = origins.line_of(optimizer, "load_state_dict") or culprit
+                why = words("why.optimizer")
+    return Failure(type(error).__name__, message, line, tuple(arguments), culprit, why)
+
+
+def frames_of(
+    error: BaseException, origins: Origins
+) -> Iterator[tuple[Line, FrameType]]:
+    """The script's lines in the traceback, the innermost last."""
+    return origins.script.lines(traceback.walk_tb(error.__traceback__))
+
+
+def name_in(frame: FrameType | None, tensor: Tensor) -> str:
+    """The name of the variable, or of the module's parameter, that is this tensor."""
+    if frame is None:
+        return ""
+    if names := variables(frame, tensor):
+        return names[0]
+    for name, value in {**frame.f_globals, **frame.f_locals}.items():
+        if isinstance(value, nn.Module):
+            for key, parameter in value.named_parameters(name):
+                if parameter is tensor:
+                    return key
+        for key in attributes(value, tensor):
+            return f"{name}.{key}"
+    return ""

@@ -1,0 +1,277 @@
+"""Where each tensor was made. From this, culprit.py chooses the line to change."""
+
+import ast
+import sys
+import traceback
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
+from torch.optim import Optimizer
+from torch.utils._pytree import tree_leaves
+from torch.utils.data import DataLoader, RandomSampler
+
+from to_device.dryrun.script import Line, Script
+
+UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMode sees
+SAME = frozenset(  # functions whose result has the input's numbers
+    """
+    bool clone contiguous detach double expand flatten float half int long permute
+    reshape squeeze t to transpose type unsqueeze view view_as
+    """.split()  # noqa: SIM905
+)
+PARTS = ("__getitem__", "__iter__", "chunk", "narrow", "select", "split", "unbind")
+# For these methods, the line of the script that calls them is remembered. It is the
+# line that made the object, or that loaded the optimizer's state.
+METHODS: tuple[tuple[Any, str], ...] = (
+    (DataLoader, "__init__"),
+    (RandomSampler, "__init__"),
+    (Optimizer, "__init__"),
+    (Optimizer, "load_state_dict"),
+)
+OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
+
+
+class Call(NamedTuple):
+    """A function that was running, and the line that it had reached."""
+
+    line: Line
+    frame: int  # its frame's id
+    code: CodeType
+
+
+@dataclass(eq=False)
+class Origin:
+    """Where a tensor comes from.
+
+    If a module's `__init__` made the tensor, the first call is the one that made the
+    module.
+    """
+
+    tensor: Any  # a weak reference
+    # The functions that were running, the innermost first, but no model's `__init__`.
+    calls: list[Call]
+    # The lines in the `__init__` of modules that were running when the tensor was made,
+    # each with a weak reference to the module.
+    makers: list[tuple[Line, Any]]
+    # Whether the tensor has the same numbers as its source, or one method of a model
+    # made both.
+    is_same: bool = False
+    is_fetched: bool = False  # whether it was copied from the device to the CPU
+    # The model's method that made the tensor, if the tensor was made on the CPU.
+    method: CodeType | None = None
+    # The last copies on the device: the line that made each, and a weak reference.
+    copies: list[tuple[Line, Any]] = field(default_factory=list)
+    # Where a function that moves tensors returned this tensor and hadn't made it.
+    passed: Line | None = None
+    kept: Line | None = None  # where a move to the CPU left the tensor as it was
+    source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
+
+    def __post_init__(self) -> None:
+        # The function that made the oldest tensor in `chain`, if a function made it.
+        self.first_function = self.function
+
+    def take(self, inputs: "list[Origin]") -> "Origin | None":
+        """Make one of the inputs the source; None if there are none.
+
+        An input that comes from outside the function is the likeliest to be at fault.
+        """
+        outside = (i for i in inputs if i.first_function is not self.function)
+        if source := next(outside, inputs[0] if inputs else None):
+            self.source, self.first_function = source, source.first_function
+        return self.source
+
+    @property
+    def line(self) -> Line:
+        return self.calls[0].line
+
+    @property
+    def function(self) -> CodeType | None:
+        """The function, not a comprehension in it, that made the tensor, if any."""
+        codes = (call.code for call in self.calls if call.code.co_name[0] != "<")
+        return next(codes, None)
+
+    @property
+    def callers(self) -> Iterator[tuple[Line, int]]:
+        """For each function that returned the tensor, its caller's line and its frame.
+
+        A method may keep the tensor in its object, so its caller doesn't count.
+        """
+        for inner, outer in pairwise(self.calls):
+            if "self" in inner.code.co_varnames + inner.code.co_freevars:
+                return
+            yield outer.line, inner.frame
+
+    @property
+    def is_of_loop(self) -> bool:
+        """Whether the line is a loop's first line, as for the batches of a loader."""
+        return self.line.code.startswith("for ")
+
+    def chain(self) -> "Iterator[Origin]":
+        """This origin, its source, the source's source, and so on."""
+        origin: Origin | None = self
+        while origin:
+            yield origin
+            origin = origin.source
+
+
+class Origins:
+    """The origins of all tensors that the script's calls returned."""
+
+    def __init__(self, script: Script, starts_processes: bool) -> None:
+        self.script, self.starts_processes = script, starts_processes
+        self.has_optimizer = False  # whether the script has made one
+        self._of: dict[int, Origin] = {}
+        # Where one of METHODS was called last, by object's id and method's name.
+        self._lines: dict[tuple[int, str], Line] = {}
+        # Which line last moved a tensor to the device, by the calls that made it.
+        self.movers: dict[tuple[Call, ...], Line] = {}
+
+    def __iter__(self) -> Iterator[Origin]:
+        origins = list(self._of.values())
+        return (origin for origin in origins if origin.tensor() is not None)
+
+    def of(self, tensor: Tensor | None) -> Origin | None:
+        origin = self._of.get(id(tensor))
+        return origin if origin and origin.tensor() is tensor else None
+
+    def stack(self) -> Iterator[tuple[Line, FrameType]]:
+        """The script's lines that led here, the innermost first."""
+        return self.script.lines(traceback.walk_stack(sys._getframe(1)))
+
+    def here(self) -> Line | None:
+        return next((line for line, _ in self.stack()), None)
+
+    def install(self) -> None:
+        """Note what no TorchFunctionMode sees: parameters, UNSEEN, METHODS."""
+        parameter: Any = nn.Parameter
+        parameter.__new__ = staticmethod(self._noting(parameter.__new__))
+        for name in UNSEEN:
+            setattr(torch, name, self._noting(getattr(torch, name)))
+        for kind, name in METHODS:
+            setattr(kind, name, self._placing(getattr(kind, name)))
+
+    def _noting(self, function: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            self._note(result, [])
+            return result
+
+        return wrapper
+
+    def _placing(self, method: Any) -> Any:
+        def wrapper(this: Any, *args: Any, **kwargs: Any) -> None:
+            if not self.starts_processes:
+                kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}
+            self.has_optimizer |= isinstance(this, Optimizer)
+            if line := self.here():
+                self._lines[id(this), method.__name__] = line
+            method(this, *args, **kwargs)
+
+        return wrapper
+
+    def line_of(self, this: object, method: str = "__init__") -> Line | None:
+        """The line that called one of METHODS of this object."""
+        return self._lines.get((id(this), method))
+
+    def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
+        """Remember where the tensors in a function's result were made."""
+        is_same = name in SAME or (name in PARTS and self._method() is not None)
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
+                self._note(tensor, arguments, is_same)
+
+    def note_kept(self, tensor: Tensor) -> None:
+        """Remember where a move to the CPU left a tensor as it was."""
+        if origin := self.of(tensor):
+            origin.kept = self.here()
+
+    def note_returned(self, value: Any, file: str, number: int) -> Any:
+        """Remember which tensors a function that moves tensors returns unmoved.
+
+        If it returns an object, the object's attributes count. A tensor that the
+        function made itself doesn't count. Returns the value.
+        """
+        code = sys._getframe(1).f_code
+        for tensor in tree_leaves([value, getattr(value, "__dict__", None)]):
+            origin = self.of(tensor)
+            if origin and all(call.code is not code for call in origin.calls):
+                origin.passed = origin.passed or Line(file, number)
+        return value
+
+    def _method(self) -> CodeType | None:
+        """The method of a model, or of an autograd function, that is running."""
+        frame = next((frame for _, frame in self.stack()), None)
+        for name in frame.f_code.co_varnames[:1] if frame else ():
+            if frame and isinstance(frame.f_locals.get(name), nn.Module | FunctionCtx):
+                return frame.f_code
+        return None
+
+    def _note(
+        self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
+    ) -> None:
+        if (place := self._place()) is None:
+            return
+        hosts = [a for a in arguments if a.is_cpu]
+        is_fetched = tensor.is_cpu and len(arguments) == 1 and not hosts
+        if not is_same:  # parameters count only if there are no other inputs
+            hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
+        origin = Origin(weakref.ref(tensor), *place, is_same, is_fetched)
+        source = origin.take([host for host in map(self.of, hosts) if host])
+        origin.method = self._method() if tensor.is_cpu else None
+        if source and origin.method and not origin.is_of_loop:
+            origin.is_same |= origin.method is source.method
+        if source and not (tensor.is_cpu or isinstance(source.tensor(), nn.Parameter)):
+            # If a class in the script has a method `to` of its own, the line that calls
+            # this method counts as the one that moves the tensor. But if a line in the
+            # method makes a copy and doesn't keep it, the line in the method counts.
+            movers = (
+                at
+                for at, frame in self.stack()
+                if frame.f_code.co_name not in OF_TO or is_bare(at.code)
+            )
+            line = next(movers, origin.line)
+            source.copies.append((line, origin.tensor))
+            source.copies = source.copies[-4:]
+            self.movers[tuple(source.calls)] = line
+        self._of[id(tensor)] = origin
+
+    def _place(self) -> tuple[list[Call], list] | None:
+        """An origin's calls and makers; None if no line of the script ran."""
+        start = 0  # index in `calls` of the line that counts as making the tensor
+        calls: list[Call] = []
+        makers: list[tuple[Line, Any]] = []
+        in_loader = False
+        for frame, number in traceback.walk_stack(sys._getframe(1)):
+            file = frame.f_code.co_filename
+            if self.script.owns(file):
+                start = len(calls) if in_loader else start
+                in_loader = False
+                calls.append(Call(Line(file, number), id(frame), frame.f_code))
+                if frame.f_code.co_name == "__init__":
+                    this = frame.f_locals.get("self")
+                    if isinstance(this, nn.Module):
+                        start = len(calls)
+                        makers.append((Line(file, number), weakref.ref(this)))
+            elif "torch/utils/data" in file.replace("\\", "/"):
+                in_loader = True
+        return (calls[min(start, len(calls) - 1) :], makers) if calls else None
+
+
+def is_bare(code: str) -> bool:
+    """Whether code is only an expression, so that nothing uses its value."""
+    try:
+        return [type(node) for node in ast.parse(code).body] == [ast.Expr]
+    except SyntaxError:  # the line is only a part of its statement
+        return False
+
+
+def parameters(optimizer: Optimizer) -> list[Tensor]:
+    return [tensor for group in optimizer.param_groups for tensor in group["params"]]

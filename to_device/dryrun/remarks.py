@@ -1,0 +1,170 @@
+"""Training mistakes that raise no error, noticed while the script runs."""
+
+import re
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from torch.utils._pytree import tree_leaves
+
+from to_device.dryrun.origins import Origins, parameters
+from to_device.dryrun.report import Remark
+from to_device.dryrun.script import Line
+from to_device.sim.memory import to_host
+from to_device.words import Words
+
+words = Words(__file__)
+REMARKS: dict[str, str] = words.table("remarks")
+WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
+NEAR = 1e-4  # rounding may move a sum of probabilities this far from 1
+CATALOGUED = ("softmax_before_loss", "pickle_refused", "no_eval_mode")
+SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
+
+
+@dataclass
+class ModelUse:
+    """A line that calls a model."""
+
+    calls: int = 0
+    after: int = 0  # how many optimizer steps came before the last call
+    records: bool = False  # whether autograd recorded the last call
+    returns: bool = False  # whether a backward pass has reached any of the calls
+    trains: bool = False  # whether the model was in training mode in the last call
+    has_modes: bool = False  # whether training mode changes what a layer does
+
+
+class Remarks:
+    def __init__(self, origins: Origins) -> None:
+        self.origins, self.here = origins, origins.here
+        self._at: dict[tuple[Line, str], None] = {}
+        self._uses: dict[tuple[Line, bool], ModelUse] = {}  # by line and training mode
+        self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
+        self._depth = self._steps = self._stepping = 0
+        # By the line that made an optimizer: how many of the latest steps found no
+        # gradients, and how many steps came right after a step of another optimizer
+        # with the same parameters.
+        self._idle: Counter[Line | None] = Counter()
+        self._twins: Counter[Line | None] = Counter()
+        # The ids of the optimizer that made the latest step, and of its parameters.
+        self._latest: tuple[int, list[int]] = 0, []
+
+    def install(self) -> None:
+        """Watch models, optimizers and calls of torch.save."""
+        modules = nn.modules.module
+        modules.register_module_forward_pre_hook(self._enter)
+        modules.register_module_forward_hook(self._leave, always_call=True)
+        register_optimizer_step_pre_hook(self._before_step)
+        register_optimizer_step_post_hook(self._after_step)
+        save, evaluate = torch.save, nn.Module.eval
+
+        def eval_and_note(module: nn.Module) -> nn.Module:
+            if line := self.here():
+                self._evals[id(module)] = line
+            return evaluate(module)
+
+        def save_and_note(obj: Any, *args: Any, **kwargs: Any) -> None:
+            parts = obj.values() if isinstance(obj, dict) else [obj]
+            if any(isinstance(part, nn.Module) for part in parts):
+                self._note(self.here(), "pickle_refused")
+            save(obj, *args, **kwargs)
+
+        torch.save = save_and_note
+        nn.Module.eval = eval_and_note  # type: ignore[method-assign, assignment]
+
+    def _note(self, line: Line | None, slug: str) -> None:
+        if line is not None:
+            self._at[line, slug] = None
+
+    def note_loss(self, name: str, arguments: list[Tensor]) -> None:
+        """Look for a softmax or a sigmoid before a loss that applies it itself.
+
+        Autograd's graph shows a sigmoid. A softmax shows in the values, whose sum is 1.
+        """
+        if name == "binary_cross_entropy_with_logits":
+            node: Any = arguments[0].grad_fn
+            while re.match("Squeeze|View|Select", type(node).__name__):
+                node = node.next_functions[0][0]
+            if type(node).__name__.startswith("Sigmoid"):
+                self._note(self.here(), "sigmoid_before_loss")
+        if name != "cross_entropy" or len(arguments) < 2 or arguments[0].dim() < 2:
+            return
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            logits = arguments[0] if arguments[0].is_cpu else to_host(arguments[0])
+            classes = logits.float().movedim(1, -1)[0].reshape(-1, logits.shape[1])[0]
+            total = classes.sum().item()
+            if classes.numel() > 1 and classes.min() >= 0 and abs(total - 1) < NEAR:
+                self._note(self.here(), "softmax_before_loss")
+
+    def _enter(self, *_: Any) -> None:
+        self._depth += 1
+
+    def _leave(self, module: nn.Module, _: Any, outputs: Any) -> None:
+        self._depth -= 1
+        line = None if self._depth else self.here()
+        if line is None or not any(True for _ in module.parameters()):
+            return
+        if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
+            return  # update_bn needs the training mode
+        use = self._uses.setdefault((line, module.training), ModelUse())
+        has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
+        trained = (line, True) in self._uses
+        use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
+        use.calls, use.records = use.calls + 1, False
+
+        def come_back(_: Tensor) -> None:
+            use.returns = True
+            if trained and not module.training and has_modes:
+                self._note(self._evals.get(id(module), line), "not_restored")
+
+        for output in tree_leaves(outputs):
+            if isinstance(output, Tensor) and output.requires_grad:
+                # A single call with one example keeps too little memory to count.
+                use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
+                output.register_hook(come_back)
+
+    def _after_step(self, *_: Any) -> None:
+        self._stepping -= 1
+
+    def _before_step(self, optimizer: Optimizer, *_: Any) -> None:
+        self._stepping += 1
+        if self._stepping > 1:
+            return  # another optimizer's step calls this one
+        self._steps += 1
+        line, tensors = self.origins.line_of(optimizer), parameters(optimizer)
+        self._idle[line] += 1
+        if any(parameter.grad is not None for parameter in tensors):
+            del self._idle[line]
+        (latest, before), ids = self._latest, sorted(map(id, tensors))
+        self._latest = id(optimizer), ids
+        if latest != id(optimizer) and ids == before:
+            self._twins[line] += 1
+
+    def remarks(self) -> list[Remark]:
+        """All remarks, in the order of their lines."""
+        for line, steps in self._idle.items():
+            if steps > 1:
+                self._note(line, "idle_optimizer")
+        if self._twins.total() > 2:  # two optimizers take turns
+            self._note(max(filter(None, self._twins), default=None), "same_parameters")
+        for (line, _), use in self._uses.items():
+            # After a call for training, the optimizer makes a step. After the last
+            # evaluation, it doesn't.
+            if self._steps and use.after == self._steps and not use.returns:
+                if use.records:
+                    self._note(line, "recorded")
+                if use.trains and use.has_modes:
+                    self._note(line, "no_eval_mode")
+        return [
+            Remark(
+                line, REMARKS[slug], slug if slug in CATALOGUED else "", slug in SURE
+            )
+            for line, slug in sorted(self._at)
+        ]

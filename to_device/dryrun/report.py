@@ -1,0 +1,280 @@
+"""What a dry run finds, and how it is reported."""
+
+import dataclasses
+import os
+import re
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from to_device.dryrun.script import Line
+from to_device.errors import drawable, plain
+
+OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+NO_REPORT = 70  # exit status of a process whose report can't be written
+MOST_PRINTED = 64_000  # characters
+# The ends of lines as Python's tracebacks count them. str.splitlines also splits at
+# other characters.
+NEWLINE = re.compile(r"\r\n?|\n")
+LARGEST = 2**53  # a browser rounds larger whole numbers
+LONGEST_TEXT, LONGEST_LIST = 2_000, 200  # characters of a text, and items of a list
+VERDICTS = (
+    "The dry run found no device error.",
+    "The dry run found a device error.",
+    "The script fails, but devices aren't the cause.",
+    "The dry run could not find out whether the script works on CUDA.",
+)
+NOTHING_ON_CUDA = (
+    "The script put nothing on CUDA, so there was nothing to check. If the script has "
+    "an option that turns CUDA on, add it to the command."
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    name: str  # file name of a script or a notebook; "<stdin>" for a pipe's text
+    text: str
+    arguments: list[str] = field(default_factory=list)
+    module: str = ""  # the module's full name, for `-m`: "package.train"
+    steps: int = 3
+    memory: int | None = None  # bytes of the GPU, if the user gave a size
+    seconds: float = 60.0
+    capacity: int = 4 << 30  # bytes that the simulated device has
+    starts_processes: bool = True  # False: data loaders have no workers
+    simulates: bool = True  # False: the script runs as on a machine without a GPU
+    traceback: bool = True  # True: print the traceback of the script's error
+    # True: report values, and count waits and copies in the whole run, not in each step
+    names: bool = False
+    # Code to run in the script's module before the script (unobserved) and after it. If
+    # `after` makes a dictionary `facts`, the report includes it.
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A mistake that raises no error."""
+
+    line: Line
+    say: str  # Markdown
+    slug: str  # the mistake's name in content/mistakes.toml; "" if it has none
+    sure: bool  # False: other code may make up for the mistake
+
+
+@dataclass(frozen=True)
+class Value:
+    """The newest value at a line of the script: a tensor, or a model's parameters."""
+
+    line: int
+    name: str  # the variable's name, or the expression's text
+    kind: str  # the name of the value's class
+    shape: tuple[int, ...] | None  # None for a model
+    dtype: str
+    device: str  # "cpu and cuda:0" if a model has tensors in both places
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor that the failing line used."""
+
+    name: str  # the variable's name; "" if no variable has the tensor
+    device: str
+    shape: tuple[int, ...]
+    line: Line | None  # where the tensor was made
+
+
+@dataclass(frozen=True)
+class Failure:
+    kind: str
+    message: str  # in CUDA's words
+    line: Line | None
+    arguments: tuple[Argument, ...] = ()
+    culprit: Line | None = None  # the line that has to be changed
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How often the host waits for the device in each step, and where."""
+
+    line: Line
+    cause: str
+    times: int
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What a line copies in one direction in each step.
+
+    `same` says whether the copied data is the same in each step.
+    """
+
+    line: Line
+    way: str
+    times: int
+    bytes: int
+    same: bool
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A leak: memory, or an autograd graph, that grows with each step."""
+
+    bytes_a_step: int
+    line: Line | None  # the line that made or keeps the tensors
+    keeps_graph: bool
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of tensors on the device. Memory that CUDA itself takes isn't counted."""
+
+    peak: int
+    parts: dict[str, int]
+    limit: int | None
+    fits: bool | None
+    batch_size: int
+    largest_batch: int | None  # an estimate: activations grow with the batch
+
+
+@dataclass(frozen=True)
+class Report:
+    status: int
+    steps: int = 0  # how many steps the optimizer made
+    failure: Failure | None = None
+    waits: list[Wait] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    memory: Memory | None = None
+    growth: Growth | None = None
+    on_cpu: Line | None = None  # the line that made the model, if it trains on the CPU
+    notes: list[str] = field(default_factory=list)  # sentences
+    facts: dict[str, Any] = field(default_factory=dict)  # set by Request.after
+    remarks: list[Remark] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)  # empty without Request.names
+
+    def plain(self) -> dict[str, Any]:
+        """The report as JSON data, in which each line comes with its code."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Line):
+        return {"file": value.file, "line": value.number, "code": value.code}
+    if dataclasses.is_dataclass(value):
+        return {name: _plain(part) for name, part in vars(value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+def fits(value: Any, kind: Any = Report) -> bool:
+    """Whether a value, which a script may forge, looks like Report.plain()."""
+    origin, kinds = typing.get_origin(kind), typing.get_args(kind)
+    hints = {}
+    if kind is Line:
+        hints = {"file": str, "line": int, "code": str}
+    elif dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+    if hints:
+        is_like = isinstance(value, dict) and value.keys() == hints.keys()
+        return is_like and all(fits(value[name], hints[name]) for name in hints)
+    if origin in (list, tuple):
+        return isinstance(value, list) and all(fits(part, kinds[0]) for part in value)
+    if origin is dict:
+        is_like = isinstance(value, dict)
+        return is_like and all(fits(part, kinds[1]) for part in value.values())
+    if kinds:
+        return any(fits(value, option) for option in kinds)
+    is_large = isinstance(value, int) and abs(value) > LARGEST
+    return kind is Any or (isinstance(value, kind) and not is_large)
+
+
+def safe(report: Any, request: Request) -> Any:
+    """A plain report that can be drawn, whatever a script wrote into it."""
+    last = len(NEWLINE.split(request.text))
+
+    def cut(value: Any, key: str = "") -> Any:
+        if isinstance(value, str):
+            text = drawable(value[:LONGEST_TEXT])
+            return plain(text, LONGEST_TEXT) if key in ("notes", "say", "why") else text
+        if isinstance(value, list):
+            return [cut(part, key) for part in value[:LONGEST_LIST]]
+        if not isinstance(value, dict) or key == "facts":  # pages don't draw facts
+            return value
+        value = {name: cut(part, name) for name, part in value.items()}
+        at = value.get("line")
+        if isinstance(at, int) and value.get("file", request.name) == request.name:
+            value["line"] = min(max(at, 1), last)
+        return value
+
+    return cut(report)
+
+
+def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Lines of text for a terminal; `report` is JSON data from Report.plain."""
+    verdict = VERDICTS[report["status"]]
+    if report["status"] == OK and not (report["memory"] or report["on_cpu"]):
+        verdict = NOTHING_ON_CUDA
+    yield f"{verdict} Optimizer steps: {report['steps']}."
+    if failure := report["failure"]:
+        yield _at(failure["line"])
+        yield f"  {failure['kind']}: {failure['message']}"
+        for tensor in failure["arguments"]:
+            shape = ", ".join(map(str, tensor["shape"]))
+            name, line = tensor["name"] or "a tensor", _at(tensor["line"])
+            yield f"  {name} ({shape}) is on {tensor['device']} and was made at {line}"
+        if failure["why"]:
+            yield f"The line to change ({failure['why']}):"
+            yield f"  {_at(failure['culprit'])}"
+    if where := report["on_cpu"]:
+        yield "The script asks for CUDA, but it trains its model on the CPU:"
+        yield f"  {_at(where)}"
+    if report["waits"]:
+        yield "In each step, the CPU waits for the device:"
+        for wait in report["waits"]:
+            yield f"  {wait['times']} × {wait['cause']}: {_at(wait['line'])}"
+    if report["copies"]:
+        yield "In each step, the script makes these copies:"
+        for copy in report["copies"]:
+            same = ", the same data each time, so copy it once" if copy["same"] else ""
+            yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
+    if memory := report["memory"]:
+        parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
+        parts = f": {parts}" if parts else ""
+        peak = _size(memory["peak"])
+        yield f"At their peak, the tensors take {peak} of memory{parts}."
+        if memory["fits"] is not None:
+            fit = "fit" if memory["fits"] else "do not fit"
+            yield f"The tensors {fit} in {_size(memory['limit'])}."
+        if memory["largest_batch"] is not None:
+            most, rows = memory["largest_batch"], memory["batch_size"]
+            yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."
+    if growth := report["growth"]:
+        why = "Tensors are made here"
+        if growth["keeps_graph"]:
+            why = "This line holds on to the graph"
+        more = max(0, growth["bytes_a_step"])
+        grows = f"Memory grows by {_size(more)}" if more else "The graph grows"
+        yield f"{grows} in each step. {why}:"
+        yield f"  {_at(growth['line'])}"
+    for remark in report["remarks"]:
+        yield remark["say"]
+        yield f"  {_at(remark['line'])}"
+    yield from report["notes"]
+
+
+def _at(line: dict[str, Any] | None) -> str:
+    if line is None:
+        return "a line outside the script"
+    file = line["file"].removeprefix(os.getcwd() + os.sep)
+    return f"{file}:{line['line']}  {line['code']}"
+
+
+def _size(size: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000  # type: ignore[assignment]
+    return f"{size:.3g} GB"

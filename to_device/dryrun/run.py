@@ -1,0 +1,299 @@
+"""Run a script on the simulated device, and observe it."""
+
+import _thread
+import io
+import os
+import signal
+import sys
+import threading
+import traceback
+import types
+import warnings
+from collections.abc import Iterator
+from contextlib import (
+    chdir,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from to_device.dryrun import cuda, failure
+from to_device.dryrun.origins import Origins
+from to_device.dryrun.remarks import Remarks
+from to_device.dryrun.report import (
+    DEVICE_ERROR,
+    MOST_PRINTED,
+    NOT_SIMULATED,
+    OK,
+    SCRIPT_ERROR,
+    Failure,
+    Report,
+    Request,
+    Value,
+)
+from to_device.dryrun.script import Line, Progress, Script, sources
+from to_device.dryrun.steps import Steps
+from to_device.errors import quoted
+from to_device.names import NO_DEVICES
+from to_device.sim import memory as device_memory
+from to_device.sim import simulation
+from to_device.sim.simulation import in_cuda_words
+from to_device.words import Words
+
+words = Words(__file__)
+MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
+
+
+class Mode(TorchFunctionMode):
+    """Sees each function of torch that the script calls."""
+
+    def __init__(self, origins: Origins, steps: Steps, remarks: Remarks) -> None:
+        super().__init__()
+        self.origins, self.steps, self.remarks = origins, steps, remarks
+
+    def __torch_function__(
+        self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        leaves = tree_leaves((args, kwargs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        with self.steps.calling(name, tensors):
+            try:
+                result = cuda.call(function, args, kwargs)
+            except Exception as error:
+                error.args = tuple(
+                    in_cuda_words(part) if isinstance(part, str) else part
+                    for part in error.args
+                )
+                error.__dict__.setdefault(failure.ARGUMENTS, tensors)
+                raise
+        if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
+            self.origins.note(name, result, tensors)
+            if name == "to" and result is args[0] and any(map(cuda.is_device, leaves)):
+                self.origins.note_kept(result)
+            self.remarks.note_loss(name, tensors)
+        return result
+
+
+class Run:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.script = Script(
+            request.name,
+            request.steps,
+            request.seconds,
+            lambda: Progress(self.steps.count, self.steps.calls),
+            request.module,
+        )
+        self.origins = Origins(self.script, request.starts_processes)
+        self.steps = Steps(request.steps, self.origins, whole=request.names)
+        self.remarks = Remarks(self.origins)
+        self.values: dict[tuple[int, str], Value] = {}
+        self.script.tell = self._tell if request.names else None
+        self.facts: dict[str, Any] = {}
+        self.is_late = False
+        device_memory.capacity = request.capacity
+
+    def mode(self) -> Mode:
+        return Mode(self.origins, self.steps, self.remarks)
+
+    def report(self) -> Report:
+        if self.request.simulates:
+            # A request with `names` wants values from the whole run: shorten no loops.
+            if not self.request.names:
+                self.script.install()
+            self.origins.install()
+            self.script.returned = self.origins.note_returned
+            self.steps.install()
+            self.remarks.install()
+            cuda.install(self.mode)
+        status, explanation, sentence = OK, None, ""
+        if (error := self._run()) is not None:
+            status, explanation, sentence = self._judge(error)
+        notes = [words("notes.compiled")] if cuda.compiles else []
+        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
+            notes.append(words("notes.loops", loops=loops))
+        memory = None
+        # Once memory has run out, the peak doesn't say how much the script needs.
+        ran_out = explanation is not None and "out of memory" in explanation.message
+        if self.steps.peak.size and not ran_out:
+            memory = self.steps.memory(self.request.memory)
+        return Report(
+            status,
+            self.steps.count,
+            explanation,
+            self.steps.waits(),
+            self.steps.copies(),
+            memory,
+            self.steps.growth(),
+            self._on_cpu(),
+            [*notes, *filter(None, [sentence])],
+            self.facts,
+            self.remarks.remarks(),
+            [self.values[place] for place in sorted(self.values)],
+        )
+
+    def _tell(self, line: int, name: str, value: Any) -> Any:
+        """Remember a value of the script: a tensor, module, or dict of tensors.
+
+        Returns the value.
+        """
+        if isinstance(value, Tensor):
+            tensors, shape = [value], tuple(value.shape)
+        elif isinstance(value, nn.Module):
+            tensors, shape = [*value.parameters(), *value.buffers()], None
+        else:
+            for key, part in value.items() if isinstance(value, dict) else ():
+                if isinstance(part, Tensor):
+                    self._tell(line, f"{name}[{key!r}]", part)
+            return value
+        dtypes, devices = (
+            " and ".join(sorted({str(getattr(tensor, key)) for tensor in tensors}))
+            for key in ("dtype", "device")
+        )
+        if tensors and len(self.values) < MOST_VALUES:
+            kind, dtypes = type(value).__name__, dtypes.replace("torch.", "")
+            self.values[line, name] = Value(line, name, kind, shape, dtypes, devices)
+        return value
+
+    def _run(self) -> BaseException | None:
+        """Run the script; returns the error that ended it."""
+        main: Any = types.ModuleType("__main__")
+        main.__file__ = self.request.name
+        if module := self.request.module:  # what a relative import starts from
+            main.__spec__ = spec_from_file_location(module, self.request.name)
+            main.__package__ = module.rpartition(".")[0]
+        sys.modules["__main__"] = main
+        sys.argv = [self.request.name, *self.request.arguments]
+        sys.path[0] = self.script.folder
+        sys.pycache_prefix = os.devnull  # compile imports, so that loops are rewritten
+        sys.dont_write_bytecode = True
+        # `_end_in_time` sends an interrupt, which a background process would ignore.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        warnings.showwarning = self._warn
+        ended = threading.Event()
+        threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
+        try:
+            with self.mode() if self.request.simulates else nullcontext():
+                exec(compile(self.request.before, "before", "exec"), vars(main))
+                for source in sources(self.request.name, self.request.text):
+                    exec(self.script.compile(source), vars(main))
+                exec(compile(self.request.after, "after", "exec"), vars(main))
+                self.facts = vars(main).get("facts", {})
+        except SystemExit as end:
+            if end.code not in (None, 0):
+                return end
+        except BaseException as error:
+            return error
+        finally:
+            ended.set()
+        return None
+
+    def _end_in_time(self, ended: threading.Event) -> None:
+        seconds = self.request.seconds
+        while not ended.wait(seconds):
+            self.is_late = True
+            _thread.interrupt_main()
+            # Interrupt again each second: Python ignores interrupts in finalizers.
+            seconds = 1.0
+
+    def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        """Print a warning with the script's own line that led to it."""
+        line = self.origins.here() or Line(self.request.name, 0)
+        # torch also names a line of its C++ code, which helps nobody here.
+        text = str(message).partition(" (Triggered internally at")[0]
+        kind = category.__name__
+        print(f"{line.file}:{line.number}: {kind}: {text}", file=sys.stderr)
+
+    def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
+        if self.request.simulates and (missing := failure.missing_feature(error)):
+            return NOT_SIMULATED, None, missing
+        if self.is_late:
+            frames = list(failure.frames_of(error, self.origins))
+            where = f" on {self._place(frames[0][0])}" if frames else ""
+            limit = f"{self.request.seconds:.0f}"
+            return NOT_SIMULATED, None, words("notes.late", seconds=limit, where=where)
+        for cause in failure.chain(error):
+            if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
+                return DEVICE_ERROR, failure.explain(cause, self.origins), ""
+        if self.request.traceback:  # only frames from the script's first one on
+            first = error.__traceback__
+            while first and not self.script.owns(first.tb_frame.f_code.co_filename):
+                first = first.tb_next
+            traceback.print_exception(error.with_traceback(first))
+        sentence = words("notes.after_loop") if self.script.shortened else ""
+        if isinstance(error, FileNotFoundError):
+            sentence = f"A file is missing: {quoted(error.filename, most=200)}."
+        return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
+
+    def _place(self, line: Line) -> str:
+        is_script = line.file == self.request.name
+        file = line.file.removeprefix(self.script.folder + os.sep)
+        return f"line {line.number}" + ("" if is_script else f" of {file}")
+
+    def _on_cpu(self) -> Line | None:
+        """Where the model was made, if the script uses CUDA but trains on the CPU."""
+        origin = self.origins.of(self.steps.on_cpu if cuda.is_requested else None)
+        if origin is None:
+            return None
+        # If a function only makes and returns the model, its caller's line counts.
+        caller = next((line for line, _ in origin.callers), origin.line)
+        return caller if origin.line.code.startswith("return") else origin.line
+
+
+def run(request: Request) -> Report:
+    """Make a dry run. Call this only once in a process.
+
+    The process loses its real devices, and torch stays changed.
+    """
+    # PYTHONBREAKPOINT=0 skips breakpoints, where the script would wait for input.
+    os.environ.update(NO_DEVICES, PYTHONBREAKPOINT="0")
+    why_not = simulation.offer() if request.simulates else ""
+    if why_not:
+        return Report(NOT_SIMULATED, notes=[why_not])
+    return Run(request).report()
+
+
+class Printed(io.StringIO):
+    """The first MOST_PRINTED characters that a script prints.
+
+    Without a limit, endless output would fill the memory.
+    """
+
+    def write(self, text: str) -> int:
+        super().write(text[: max(0, MOST_PRINTED - self.tell())])
+        return len(text)
+
+
+@contextmanager
+def own_folder(dataset: Path) -> Iterator[None]:
+    """A working folder for the script, with the folder of a dataset if it exists."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as path, chdir(path):
+        if dataset.is_dir():
+            os.mkdir("data")
+            with suppress(OSError):  # on Windows, a link may need more rights
+                os.symlink(dataset, f"data/{dataset.name}")
+        yield
+
+
+def run_and_read(request: Request, dataset: Path) -> tuple[dict[str, Any], str]:
+    """Make a dry run; return its report as JSON data, and what the script printed.
+
+    The script finds the folder `dataset` in its folder "data".
+    """
+    printed = Printed()
+    with own_folder(dataset), redirect_stdout(printed), redirect_stderr(printed):
+        report = run(request).plain()
+    return report, printed.getvalue()

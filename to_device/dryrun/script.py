@@ -1,0 +1,264 @@
+"""Reads a script, shortens its long loops, and compiles it.
+
+Once an optimizer has made enough steps, the loop around it ends, and the script goes on
+after the loop. If the loop is over a range, it skips to the range's last item. A loop
+that calls models but no optimizer, such as an evaluation, ends after a share of the
+time limit. All lines keep their numbers.
+"""
+
+import ast
+import builtins
+import importlib.machinery
+import itertools
+import json
+import linecache
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
+OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a script
+LEAST_SECONDS = 1.0  # no loop is cut short earlier, so short training finishes
+# A loop without optimizer steps may take this share of the time limit.
+SHARE_WITHOUT_STEPS = 1 / 20
+# Kinds of expressions whose values are reported even if no variable gets them.
+EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
+# Code that moves a tensor or a model, and doesn't only convert it to another dtype.
+MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
+MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
+
+
+class Line(NamedTuple):
+    """A line of the script, or of a file beside it."""
+
+    file: str
+    number: int
+
+    @property
+    def code(self) -> str:
+        return linecache.getline(self.file, self.number).strip()
+
+
+class Progress(NamedTuple):
+    steps: int  # how many steps optimizers have made
+    calls: int  # how often layers with parameters were called
+
+
+class Source(NamedTuple):
+    name: str
+    text: str
+
+
+def sources(name: str, text: str) -> list[Source]:
+    """The script, or a notebook's cells. Raises ValueError for a bad notebook."""
+    if not name.endswith(".ipynb"):
+        return [Source(name, text)]
+    try:
+        cells = json.loads(text)["cells"]
+        codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a notebook: {error!r}") from None
+    return [
+        Source(f"cell {number}", without_magic(code))
+        for number, code in enumerate(codes, 1)
+    ]
+
+
+def without_magic(text: str) -> str:
+    """The code with `pass` in place of a notebook's commands, such as `!pip ...`."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return MAGIC.sub(r"\1pass", text)
+    return text
+
+
+class Script:
+    """Knows which files belong to the script, and when its loops end."""
+
+    def __init__(
+        self,
+        name: str,
+        steps: int,
+        seconds: float,
+        progress: Callable[[], Progress],
+        module: str = "",
+    ) -> None:
+        self.steps, self.progress, self.shortens = steps, progress, False
+        self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
+        self.tell: Tell | None = None  # called with each value that a line makes
+        # Called with each value that a function with a move (see MOVES) returns
+        self.returned: Callable[[Any, str, int], Any] | None = None
+        self.shortened: set[Line] = set()  # loops that ended early
+        self.main: set[str] = set()
+        # The folder of a script, or the one in which a module's top package is
+        self.folder = str(Path(name).resolve().parents[module.count(".")])
+        self.folders = self.folder + os.sep, os.getcwd() + os.sep
+
+    def owns(self, file: str) -> bool:
+        """Whether a file is the script, or lies beside it and isn't a library."""
+        if file in self.main:
+            return True
+        beside = file.startswith(self.folders) and "site-packages" not in file
+        return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
+
+    def lines(
+        self, frames: Iterable[tuple[FrameType, int]]
+    ) -> Iterator[tuple[Line, FrameType]]:
+        """Pick the script's own lines from pairs of a frame and its line number."""
+        for frame, number in frames:
+            if self.owns(frame.f_code.co_filename):
+                yield Line(frame.f_code.co_filename, number), frame
+
+    def compile(self, source: Source) -> CodeType:
+        """Compile the script, or a cell. Raises the script's own SyntaxError."""
+        self.main.add(source.name)
+        lines = source.text.splitlines(keepends=True)
+        linecache.cache[source.name] = (len(source.text), None, lines, source.name)
+        return self.code(source.text, source.name)
+
+    def code(self, text: str | bytes, file: str) -> CodeType:
+        tree = ast.parse(text, file)
+        if self.tell is not None and file in self.main:
+            vars(builtins).update(__tell__=self.tell)
+            tree = ast.fix_missing_locations(Values().visit(tree))
+        if self.returned is not None:
+            vars(builtins).update(__returned__=self.returned)
+            tree = ast.fix_missing_locations(Returns(file).visit(tree))
+        if self.shortens:
+            tree = ast.fix_missing_locations(Loops(file).visit(tree))
+        return compile(tree, file, "exec")
+
+    def install(self) -> None:
+        """Let loops call `turns` and `begin`, also in files beside the script."""
+        self.shortens = True
+        vars(builtins).update(__turns__=self.turns, __begin__=self.begin)
+        loader: Any = importlib.machinery.SourceFileLoader
+        of_python = loader.source_to_code
+
+        def source_to_code(this: Any, data: bytes, path: str, **options: Any) -> Any:
+            if isinstance(data, bytes) and self.owns(path):
+                return self.code(data, path)
+            return of_python(this, data, path, **options)
+
+        loader.source_to_code = source_to_code
+
+    def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
+        """Yield items until the loop should end, and then a range's last item."""
+        goes_on = self.begin(file, number)
+        last = iterable[-1:] if isinstance(iterable, range) else ()
+        for item in iterable:
+            if item not in last and not goes_on():
+                yield from last
+                return
+            yield item
+
+    def begin(self, file: str, number: int) -> Callable[[], bool]:
+        """Return a function for a loop that begins now.
+
+        The loop calls the function before each turn, to know whether to go on.
+        """
+        before, began, turns = self.progress(), time.monotonic(), itertools.count()
+
+        def goes_on() -> bool:
+            now, turn = self.progress(), next(turns)
+            steps, calls = now.steps - before.steps, now.calls - before.calls
+            least = LEAST_SECONDS if steps else self.longest
+            enough = (steps or min(turn, calls)) >= self.steps
+            is_over = enough and time.monotonic() - began > least
+            if is_over:
+                self.shortened.add(Line(file, number))
+            return not is_over
+
+        return goes_on
+
+
+class Values(ast.NodeTransformer):
+    """Makes each line report its values, also those that no variable gets."""
+
+    def visit(self, node: Any) -> Any:
+        self.generic_visit(node)
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.For):
+            node.body[:0] = self._names(node.target, node.target)
+        elif isinstance(node, ast.Assign):
+            return [node, *self._names(node, *node.targets)]
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and value:
+            return [node, *self._names(node, node.target)]
+        elif isinstance(node, ast.Expr | ast.Return) and isinstance(value, EXPRESSIONS):
+            node.value = self._call(value, ast.unparse(value), value)
+        return node
+
+    def _names(self, at: ast.stmt | ast.expr, *targets: ast.expr) -> list[ast.stmt]:
+        """Statements that report the variables to which `targets` assign."""
+        names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+        stored = [n.id for n in names if isinstance(n.ctx, ast.Store)]
+        return [
+            ast.copy_location(ast.Expr(self._call(at, name, _name(name))), at)
+            for name in stored
+        ]
+
+    def _call(self, at: ast.AST, name: str, value: ast.expr) -> ast.expr:
+        line = ast.Constant(getattr(at, "lineno", 0))
+        call = ast.Call(_name("__tell__"), [line, ast.Constant(name), value], [])
+        return ast.copy_location(call, at)
+
+
+class Returns(ast.NodeTransformer):
+    """Makes each function that moves tensors report what it returns."""
+
+    def __init__(self, file: str) -> None:
+        self.file, self.moves = file, False
+
+    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.AST:
+        outer, self.moves = self.moves, bool(MOVES.search(ast.unparse(function)))
+        self.generic_visit(function)
+        self.moves = outer
+        return function
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        if self.moves and node.value:
+            node.value = _call("__returned__", self.file, node, node.value)
+        return node
+
+
+class Loops(ast.NodeTransformer):
+    """Makes each loop ask whether to go on."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit_For(self, loop: ast.For) -> ast.AST:
+        self.generic_visit(loop)
+        loop.iter = _call("__turns__", self.file, loop.iter, loop.iter)
+        return loop
+
+    def visit_While(self, loop: ast.While) -> list[ast.AST]:
+        self.generic_visit(loop)
+        is_endless = isinstance(loop.test, ast.Constant)
+        if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
+            return [loop]  # an endless generator: its caller decides when it ends
+        goes_on = f"__goes_on_{loop.lineno}__"
+        begin = _call("__begin__", self.file, loop.test)
+        first = ast.Assign([ast.Name(goes_on, ast.Store())], begin)
+        test = [loop.test, ast.Call(_name(goes_on), [], [])]
+        loop.test = ast.copy_location(ast.BoolOp(ast.And(), test), loop.test)
+        return [ast.copy_location(first, loop), loop]
+
+
+def _call(
+    function: str, file: str, at: ast.expr | ast.stmt, *arguments: ast.expr
+) -> ast.expr:
+    """The code of a call with these arguments, then a file and `at`'s line."""
+    place = [ast.Constant(file), ast.Constant(at.lineno)]
+    call = ast.Call(_name(function), [*arguments, *place], [])
+    return ast.copy_location(call, at)
+
+
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
