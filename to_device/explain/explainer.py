@@ -30,7 +30,15 @@ HELP = """Explain an error from a file or a pipe; needs only Python.
 The exit status is 0 if a cause is known, 1 if none is, and 2 without a text.
 """
 FILE = Path(__file__).with_name("errors.toml")
+# The text is a stranger's, and the web server waits while it is read. So everything that
+# is searched has a limit, and no pattern, here or in errors.toml, takes a time that
+# grows faster than the text: possessive quantifiers (`\w++`) never try a shorter match.
 MOST_CHARACTERS = 20_000  # only the end of a longer text is read: the error is there
+MOST_LINES = 1_000  # the newest ones
+MOST_OF_A_LINE = 500  # characters that can tell a frame or an exception's name
+MOST_MESSAGES = 12  # the newest ones; older ones are searched as parts of the text
+MOST_NAMED = 4_000  # characters in which a variable's name is looked for
+LONGEST_NAME = 100  # characters
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
 # A cause must be this similar to a person's text to be likely, and to be sure.
@@ -46,8 +54,8 @@ LEAST_OF_A_PIECE = 16
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
-    r'^\s*(?:File\s+"?(?P<file>[^",]+)"?,? line (?P<line>\d+).*'
-    r"|.* in (?:[\w.]+|<[^>]*>)\(.*\))$"
+    r'File\s++"?(?P<file>[^",]+)"?,? line (?P<line>\d+)'
+    r"|(?=.*\)$).* in (?:[\w.]++|<[^<>]*+>)\("
 )
 # What a launcher or a loader says when one of its processes has failed.
 PASSED_ON = re.compile(
@@ -55,7 +63,7 @@ PASSED_ON = re.compile(
     r"|exited unexpectedly|failed \(exitcode"
 )
 # The line of code that failed, in a notebook's traceback.
-ARROW = re.compile(r"^\s*(?:-+>|❱|→)\s*\d+\s*(?P<code>.*)")
+ARROW = re.compile(r"(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
 # What ranks, logs, pytest, and boxes around a traceback put before a line.
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
@@ -65,7 +73,7 @@ LIBRARY = re.compile(
     r"site-packages|dist-packages|(?:^|[/\\])(?:torch|to_device[/\\]sim)[/\\]"
     r"|lib[/\\](?:python|multiprocessing)|<frozen|[/\\](?:bin|Scripts)[/\\]"
 )
-NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*[:：]")
+NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*+[:：]")
 ABOUT = re.compile(
     r"cuda|gpu|torch|tensor|nccl|\bhip\b|rocm|cudnn|cublas|triton|loader|autograd|metal"
     r"|gradient|backward|state_dict|nvidia|\bdevices?\b|num_?workers|\bloss|\btraining\b"
@@ -75,14 +83,15 @@ ABOUT = re.compile(
     r"|internal assert|multiprocessing|\bhidden|\btarget\b|tpu|jetson|accurac|neural"
     r"|\bbuffer|\bcnn\b|\beval\b|\branks?\b|checkpoints"
 )
-DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d+)?\b|\bcpu\b", re.IGNORECASE)
-SIZE = r"([\d.]+) ([KMG])iB"
+DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d{1,3})?\b|\bcpu\b", re.IGNORECASE)
+SIZE = r"\b(\d{1,9}(?:\.\d{1,9})?) ([KMG])iB"
 SIZES = {
     "tried": f"Tried to allocate {SIZE}",
     "unused": f"{SIZE} is reserved by PyTorch but unallocated",
     "used": f"{SIZE} already allocated",
     "reserved": f"{SIZE} reserved in total",
 }
+SHAPES = re.compile(r"\([^\Wx]++x[^\Wx]++ and [^\Wx]++x[^\Wx]++\)")
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
@@ -108,6 +117,11 @@ class Cause:
     @cached_property
     def folded(self) -> list[list[str]]:
         return _folded(self.wordings)
+
+    @cached_property
+    def trigrams(self) -> list[set[str]]:
+        """The trigrams of each wording."""
+        return [set().union(*map(_trigrams, parts)) for parts in self.folded]
 
 
 @dataclass(frozen=True)
@@ -198,7 +212,8 @@ knowledge = cache(Knowledge)
 
 def fold(text: str) -> str:
     """Keep letters and digits only; unify those that scans confuse, such as 1 and l."""
-    text = unicodedata.normalize("NFKC", text).lower().translate(FOLDED)
+    text = unicodedata.normalize("NFKC", text)[:MOST_CHARACTERS]  # it may get longer
+    text = text.lower().translate(FOLDED)
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
 
@@ -212,19 +227,22 @@ def explain(text: str) -> Answer:
     if not text:
         return Answer("unknown", knowledge().none["empty"])
     lines, own_line, innermost, where = _without_frames(text)
-    begins = [NAMED.match(line) or PASSED_ON.search(line) for line in lines]
+    begins = [_is_named(line) or PASSED_ON.search(line) for line in lines]
     starts = [i for i, begin in enumerate(begins) if begin]
     parts = pairwise([*starts, len(lines)])
     # A kernel's assertion is printed before the exception, and says more.
     asserted = [line for line in lines if "Assertion `" in line][-1:]
+    asserted = [line[-MOST_OF_A_SENTENCE:] for line in asserted]
     messages = ["\n".join([*lines[a:b], *asserted]) for a, b in parts]
     own = [message for message in messages if not PASSED_ON.search(message)]
     if messages:
         messages = own or ["\n".join(messages)]
     rest = "\n".join(lines)
     code = f"{own_line}\n{innermost}" if own_line else text
-    for at, message in enumerate([*reversed(messages), rest]):
-        causes, fits_another = _worded(message, code)
+    fitting = [c for c in knowledge().causes.values() if re.search(c.at, code)]
+    newest = [*dict.fromkeys(reversed(messages))][:MOST_MESSAGES]
+    for at, message in enumerate([*newest, rest]):
+        causes, fits_another = _worded(message, fitting)
         if fits_another:
             return Answer("unrelated", knowledge().none["unrelated"])
         if causes:
@@ -258,25 +276,32 @@ def _without_frames(text: str) -> tuple[list[str], str, str, str]:
     and number of the learner's line.
     """
     outside, own, code, where, skip, file = [], "", "", "", False, ""
-    for line in text.splitlines():
-        line = PREFIX.sub("", line).strip("│| ")
-        if not NAMED.match(line) and (frame := FRAME.match(line)):
-            file, skip = frame["file"] or line, True
-            number = frame["line"]
+    is_library = False
+    for line in text.splitlines()[-MOST_LINES:]:
+        line = PREFIX.sub("", line).strip().strip("│| ").strip()
+        start, is_named = line[:MOST_OF_A_LINE].rstrip(), _is_named(line)
+        if not is_named and (frame := FRAME.match(start)):
+            file, skip = frame["file"] or start, True
+            number, is_library = frame["line"], bool(LIBRARY.search(file))
         elif arrow := ARROW.match(line):
             code = arrow["code"]
-            if not LIBRARY.search(file):
+            if not is_library:
                 own = code
-        elif skip and not NAMED.match(line):
-            code = line.strip()
-            if not LIBRARY.search(file):
+        elif skip and not is_named:
+            code = line
+            if not is_library:
                 own = code
                 where = f"{Path(file).name}, line {number}" if number else ""
             skip = False
-        elif set(line) - set("^~ -") and not re.match(r"\s*\d+ ", line):
+        elif set(line) - set("^~ -") and not re.match(r"\d++ ", line):
             outside.append(line)
             skip = False
     return outside, own, code, where
+
+
+def _is_named(line: str) -> bool:
+    """Whether the line begins a message: it has an exception's name and a colon."""
+    return NAMED.match(line[:MOST_OF_A_LINE]) is not None
 
 
 def _length(parts: Sequence[str], text: str) -> int:
@@ -292,24 +317,19 @@ def _length(parts: Sequence[str], text: str) -> int:
     return sum(map(len, parts))
 
 
-def _worded(message: str, code: str) -> tuple[list[Cause], bool]:
-    """Return the causes whose wordings the message has, and a boolean.
+def _worded(message: str, fitting: Sequence[Cause]) -> tuple[list[Cause], bool]:
+    """Return those of the causes whose wordings the message has, and a boolean.
 
     The boolean says whether a wording that isn't about devices fits the message
     better. Causes that need a certain line of code (`at`) come before others; within
-    each group, the longer wordings come first. `code` is the learner's line and the
-    innermost line, or else the whole text.
+    each group, the longer wordings come first.
     """
     text = fold(message)
 
     def longest(wordings: list[list[str]]) -> int:
         return max((_length(parts, text) for parts in wordings), default=0)
 
-    lengths = {
-        cause: length
-        for cause in knowledge().causes.values()
-        if re.search(cause.at, code) and (length := longest(cause.folded))
-    }
+    lengths = {cause: length for cause in fitting if (length := longest(cause.folded))}
     if not _may_be_fragmentation(message):
         lengths.pop(knowledge().causes["fragmentation"], None)
     fits_another = longest(knowledge().unrelated) > max(lengths.values(), default=0)
@@ -360,27 +380,28 @@ def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
 
 def _alike(message: str) -> list[Cause]:
     """The causes with a wording that the message has, except for a few letters."""
-
-    def trigrams(text: str) -> set[str]:
-        return {text[i : i + 3] for i in range(len(text) - 2)}
-
-    own = trigrams(fold(message[:2000]))
+    own = _trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
     for cause in knowledge().causes.values():
-        for parts in cause.folded:
-            wording = set().union(*map(trigrams, parts))
+        for wording in cause.trigrams:
             share = len(wording & own) / max(1, len(wording))
             if len(wording) > 12 and share >= LEAST_ALIKE:
                 scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
+def _trigrams(text: str) -> set[str]:
+    return {text[i : i + 3] for i in range(len(text) - 2)}
+
+
 def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) -> Answer:
     cause, others = causes[0], tuple(causes[1 : MOST_OTHERS + 1])
-    match = re.search(cause.name, f"{line}\n{text}")
+    match = re.search(cause.name, f"{line[:MOST_OF_A_LINE]}\n{text[:MOST_NAMED]}")
     name = next(filter(None, match.groups() if match else ()), cause.names)
+    if len(name) > LONGEST_NAME:
+        name = cause.names
     devices = dict.fromkeys(device.lower() for device in DEVICE.findall(text))
-    shapes = re.search(r"\(\w+x\w+ and \w+x\w+\)", text)
+    shapes = SHAPES.search(text)
     fill = {
         "{name}": name,
         "{devices}": " and one on ".join([*devices, "another device"][:2]),
