@@ -12,13 +12,13 @@ import sys
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Any, NamedTuple
 
 from to_device.errors import Parser, end_with_pipe
 
@@ -30,14 +30,15 @@ HELP = """Explain an error from a file or a pipe; needs only Python.
 The exit status is 0 if a cause is known, 1 if none is, and 2 without a text.
 """
 FILE = Path(__file__).with_name("errors.toml")
-# The text is a stranger's, and the web server waits while it is read. So everything that
-# is searched has a limit, and no pattern, here or in errors.toml, takes a time that
-# grows faster than the text: possessive quantifiers (`\w++`) never try a shorter match.
+# The text is a stranger's, and the web server waits while it is read. So everything
+# that is searched has a limit, and no pattern, here or in errors.toml, takes a time
+# that grows faster than the text. Possessive quantifiers, as in `\w++`, never try a
+# shorter match.
 MOST_CHARACTERS = 20_000  # only the end of a longer text is read: the error is there
 MOST_LINES = 1_000  # the newest ones
 MOST_OF_A_LINE = 500  # characters that can tell a frame or an exception's name
 MOST_MESSAGES = 12  # the newest ones; older ones are searched as parts of the text
-MOST_NAMED = 4_000  # characters in which a variable's name is looked for
+MOST_OF_A_MESSAGE = 4_000  # characters in which names and subjects are looked for
 LONGEST_NAME = 100  # characters
 MOST_OF_A_SENTENCE = 1000  # characters; longer texts are logs
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
@@ -96,6 +97,13 @@ ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
 
+class Wording(NamedTuple):
+    """What torch says, folded."""
+
+    parts: Sequence[str]  # what comes before, between, and after each " ... "
+    trigrams: Set[str]  # of all parts; a text without one of them can't have the parts
+
+
 @dataclass(frozen=True, eq=False)
 class Cause:
     """One entry of errors.toml. Its texts may have {name}, {devices}, and {shapes}."""
@@ -115,13 +123,8 @@ class Cause:
     at: str = ""  # regular expression that must match a line of code in the traceback
 
     @cached_property
-    def folded(self) -> list[list[str]]:
+    def folded(self) -> list[Wording]:
         return _folded(self.wordings)
-
-    @cached_property
-    def trigrams(self) -> list[set[str]]:
-        """The trigrams of each wording."""
-        return [set().union(*map(_trigrams, parts)) for parts in self.folded]
 
 
 @dataclass(frozen=True)
@@ -176,10 +179,16 @@ class Knowledge:
         }
         for sentence in self.none["said"].splitlines():
             self.sentences[sentence] = [self.words(sentence)]
+        # All words with which people describe a cause
+        self.vocabulary = {k: set().union(*sets) for k, sets in self.sentences.items()}
         # For how many causes people use each word.
-        self.counts = Counter(
-            word for sets in self.sentences.values() for word in set().union(*sets)
-        )
+        self.counts = Counter(chain.from_iterable(self.vocabulary.values()))
+        self.weights = {word: self._weight(n) for word, n in self.counts.items()}
+        self.rarest = self._weight(0)
+        self.sentence_weights = {
+            k: [self.weight(words) for words in sets]
+            for k, sets in self.sentences.items()
+        }
 
     def words(self, text: str) -> set[str]:
         """The words of a text and their synonyms, without their endings."""
@@ -189,8 +198,11 @@ class Knowledge:
 
     def weight(self, words: set[str]) -> float:
         """How informative the words are: rare words of the causes count more."""
-        count = len(self.sentences)
-        return sum(math.log(1 + count / (self.counts[word] + 0.5)) for word in words)
+        return sum(self.weights.get(word, self.rarest) for word in words)
+
+    def _weight(self, count: int) -> float:
+        """The weight of a word that people use for `count` causes."""
+        return math.log(1 + len(self.sentences) / (count + 0.5))
 
     @cached_property
     def evidence(self) -> dict[str, dict[str, float]]:
@@ -217,8 +229,13 @@ def fold(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
 
-def _folded(wordings: Sequence[str]) -> list[list[str]]:
-    return [[fold(part) for part in wording.split(" ... ")] for wording in wordings]
+def _folded(wordings: Sequence[str]) -> list[Wording]:
+    folded = ([fold(part) for part in text.split(" ... ")] for text in wordings)
+    return [Wording(parts, set().union(*map(_trigrams, parts))) for parts in folded]
+
+
+def _trigrams(text: str) -> set[str]:
+    return {text[i : i + 3] for i in range(len(text) - 2)}
 
 
 def explain(text: str) -> Answer:
@@ -239,10 +256,10 @@ def explain(text: str) -> Answer:
         messages = own or ["\n".join(messages)]
     rest = "\n".join(lines)
     code = f"{own_line}\n{innermost}" if own_line else text
-    fitting = [c for c in knowledge().causes.values() if re.search(c.at, code)]
     newest = [*dict.fromkeys(reversed(messages))][:MOST_MESSAGES]
+    fits = cache(lambda at: re.search(at, code) is not None)
     for at, message in enumerate([*newest, rest]):
-        causes, fits_another = _worded(message, fitting)
+        causes, fits_another = _worded(message, fits)
         if fits_another:
             return Answer("unrelated", knowledge().none["unrelated"])
         if causes:
@@ -263,7 +280,7 @@ def explain(text: str) -> Answer:
     last = messages[-1] if messages else rest
     if causes := _alike(last):
         return _answer("likely", causes, last, own_line, where)
-    is_about = ABOUT.search(PATH.sub("", last).lower())
+    is_about = ABOUT.search(PATH.sub("", last[:MOST_OF_A_MESSAGE]).lower())
     kind = "unknown" if is_about else "unrelated"
     say = kind if is_about or messages else "strange"
     return Answer(kind, knowledge().none[say])
@@ -317,19 +334,31 @@ def _length(parts: Sequence[str], text: str) -> int:
     return sum(map(len, parts))
 
 
-def _worded(message: str, fitting: Sequence[Cause]) -> tuple[list[Cause], bool]:
-    """Return those of the causes whose wordings the message has, and a boolean.
+def _worded(message: str, fits: Callable[[str], bool]) -> tuple[list[Cause], bool]:
+    """Return the causes whose wordings the message has, and a boolean.
 
     The boolean says whether a wording that isn't about devices fits the message
     better. Causes that need a certain line of code (`at`) come before others; within
-    each group, the longer wordings come first.
+    each group, the longer wordings come first. `fits` tells whether the code has a
+    match for an `at`.
     """
     text = fold(message)
+    trigrams = _trigrams(text)
 
-    def longest(wordings: list[list[str]]) -> int:
-        return max((_length(parts, text) for parts in wordings), default=0)
+    def longest(wordings: list[Wording]) -> int:
+        # Most wordings are told apart by their trigrams, which takes less time.
+        lengths = (
+            _length(parts, text)
+            for parts, needed in wordings
+            if needed <= trigrams or trigrams <= needed
+        )
+        return max(lengths, default=0)
 
-    lengths = {cause: length for cause in fitting if (length := longest(cause.folded))}
+    lengths = {
+        cause: length
+        for cause in knowledge().causes.values()
+        if (length := longest(cause.folded)) and fits(cause.at)
+    }
     if not _may_be_fragmentation(message):
         lengths.pop(knowledge().causes["fragmentation"], None)
     fits_another = longest(knowledge().unrelated) > max(lengths.values(), default=0)
@@ -368,10 +397,12 @@ def _by_similarity(sentence: str) -> list[tuple[Cause | None, float]]:
     else:
         for key, others in knowledge().sentences.items():
             similarities = sorted(
-                weight(words & other) / math.sqrt(whole * weight(other))
-                for other in others
+                weight(words & other) / math.sqrt(whole * weight_of_other)
+                for other, weight_of_other in zip(
+                    others, knowledge().sentence_weights[key], strict=True
+                )
             )
-            covered = weight(words & set().union(*others)) / whole
+            covered = weight(words & knowledge().vocabulary[key]) / whole
             best_two = similarities[-1] + similarities[-2:][0]
             scores[key] = 0.4 * best_two + 0.2 * covered
     keys = sorted(scores, key=scores.__getitem__, reverse=True)
@@ -383,20 +414,18 @@ def _alike(message: str) -> list[Cause]:
     own = _trigrams(fold(message[:2000]))
     scores: dict[Cause, tuple[float, int]] = {}
     for cause in knowledge().causes.values():
-        for wording in cause.trigrams:
+        for _, wording in cause.folded:
             share = len(wording & own) / max(1, len(wording))
             if len(wording) > 12 and share >= LEAST_ALIKE:
                 scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
-def _trigrams(text: str) -> set[str]:
-    return {text[i : i + 3] for i in range(len(text) - 2)}
-
-
 def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) -> Answer:
     cause, others = causes[0], tuple(causes[1 : MOST_OTHERS + 1])
-    match = re.search(cause.name, f"{line[:MOST_OF_A_LINE]}\n{text[:MOST_NAMED]}")
+    match = re.search(
+        cause.name, f"{line[:MOST_OF_A_LINE]}\n{text[:MOST_OF_A_MESSAGE]}"
+    )
     name = next(filter(None, match.groups() if match else ()), cause.names)
     if len(name) > LONGEST_NAME:
         name = cause.names
