@@ -224,8 +224,10 @@ knowledge = cache(Knowledge)
 
 def fold(text: str) -> str:
     """Keep letters and digits only; unify those that scans confuse, such as 1 and l."""
-    text = unicodedata.normalize("NFKC", text)[:MOST_CHARACTERS]  # it may get longer
-    text = text.lower().translate(FOLDED)
+    # One character at a time: a run of accents would take a time that grows with its
+    # square, and one character may become 18.
+    plain = {ord(c): unicodedata.normalize("NFKC", c)[:3] for c in set(text)}
+    text = text.translate(plain).lower()[:MOST_CHARACTERS].translate(FOLDED)
     return re.sub(r"[\W_]+", "", text.replace("rn", "m"))
 
 
@@ -359,8 +361,9 @@ def _worded(message: str, fits: Callable[[str], bool]) -> tuple[list[Cause], boo
         for cause in knowledge().causes.values()
         if (length := longest(cause.folded)) and fits(cause.at)
     }
-    if not _may_be_fragmentation(message):
-        lengths.pop(knowledge().causes["fragmentation"], None)
+    fragmentation = knowledge().causes["fragmentation"]
+    if fragmentation in lengths and not _may_be_fragmentation(message):
+        del lengths[fragmentation]
     fits_another = longest(knowledge().unrelated) > max(lengths.values(), default=0)
     causes = sorted(lengths, key=lambda cause: (not cause.at, -lengths[cause]))
     return causes, fits_another
