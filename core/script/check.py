@@ -8,7 +8,6 @@ from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
 from to_device.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
-from to_device.dryrun.script import without_magic
 from to_device.errors import quoted
 from to_device.words import Words, capitalized
 
@@ -16,6 +15,7 @@ words = Words(__file__)
 
 SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
+MOST_FINDINGS = 100  # a page draws a box for each
 NAME = "script"
 How = Literal["off", "here", "confined"]
 
@@ -35,9 +35,14 @@ def check(text: str) -> Checked:
         findings = {item for rule in rules.RULES for item in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
-    except RecursionError:
+    except (RecursionError, MemoryError):
         return Checked(unreadable="Code in the script is nested too deeply.")
-    return Checked(findings=tuple(sorted(findings, key=_order)))
+    return Checked(findings=_first(findings))
+
+
+def _first(findings: set[Finding]) -> tuple[Finding, ...]:
+    """The findings by line, at most MOST_FINDINGS."""
+    return tuple(sorted(findings, key=_order)[:MOST_FINDINGS])
 
 
 def _order(finding: Finding) -> tuple[int, int, str]:
@@ -52,10 +57,6 @@ def check_apart(text: str, how: How = "off") -> Checked:
     `how` is the `kind` of an execution_policy.Mode. Unless `how` is "off", the script
     is also run, and what its run shows is added to the findings.
     """
-    report: dict[str, Any] = {}
-    if how != "off" and text.strip():
-        request = Request(NAME, without_magic(text), seconds=code.SECONDS - 1)
-        report, _ = code.run(request, how == "confined")
     checked: Checked = sandbox.call(
         "core.script.check:check",
         text,
@@ -63,12 +64,14 @@ def check_apart(text: str, how: How = "off") -> Checked:
         memory_bytes=MEMORY_BYTES,
         hostile=True,
     )
-    if not report or checked.unreadable:
+    if how == "off" or checked.unreadable or not text.strip():
         return checked
+    request = Request(NAME, text, seconds=code.SECONDS - 1, has_magic=True)
+    report, _ = code.run(request, how == "confined")
     findings = set(checked.findings)
     if report["status"] != SCRIPT_ERROR:
         findings.update(found_by_running(report))
-    ordered = tuple(sorted(findings, key=_order))
+    ordered = _first(findings)
     if report["status"] in (OK, DEVICE_ERROR):
         return replace(checked, findings=ordered, ran=True)
     why_not = " ".join(report["notes"])

@@ -13,7 +13,7 @@ from typing import Literal
 
 from to_device.dryrun.script import without_magic
 
-NOTEBOOK = re.compile(r'^\s*\{.*"cells"\s*:\s*\[', re.DOTALL)
+NOTEBOOK = re.compile(r'\s*+\{.*"cells"\s*+:\s*+\[', re.DOTALL)
 MOST_BYTES = 200_000
 ASKS_MODEL = ("parameters", "named_parameters", "eval", "modules", "zero_grad")
 

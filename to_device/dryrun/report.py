@@ -41,6 +41,7 @@ class Request:
     memory: int | None = None  # bytes of the GPU, if the user gave a size
     seconds: float = 60.0
     capacity: int = 4 << 30  # bytes that the simulated device has
+    has_magic: bool = False  # True: the script may have commands such as `!pip ...`
     starts_processes: bool = True  # False: data loaders have no workers
     simulates: bool = True  # False: the script runs as on a machine without a GPU
     traceback: bool = True  # True: print the traceback of the script's error

@@ -188,7 +188,8 @@ class Run:
         try:
             with self.mode() if self.request.simulates else nullcontext():
                 exec(compile(self.request.before, "before", "exec"), vars(main))
-                for source in sources(self.request.name, self.request.text):
+                request = self.request
+                for source in sources(request.name, request.text, request.has_magic):
                     exec(self.script.compile(source), vars(main))
                 exec(compile(self.request.after, "after", "exec"), vars(main))
                 self.facts = vars(main).get("facts", {})

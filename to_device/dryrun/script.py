@@ -30,7 +30,9 @@ SHARE_WITHOUT_STEPS = 1 / 20
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
-MAGIC = re.compile(r"^(\s*)(?:[!%?]|\w+ *= *[!%]).*$", re.MULTILINE)
+# A line's indentation, without `\s`, which would go on through any number of lines.
+MAGIC = re.compile(r"^([^\S\n]*+)(?:[!%?]|\w++ *+= *+[!%]).*$", re.MULTILINE)
+TOO_DEEP = "the code is nested too deeply"
 
 
 class Line(NamedTuple):
@@ -54,14 +56,17 @@ class Source(NamedTuple):
     text: str
 
 
-def sources(name: str, text: str) -> list[Source]:
-    """The script, or a notebook's cells. Raises ValueError for a bad notebook."""
+def sources(name: str, text: str, has_magic: bool = False) -> list[Source]:
+    """The script, or a notebook's cells. Raises ValueError for a bad notebook.
+
+    `has_magic` says that a script may have a notebook's commands, such as `!pip ...`.
+    """
     if not name.endswith(".ipynb"):
-        return [Source(name, text)]
+        return [Source(name, without_magic(text) if has_magic else text)]
     try:
         cells = json.loads(text)["cells"]
         codes = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not a notebook: {error!r}") from None
     return [
         Source(f"cell {number}", without_magic(code))
@@ -73,7 +78,7 @@ def without_magic(text: str) -> str:
     """The code with `pass` in place of a notebook's commands, such as `!pip ...`."""
     try:
         ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, RecursionError, MemoryError):  # the latter two: nested deeply
         return MAGIC.sub(r"\1pass", text)
     return text
 
@@ -116,11 +121,17 @@ class Script:
                 yield Line(frame.f_code.co_filename, number), frame
 
     def compile(self, source: Source) -> CodeType:
-        """Compile the script, or a cell. Raises the script's own SyntaxError."""
+        """Compile the script, or a cell. Raises the script's own SyntaxError.
+
+        Code that is nested too deeply for Python raises a SyntaxError, too.
+        """
         self.main.add(source.name)
         lines = source.text.splitlines(keepends=True)
         linecache.cache[source.name] = (len(source.text), None, lines, source.name)
-        return self.code(source.text, source.name)
+        try:
+            return self.code(source.text, source.name)
+        except (RecursionError, MemoryError):
+            raise SyntaxError(TOO_DEEP) from None
 
     def code(self, text: str | bytes, file: str) -> CodeType:
         tree = ast.parse(text, file)
