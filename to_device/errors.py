@@ -6,7 +6,6 @@ import signal
 from typing import Any, NoReturn
 
 MOST_QUOTED = 60  # characters
-SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")  # code in Markdown
 MARKUP = re.compile(r"[][<>*#$`\n]|://")  # characters of links, pictures, headings, ...
 
 
@@ -59,5 +58,20 @@ def drawable(text: str) -> str:
 
 def plain(text: str, most: int) -> str:
     """The text unchanged if code spans are its only markup, or else in a code span."""
-    has_markup = MARKUP.search(SPAN.sub("", text)) or "\\`" in text
+    is_odd = "\n" in text or "\\`" in text
+    has_markup = is_odd or MARKUP.search(_without_spans(text))
     return quoted(text, most) if has_markup else text[:most]
+
+
+def _without_spans(text: str) -> str:
+    """One line of Markdown without its code spans."""
+    pieces = re.split("(`+)", text)  # every second piece is a run of backticks
+    last = {run: at for at, run in enumerate(pieces) if at % 2}
+    outside, at = [], 0
+    while at < len(pieces):
+        if at % 2 and last[pieces[at]] > at:  # a run of this length ends the span
+            at = pieces.index(pieces[at], at + 1)
+        else:
+            outside.append(pieces[at])
+        at += 1
+    return "".join(outside)

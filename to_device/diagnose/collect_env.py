@@ -9,14 +9,17 @@ from to_device.errors import ExplainedError
 
 LINES: str = words.table("pasted.lines")  # commands that print such a report
 MOST_CHARACTERS = 100_000
-MOST_OF_A_LINE = 400  # characters; a search takes time that grows with their square
+MOST_OF_A_LINE = 400  # characters
+MOST_ENTRIES = 100  # GPUs, and settings in environment variables
 # The first NVIDIA driver for each major version of CUDA. Source: the CUDA Toolkit's
 # release notes, "CUDA Minor Version Compatibility".
 DRIVERS = ((580, "13"), (525, "12"), (450, "11"), (1, "10"))
 NOTHING = ("N/A", "None", "Could not collect")
-BUS = re.compile(r"(?im)^.*\b(?:vga|3d|display)\b.*controller.*$")
+# Possessive quantifiers (`++`) and atomic groups (`(?>`) try no other match, so that
+# the time grows only with a line's length, not with its square.
+BUS = re.compile(r"(?im)^(?>.*?\b(?:vga|3d|display)\b).*controller.*$")
 MAKERS = {"NVIDIA": r"nvidia", "AMD": r"\bamd|\bati\b", "Intel": r"\bintel"}
-ERROR = re.compile(r"(?m)^(?:\w+\.)*\w+Error: (.*)$")
+ERROR = re.compile(r"(?m)^(?:\w++\.)*+\w+Error: (.*)$")
 
 Wheels = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -41,7 +44,8 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
 
 
 def read(text: str, releases: Wheels = ()) -> Facts:
-    pairs = re.findall(r"(?m)^ *([A-Z][\w ]+?): *(.*?) *$", text)
+    pairs = re.findall(r"(?m)^ *+([A-Z][\w ]++): *+(.*)$", text)
+    pairs = [(name, value.rstrip(" ")) for name, value in pairs]
     values = {name: "" if value in NOTHING else value for name, value in pairs[::-1]}
     if "PyTorch version" not in values:
         raise ExplainedError(words("pasted.unreadable"))
@@ -53,7 +57,8 @@ def read(text: str, releases: Wheels = ()) -> Facts:
     rosetta = is_mac and re.search(r"(?m)^Apple M\d", text) is not None and not is_arm
     if is_mac and is_arm and not mps:
         raise ExplainedError(words("pasted.no_mps"))
-    names = re.findall(r"GPU \d+: ([^\n(]+?) *(?:\(|$)", text, re.MULTILINE)
+    names = re.findall(r"GPU \d++: ([^\n(]+)", text)[:MOST_ENTRIES]
+    names = [name.rstrip(" ") for name in names]
     driver = values.get("Nvidia driver version", "")
     major = int(re.match(r"\d*", driver)[0] or 0)  # type: ignore[index]
     by_driver = next((cuda for first, cuda in DRIVERS if major >= first), "")
@@ -82,7 +87,9 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         kfd=True,
         kfd_readable=True,
         render_node=True,
-        variables=tuple(re.findall(rf"(?m)^({'|'.join(VARIABLES)})=(.*)$", text)),
+        variables=tuple(
+            re.findall(rf"(?m)^({'|'.join(VARIABLES)})=(.*)$", text)[:MOST_ENTRIES]
+        ),
     )
     kinds = {"cuda": "Is CUDA available", "xpu": "Is XPU available"}
     usable = [kind for kind, line in kinds.items() if values.get(line) == "True"]
@@ -92,7 +99,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
     capability = values.get("Capability", "").replace(" ", "")
     model = values.get("GPU models and configuration", "")
     architecture = f"sm_{capability}" if capability else ""
-    if amd := re.search(r"(.*) \((gfx\w+)", model):
+    if amd := re.match(r"(.*) \((gfx\w+)", model):
         names, architecture = [amd[1]], amd[2]
     first = VisibleDevice((names or [""])[0], architecture, facts.complaint)
     others = tuple(VisibleDevice(name) for name in names[1:])

@@ -31,7 +31,7 @@ OF_DEVICES = re.compile(
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
-IN_WORKER = re.compile(r'File "(.+)", line (\d+)')
+IN_WORKER = re.compile(r'File "([^"\n]+)", line (\d+)')
 SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
 # current_accelerator() without check_available=True returns the device that torch was
 # built for, even on a machine without this device.

@@ -172,7 +172,7 @@ class BrowserGpu:
 
 def literal(name: Any) -> str:
     """A browser's name for a GPU: a short line without control characters."""
-    plain = "".join(c if c.isprintable() else " " for c in str(name))
+    plain = "".join(c if c.isprintable() else " " for c in str(name)[:1000])
     return " ".join(plain.split())[:LONGEST_NAME] or "a GPU without a name"
 
 
