@@ -55,8 +55,8 @@ LEAST_OF_A_PIECE = 16
 MOST_OTHERS = 2  # other possible causes that an answer names, at most
 
 FRAME = re.compile(
-    r'File\s++"?(?P<file>[^",]+)"?,? line (?P<line>\d+)'
-    r"|(?=.*\)$).* in (?:[\w.]++|<[^<>]*+>)\("
+    r'^(?:File\s++"?(?P<file>[^",]+)"?,? line (?P<line>\d+)'
+    r"|(?=.*\)$).* in (?:[\w.]++|<[^<>]*+>)\()"
 )
 # What a launcher or a loader says when one of its processes has failed.
 PASSED_ON = re.compile(
@@ -64,7 +64,7 @@ PASSED_ON = re.compile(
     r"|exited unexpectedly|failed \(exitcode"
 )
 # The line of code that failed, in a notebook's traceback.
-ARROW = re.compile(r"(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
+ARROW = re.compile(r"^(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
 # What ranks, logs, pytest, and boxes around a traceback put before a line.
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
