@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 LAB_SECONDS = 60.0
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
 TRAIN_LANE = "train"  # a teacher can pause and clear this lane
+CLOSE_SECONDS = 5.0  # the longest wait for the last events
 TRIES = 3  # a job fails if so many workers end before they begin the job
 
 
@@ -88,6 +89,13 @@ class Engine:
         for job, _ in waiting:
             self._jobs.add(job)
         self._queue.restore(waiting)
+        self._closed = False
+        # Events have a thread of their own, so that jobs are stored even if no page
+        # shows them, and pages only read.
+        self._filing = threading.Thread(
+            target=self._file_events, args=(self._jobs,), daemon=True
+        )
+        self._filing.start()
         self._connection.open()
 
     def submit(
@@ -121,11 +129,7 @@ class Engine:
         job = self._jobs.get(job_id)
         if job is None or job.status not in ("queued", "starting"):
             return job
-        message, is_vain = self._connection.obstacle(job)
-        if is_vain:
-            self._connection.withdraw(job.id)
-            self._end(job.id, Outcome("failed", message=message))
-            return self._jobs.get(job.id) or job
+        message, _ = self._connection.obstacle(job)
         return replace(job, message=message, place=self._queue.place(job.id))
 
     def jobs(self, address: str | None = None, owner: str | None = None) -> list[Job]:
@@ -305,7 +309,17 @@ class Engine:
         self._dispatch()  # there may be more workers now, or a connection again
 
     def close(self) -> None:
+        """Leave the cluster, and file what it has reported until now."""
         self._connection.close()
+        self._closed = True
+        self._jobs.stop_waiting()
+        self._filing.join(CLOSE_SECONDS)
+
+    def _file_events(self, jobs: Jobs) -> None:
+        while not self._closed:
+            jobs.wait_for_events()
+            with self._lock:
+                jobs.file_events()
 
     def _dispatch(self) -> None:
         if not (self._queue and self._connection.is_up):
@@ -358,9 +372,12 @@ class Engine:
         self._dispatch()
 
     def _when_checked(self) -> None:
-        """Stop jobs that take too long, and hand out others, about once a second."""
-        # Reading the jobs also stores their events, even if no page shows them.
+        """Stop jobs that take too long or get no worker, and hand out others.
+
+        This happens about once a second.
+        """
         for job in self.going_on():
+            self._end_in_vain(job.id)
             most = self.admission.seconds(job.owner)
             is_overdue = time.monotonic() - job.began > most
             if is_overdue and job.id not in self._stops:
@@ -369,3 +386,14 @@ class Engine:
             self.machine()
         self.hosts()  # so that new machines are described before a page asks
         self._dispatch()
+
+    def _end_in_vain(self, job_id: str) -> None:
+        """Fail a job that has waited in vain for a worker."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is None or job.status not in ("queued", "starting"):
+                return
+            message, is_vain = self._connection.obstacle(job)
+            if is_vain:
+                self._connection.withdraw(job_id)
+                self._end(job_id, Outcome("failed", message=message))

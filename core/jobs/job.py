@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from threading import Event
 from typing import Any
 
 from core.errors import CancelledError, explain
@@ -192,19 +193,34 @@ class Job:
 
 
 class Jobs:
-    """The jobs in memory. Hold the engine's lock to call any method but `receive`."""
+    """The jobs in memory.
+
+    Hold the engine's lock to call any method but `receive` and `wait_for_events`.
+    """
 
     def __init__(self, on_event: Callable[[Job, Any], None]) -> None:
         """`on_event` gets each event, and its job with the event in it."""
         self._on_event = on_event
         self._jobs: dict[str, Job] = {}
         self._inbox: deque[tuple[str, Any, float]] = deque()  # for `file_events`
+        self._has_events = Event()
 
     def receive(self, job_id: str, event: Any) -> None:
         """Take an event in without waiting; `file_events` gives it to its job."""
         self._inbox.append((job_id, event, time.time()))
+        self._has_events.set()
+
+    def wait_for_events(self) -> None:
+        """Return once there may be events that `file_events` hasn't seen."""
+        self._has_events.wait()
+        self._has_events.clear()
+
+    def stop_waiting(self) -> None:
+        """Have `wait_for_events` return, though there may be no events."""
+        self._has_events.set()
 
     def file_events(self) -> None:
+        """Give each event to its job, in the order in which they came."""
         while self._inbox:
             job_id, event, at = self._inbox.popleft()
             job = self._jobs.get(job_id)
@@ -215,11 +231,13 @@ class Jobs:
                 self.add(replace(begun, began=time.monotonic()))
             else:
                 self._jobs[job_id] = job.after(event)
-            self._on_event(self._jobs[job_id], event)
+            try:
+                self._on_event(self._jobs[job_id], event)
+            except Exception:  # the job has the event; later events must come, too
+                logger.exception("an event of job %s could not be stored", job_id)
 
     def get(self, job_id: str) -> Job | None:
-        """The job with all that it has reported; None if it isn't in memory."""
-        self.file_events()
+        """The job with all events that were filed; None if it isn't in memory."""
         return self._jobs.get(job_id)
 
     def ids(self, address: str | None = None, owner: str | None = None) -> list[str]:
@@ -248,7 +266,7 @@ class Jobs:
     def end(self, job_id: str, outcome: Outcome) -> Job:
         """End a job; if its function has too many ended jobs, drop one of them.
 
-        The dropped job is the owner's oldest one, if the owner has too many; otherwise,
+        What the job reported before its end is filed first. The dropped job is the owner's oldest one, if the owner has too many; otherwise,
         it is the oldest one of the owner who has the most.
         """
         self.file_events()

@@ -24,6 +24,7 @@ from tests.app.jobs.follow import (
     LONG,
     RUN,
     SHORT,
+    Counted,
     finish,
     running,
     status,
@@ -95,6 +96,23 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     assert job.status == "cancelled"
     assert len(job.progress.changes) == 1
     assert engine.wish(job_id) == NO_WISH
+
+
+def test_a_run_is_stored_as_it_goes_on_though_nobody_looks(engine, monkeypatch):
+    """Neither a page reads it, nor the check that comes once a second."""
+    monkeypatch.setattr(engine._connection, "_on_check", lambda: None)
+    recorded: list[object] = []
+    keep = engine._jobs._on_event
+    monkeypatch.setattr(
+        engine._jobs,
+        "_on_event",
+        lambda job, event: (recorded.append(event), keep(job, event)),
+    )
+    ids = [engine.submit("tests.jobs.follow:count", 8) for _ in range(2)]
+    wait(lambda: len(recorded) == 2 * (1 + 8))
+    monkeypatch.undo()
+    for job_id in ids:
+        assert finish(engine, job_id).events == tuple(map(Counted, range(8)))
 
 
 def test_a_wish_that_comes_late_is_left_out(monkeypatch):

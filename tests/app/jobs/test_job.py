@@ -45,6 +45,7 @@ def test_a_job_runs_once_its_worker_says_so(jobs):
     assert jobs.get("a").status == "starting"
     for event in (PickedUp("train-0"), "one", "two"):
         jobs.receive("a", event)
+    jobs.file_events()
     running = jobs.get("a")
     assert (running.status, running.worker) == ("running", "train-0")
     assert running.events == ("one", "two")
@@ -88,6 +89,7 @@ def test_a_run_is_the_sum_of_its_reports(jobs):
     reports = (started, step(1), Fit(1, (0.0,), None), step(2), epoch, Fit(2, (), None))
     for report in (*reports, "something else"):
         jobs.receive("a", report)
+        jobs.file_events()
         now = jobs.get("a")
     losses = step(1).losses + step(2).losses
     assert now.progress == Progress(started, losses, (epoch,), step(2), reports[-1])
@@ -126,9 +128,32 @@ def test_what_is_filed_is_told_once():
     jobs.add(Job("a", RUN, (), "train", "ada"))
     for event in ("one", "two"):
         jobs.receive("a", event)
-    jobs.get("a")
+    jobs.file_events()
     ended = jobs.end("a", Outcome("cancelled", 42))
     jobs.receive("a", "too late")
+    jobs.file_events()
     assert jobs.get("a") is ended
     assert (ended.status, ended.value) == ("cancelled", 42)
     assert events == [("a", ("one",), "one"), ("a", ("one", "two"), "two")]
+
+
+def test_a_look_files_nothing_and_an_end_files_what_came_before_it(jobs):
+    events = []
+    jobs._on_event = lambda _, event: events.append(event)
+    jobs.receive("a", "one")
+    assert jobs.get("a").events == ()
+    assert events == []
+    assert jobs.end("a", Outcome("cancelled")).events == ("one",)
+    assert events == ["one"]
+
+
+def test_an_event_that_can_not_be_stored_holds_up_no_other(jobs):
+    def refuse(_: Job, event: object) -> None:
+        if event == "one":
+            raise TypeError("not plain data")
+
+    jobs._on_event = refuse
+    for event in ("one", "two"):
+        jobs.receive("a", event)
+    jobs.file_events()
+    assert jobs.get("a").events == ("one", "two")
