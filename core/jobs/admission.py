@@ -7,6 +7,7 @@ A lane is a queue with workers of its own: "train" or "lab".
 
 import hashlib
 import heapq
+import math
 import os
 import time
 from collections import Counter, OrderedDict, deque
@@ -98,7 +99,7 @@ class Admission:
     def __init__(self, gate: Gate | None = None, limits: Limits | None = None) -> None:
         self.gate = gate or Gate()
         self.limits = limits or Limits.from_environment()
-        self.estimates = Estimates()
+        self.estimates = Estimates(self.limits.max_job_seconds)
 
     def seconds(self, owner: str) -> float:
         most = self.limits.max_job_seconds
@@ -169,7 +170,9 @@ def work(address: str, arguments: tuple[Any, ...]) -> Work:
 class Estimates:
     """How long jobs take, from similar jobs of this server; not thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = math.inf) -> None:
+        """No job takes longer than `longest` seconds, whatever its clock says."""
+        self._longest = longest
         # For each kind, the newest jobs: amount, seconds, and whether the job finished.
         self._jobs: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
 
@@ -177,7 +180,8 @@ class Estimates:
         if job.seconds is None:
             return
         jobs = self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST))
-        jobs.append((job.work.amount, job.seconds, job.status == "finished"))
+        seconds = min(job.seconds, self._longest)
+        jobs.append((job.work.amount, seconds, job.status == "finished"))
         self._jobs.move_to_end(job.work.kind)
         if len(self._jobs) > KINDS:
             self._jobs.popitem(last=False)
@@ -212,7 +216,7 @@ class Estimates:
         paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
         for job in at_work:
             whole, rest = self.seconds(job), job.progress.seconds_left
-            since = time.time() - job.started if job.started else 0.0
+            since = time.monotonic() - job.began if job.began else 0.0
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount

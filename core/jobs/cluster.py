@@ -32,6 +32,7 @@ from distributed.core import connect
 from core import log
 from core.config import A_NAME, is_name
 from core.folders import ROOT
+from core.jobs import steady_clock
 from core.jobs.job import on
 from to_device.errors import ExplainedError
 from to_device.words import Words
@@ -288,6 +289,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     dask.config.set(SETTINGS)
+    steady_clock.use()
     log.set_up()
     logging.getLogger("distributed.scheduler").addFilter(is_news)
     try:

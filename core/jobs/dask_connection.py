@@ -20,7 +20,7 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 from distributed.utils import LoopRunner
 
-from core.jobs import cluster, worker
+from core.jobs import cluster, steady_clock, worker
 from core.jobs.hosts import Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
 from core.watch import Wish
@@ -105,6 +105,7 @@ class Connection:
 
     def open(self) -> None:
         """Connect, and look after the connection, in the background."""
+        steady_clock.use()
         self._loop.start()
         in_background(self._maintain)
 
@@ -222,7 +223,7 @@ class Connection:
     def obstacle(self, job: Job) -> tuple[str, bool]:
         """Why no worker has begun the job (or ""), and whether the job should fail."""
         if job.status == "starting":
-            waited = time.time() - (job.started or time.time())
+            waited = time.monotonic() - (job.began or time.monotonic())
             without = max(map(self.hosts.seconds_without, job.resources))
             if min(waited, without) > NO_WORKER_SECONDS:
                 return self._no_worker, True
@@ -230,7 +231,7 @@ class Connection:
             return words("workers.shared") if is_shared else "", False
         if not (job.host and self.is_up) or self.hosts.capacity[on(job.host)]:
             return "", False
-        waited = time.time() - job.submitted
+        waited = time.monotonic() - job.arrived
         without = self.hosts.seconds_without(on(job.host))
         if min(waited, without) > NO_WORKER_SECONDS:
             return words("workers.no_host", host=quoted(job.host)), True

@@ -379,7 +379,8 @@ class Engine:
         for job in self.going_on():
             self._end_in_vain(job.id)
             most = self.admission.seconds(job.owner)
-            is_overdue = time.monotonic() - job.began > most
+            began = job.began if job.status == "running" else None
+            is_overdue = began is not None and time.monotonic() - began > most
             if is_overdue and job.id not in self._stops:
                 self._stop(job.id, Outcome("failed", message=overdue(most)))
         if self._machine is None:

@@ -7,7 +7,6 @@ and "lab" is for short ones.
 import importlib
 import inspect
 import logging
-import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -125,7 +124,12 @@ class Job:
     tries: int = 0  # how often the job was given to a worker
     started: float | None = None  # seconds since 1970, like `submitted` and `stopped`
     stopped: float | None = None
-    began: float = math.inf  # time.monotonic() when begun: leaves out a laptop's sleep
+    # Durations come from time.monotonic(), which leaves out a laptop's sleep, and which
+    # no change of the clock affects: when this app got the job, when a worker got it,
+    # and how long the worker had it (None before the end, or without a worker).
+    arrived: float = field(default_factory=time.monotonic)
+    began: float | None = None
+    seconds: float | None = None
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
     machine: str = ""  # identity of the machine that did the job, once it has ended
@@ -152,13 +156,6 @@ class Job:
     def turn_of(self) -> str:
         """Whose turn the job takes: jobs with the same value count as one person's."""
         return self.person or self.owner
-
-    @property
-    def seconds(self) -> float | None:
-        """How long a worker had the job; None before the end, or without a worker."""
-        if self.started is None or self.stopped is None:
-            return None
-        return self.stopped - self.started
 
     def after(self, event: object) -> "Job":
         progress = self.progress.after(event)
@@ -189,6 +186,7 @@ class Job:
             progress=progress,
             events=events,
             stopped=time.time(),
+            seconds=None if self.began is None else time.monotonic() - self.began,
         )
 
 
@@ -202,12 +200,12 @@ class Jobs:
         """`on_event` gets each event, and its job with the event in it."""
         self._on_event = on_event
         self._jobs: dict[str, Job] = {}
-        self._inbox: deque[tuple[str, Any, float]] = deque()  # for `file_events`
+        self._inbox: deque[tuple[str, Any, float, float]] = deque()
         self._has_events = Event()
 
     def receive(self, job_id: str, event: Any) -> None:
         """Take an event in without waiting; `file_events` gives it to its job."""
-        self._inbox.append((job_id, event, time.time()))
+        self._inbox.append((job_id, event, time.time(), time.monotonic()))
         self._has_events.set()
 
     def wait_for_events(self) -> None:
@@ -222,13 +220,13 @@ class Jobs:
     def file_events(self) -> None:
         """Give each event to its job, in the order in which they came."""
         while self._inbox:
-            job_id, event, at = self._inbox.popleft()
+            job_id, event, at, began = self._inbox.popleft()
             job = self._jobs.get(job_id)
             if job is None or job.ended:
                 continue
             if isinstance(event, PickedUp):
-                begun = replace(job, status="running", started=at, worker=event.worker)
-                self.add(replace(begun, began=time.monotonic()))
+                begun = replace(job, status="running", started=at, began=began)
+                self.add(replace(begun, worker=event.worker))
             else:
                 self._jobs[job_id] = job.after(event)
             try:
@@ -256,18 +254,20 @@ class Jobs:
 
     def start(self, job_id: str) -> None:
         job = self._jobs[job_id]
-        now = time.time()
-        self.add(replace(job, status="starting", started=now, tries=job.tries + 1))
+        given = replace(job, status="starting", tries=job.tries + 1)
+        self.add(replace(given, started=time.time(), began=time.monotonic()))
 
     def put_back(self, job_id: str) -> None:
         """The worker was lost before the job began, so the job waits again."""
-        self._jobs[job_id] = replace(self._jobs[job_id], status="queued", started=None)
+        waiting = replace(self._jobs[job_id], status="queued", started=None, began=None)
+        self._jobs[job_id] = waiting
 
     def end(self, job_id: str, outcome: Outcome) -> Job:
         """End a job; if its function has too many ended jobs, drop one of them.
 
-        What the job reported before its end is filed first. The dropped job is the owner's oldest one, if the owner has too many; otherwise,
-        it is the oldest one of the owner who has the most.
+        What the job reported before its end is filed first. The dropped job is the
+        owner's oldest one, if the owner has too many; otherwise, it is the oldest one
+        of the owner who has the most.
         """
         self.file_events()
         ended = self.add(self._jobs[job_id].end(outcome))

@@ -36,9 +36,10 @@ def dask_setup(worker: Any) -> None:
     import torch
 
     from core import devices
-    from core.jobs import cluster, sandbox
+    from core.jobs import cluster, sandbox, steady_clock
     from to_device.sim import simulation
 
+    steady_clock.use()
     log.set_up()
     logging.getLogger("distributed.worker").addFilter(cluster.is_news)
     if hasattr(os, "nice"):  # not on Windows

@@ -89,8 +89,8 @@ END_OF = {
 
 def count_job(job: Job) -> None:
     """Add an ended job's times to the histograms; if it never began, it ran for 0 s."""
-    begun = job.started or job.stopped or job.submitted
-    WAITED.labels(job.address).observe(begun - job.submitted)
+    began = time.monotonic() if job.began is None else job.began
+    WAITED.labels(job.address).observe(began - job.arrived)
     RAN.labels(job.address, job.status).observe(job.seconds or 0.0)
 
 

@@ -48,16 +48,18 @@ def ensure_visitor(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _visits: dict[str, float] = field(default_factory=dict)  # visitor: last visit
+    _visits: dict[str, float] = field(default_factory=dict)  # visitor: time.monotonic()
 
     def touch(self, visitor: str) -> None:
         """Queue a visit to be stored, with the visitor's row if missing."""
-        now = time.time()
+        now, moment = time.time(), time.monotonic()
         with self._lock:
-            if now - self._visits.get(visitor, 0.0) < SEEN_SECONDS:
+            recent = {
+                v: t for v, t in self._visits.items() if moment - t < SEEN_SECONDS
+            }
+            if visitor in recent:
                 return
-            new = {v: t for v, t in self._visits.items() if now - t < SEEN_SECONDS}
-            self._visits = {**new, visitor: now}
+            self._visits = {**recent, visitor: moment}
 
         def work(session: Session) -> None:
             ensure_visitor(session, visitor)

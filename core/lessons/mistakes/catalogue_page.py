@@ -147,7 +147,7 @@ def card(mistake: Mistake, opened: bool = False) -> None:
     job = panel.job
     # Wait for a mistake that ends soon, so that the card is drawn with its result.
     while job and not job.ended and not job.place:
-        if time.time() - job.submitted > SOON_SECONDS:
+        if time.monotonic() - job.arrived > SOON_SECONDS:
             break
         time.sleep(0.02)
         job = engine().job(job.id)
@@ -231,7 +231,7 @@ def _job_of_failures() -> Job | None:
     has to wait for that start.
     """
     for latest in engine().jobs(FAILURES)[-1:]:
-        fresh = time.time() - latest.submitted < RETRY_SECONDS
+        fresh = time.monotonic() - latest.arrived < RETRY_SECONDS
         if fresh or latest.status not in ("failed", "cancelled"):
             return latest
     return engine().job(engine().submit(FAILURES, lane="lab"))

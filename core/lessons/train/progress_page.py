@@ -207,7 +207,8 @@ def draw_status(current: Run) -> None:
     # On a phone, page.css keeps run_status on the screen until NEWS_SECONDS after the
     # run's end.
     ago = time.time() - (current.job.stopped or time.time())
-    with st.container(key="run_status" if ago < NEWS_SECONDS else "run_ended"):
+    is_news = 0 <= ago < NEWS_SECONDS  # below 0 if the clock was set back
+    with st.container(key="run_status" if is_news else "run_ended"):
         job_panel.slot(*status(current))
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")

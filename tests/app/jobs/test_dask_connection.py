@@ -23,8 +23,8 @@ def there(monkeypatch) -> Connection:
 
 
 def long_ago(job: Job, **more: object) -> Job:
-    then = time.time() - NO_WORKER_SECONDS - 1
-    return replace(job, submitted=then, started=then, **more)
+    then = time.monotonic() - NO_WORKER_SECONDS - 1
+    return replace(job, arrived=then, began=then, **more)
 
 
 def test_a_job_that_waits_for_its_turn_has_no_obstacle(there, monkeypatch):
@@ -41,9 +41,9 @@ def test_a_machine_that_is_away_is_waited_for_a_while(there, status):
     assert not there.obstacle(job)[1], "it went just now"
     there.hosts._since -= NO_WORKER_SECONDS + 1
     assert there.obstacle(job)[1]
-    now = time.time()
+    now = time.monotonic()
     message = words("workers.host_away", host="`b`") if status == "queued" else ""
-    assert there.obstacle(replace(job, submitted=now, started=now)) == (message, False)
+    assert there.obstacle(replace(job, arrived=now, began=now)) == (message, False)
 
 
 def test_a_job_that_was_handed_out_may_wait_for_another_app(there):

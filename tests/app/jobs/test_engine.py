@@ -285,9 +285,7 @@ def test_the_wait_is_known_once_the_like_was_done(engine, busy, monkeypatch):
     monkeypatch.setattr(engine.admission, "estimates", estimates)
     waiting, behind = engine.submit(RUN, SHORT), engine.submit(QUICK)
     assert engine.wait(waiting) is None
-    estimates.learn(
-        replace(engine.job(busy), status="finished", started=1.0, stopped=3601.0)
-    )
+    estimates.learn(replace(engine.job(busy), status="finished", seconds=3600.0))
     assert 3000 < engine.wait(waiting) <= 3600
     assert engine.wait(busy) is None  # it does not wait
     assert engine.wait(behind) is None  # nobody knows what is before it

@@ -92,7 +92,8 @@ def test_what_waits_comes_back_in_its_order_and_round(store):
     back = History(store).recover()
     assert [round for _, round in back] == [3, 1]
     for (old, _), (new, _) in zip(waiting, back, strict=True):
-        assert vars(new) == vars(old) | {"work": new.work}
+        differ = {"work": new.work, "arrived": new.arrived}
+        assert vars(new) == vars(old) | differ
 
 
 def test_what_is_deleted_is_gone_from_memory_too(store):

@@ -52,14 +52,19 @@ def test_a_job_runs_once_its_worker_says_so(jobs):
     assert jobs.get("a") is running
 
 
-def test_a_job_takes_from_when_its_worker_says_so_to_its_end(jobs, monkeypatch):
+@pytest.mark.parametrize("jump", [0, 3 * 3600, -3600])
+def test_a_job_takes_from_when_its_worker_says_so_to_its_end(jobs, monkeypatch, jump):
+    """By a clock that nobody sets: neither a sleep of the laptop nor a wrong date."""
     now = [100.0]
-    monkeypatch.setattr(job.time, "time", lambda: now[0])
+    date = [1e9]
+    monkeypatch.setattr(job.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(job.time, "time", lambda: date[0])
     jobs.start("a")
     now[0] = 110.0
     jobs.receive("a", PickedUp("train-0"))
-    now[0] = 113.0
-    assert jobs.end("a", Outcome("finished")).seconds == 3.0
+    now[0], date[0] = 113.0, date[0] + jump
+    ended = jobs.end("a", Outcome("finished"))
+    assert (ended.seconds, ended.stopped) == (3.0, date[0])
     assert jobs.end("b", Outcome("cancelled")).seconds is None
 
 

@@ -229,10 +229,11 @@ def test_a_look_lasts_from_the_question_to_the_end_of_its_answer(
     assert read("sessions") == 0
 
 
-def test_a_job_is_counted_by_what_it_does_and_how_it_ends():
-    job = Job("a", "a.kind:of", (), "train", submitted=10.0, stopped=25.0)
+def test_a_job_is_counted_by_what_it_does_and_how_it_ends(clock):
+    clock[0] = 25.0
+    job = Job("a", "a.kind:of", (), "train", arrived=10.0)
     monitoring.count_job(replace(job, status="cancelled"))
-    monitoring.count_job(replace(job, status="finished", started=13.0))
+    monitoring.count_job(replace(job, status="finished", began=13.0, seconds=12.0))
     kind = "a.kind:of"
     assert read("job_wait_seconds_sum", kind=kind) == 15 + 3
     assert read("job_run_seconds_sum", kind=kind, status="finished") == 12

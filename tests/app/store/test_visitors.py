@@ -1,3 +1,5 @@
+import pytest
+
 from core.store.visitors import SEEN_SECONDS, WORDS, new_code
 from tests.app.store.made_up import finished
 
@@ -22,13 +24,19 @@ def test_codes_are_four_words_of_five_letters_with_64_bits():
         assert all(word[1] in "aiou" and word[3] in "aiou" for word in words)
 
 
-def test_a_visit_is_written_once_an_hour(store, monkeypatch):
-    now = 1000.0 + SEEN_SECONDS
-    for later, seen in ((0.0, 0.0), (10.0, 0.0), (SEEN_SECONDS, SEEN_SECONDS)):
-        monkeypatch.setattr("core.store.visitors.time.time", lambda at=later: now + at)
+@pytest.mark.parametrize("jump", [0, 3 * SEEN_SECONDS, -SEEN_SECONDS])
+def test_a_visit_is_written_once_an_hour(store, monkeypatch, jump):
+    """Also if somebody sets the clock, which only moves the date."""
+    now, clock = 1e9, "core.store.visitors.time"
+    seen = now
+    monkeypatch.setattr(f"{clock}.time", lambda: now)
+    for moment, written in ((0, True), (10, False), (SEEN_SECONDS, True)):
+        monkeypatch.setattr(f"{clock}.monotonic", lambda at=moment: at)
+        now += jump + 1
+        seen = now if written else seen
         store.visitors.touch("me")
         store.writer.flush()
-        assert store.visitors.get("me").seen == now + seen
+        assert store.visitors.get("me").seen == seen
 
 
 def test_the_newest_answer_to_each_question_is_stored(store):
