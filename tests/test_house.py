@@ -29,7 +29,7 @@ NAMES = {  # "core.loops" -> its file
 # what computes may import torch, what draws or serves may import Streamlit, no file
 # both, and all others neither.
 COMPUTES = re.compile(
-    r"core\.(?!.*(_page|_chart|_result|_verdict)$)(\w+|(data|measure|lessons)\..*)"
+    r"core\.(?!.*(_page|_chart|_result|_verdict)$)(\w+|(data|examples|measure|lessons)\..*)"
     r"|to_device\.(devices|diagnose\.facts|dryrun\..*|sim\..*)"
 )
 DRAWS = re.compile(r"app|home|pages\..*|core\.(ui|serving)\..*|core\..*(_page|_chart)")
@@ -64,7 +64,7 @@ LAYERS = (
     ("core.runs",),
     ("core.lessons.evaluate", "core.lessons.mistakes"),  # others show parts of them
     tuple(f"core.lessons.{name}" for name in OTHER_LESSONS),
-    ("core.home", "core.classroom.*_chart"),
+    ("core.home", "core.classroom.*_chart", "core.examples"),
     ("core.classroom.*_page", "core.bench", "core.run"),
     ("core.idle",),
     ("core.startup",),

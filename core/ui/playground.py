@@ -1,17 +1,18 @@
 """Try it: change a page's code, and run it on the simulated accelerator.
 
 The editor shows a function with what it needs to run: the imports that it uses, and
-lines from calls.toml that call it.
+lines that call it. core/examples has these lines: `try_score` in core/examples/loops.py
+calls `score` of core/loops.py.
 """
 
 import ast
-import tomllib
+import textwrap
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from core.folders import ROOT
 from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
@@ -22,7 +23,11 @@ from to_device.dryrun.report import Request
 from to_device.errors import drawable
 from to_device.words import Words
 
-CALLS = tomllib.loads(Path(__file__).with_name("calls.toml").read_text("utf-8"))
+EXAMPLES = "core.examples"
+# Calls a function whose only parameter is a device.
+ON_DEVICE = """\
+device = torch.device("cuda")
+print({name}(device))"""
 NAME = "your code"
 MOST_CHARACTERS = 10_000  # longer code is cut, and longer output scrolls
 MOST_LINES = 8  # output with more lines scrolls
@@ -47,25 +52,40 @@ def button(address: str, key: str = "", **machine: Any) -> None:
 def program(address: str) -> str:
     """Return a program: a function's imports and helpers, the function, and its call.
 
-    The call is from calls.toml. The file has a call for some addresses, and one for all
-    other functions whose first parameter is `device`. For functions without a call,
-    returns "".
+    The call is from core/examples. All other functions whose first parameter is
+    `device` are called with a device. For functions without a call, returns "".
     """
     module, _, name = address.partition(":")
-    text = read(module)
-    call = CALLS.get(address, CALLS["device"].format(name=name)).strip()
-    body = ast.parse(text).body
-    function = next((e for e in body if getattr(e, "name", None) == name), None)
-    arguments = function.args.args if isinstance(function, ast.FunctionDef) else []
-    if address not in CALLS and [a.arg for a in arguments[:1]] != ["device"]:
-        return ""
+    text, example = read(module), _example(module)
+    body, of_example = ast.parse(text).body, ast.parse(example).body
+    if call := definitions(example, {f"try_{name}"}):
+        call = textwrap.dedent(call.partition("-> None:\n")[2]).strip()
+    else:
+        function = next((e for e in body if getattr(e, "name", None) == name), None)
+        arguments = function.args.args if isinstance(function, ast.FunctionDef) else []
+        if [a.arg for a in arguments[:1]] != ["device"]:
+            return ""
+        call = ON_DEVICE.format(name=name)
     inside = definitions(text, {name, *names_in(ast.parse(call))}).strip()
-    used = names_in(ast.parse(f"{inside}\n{call}"))
-    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-    for node in imports:
-        node.names = [alias for alias in node.names if alias.name in used]
-    lines = [ast.unparse(node) for node in imports if node.names]
+    needed = names_in(ast.parse(f"{inside}\n{call}"))
+    lines = []
+    for node in [*body, *of_example]:
+        # What the example imports from the function's own module is in `inside`.
+        if isinstance(node, ast.Import) or (
+            isinstance(node, ast.ImportFrom) and node.module != module
+        ):
+            node.names = [alias for alias in node.names if alias.name in needed]
+            needed -= {alias.name for alias in node.names}
+            if node.names:
+                lines.append(ast.unparse(node))
     return "\n".join([*lines, "\n", inside, "\n", call])
+
+
+def _example(module: str) -> str:
+    """The text of the examples that call a module's functions; "" if there are none."""
+    path = ROOT.joinpath(*EXAMPLES.split("."), module.rpartition(".")[2])
+    path = path.with_suffix(".py")
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 @st.dialog("Try it", width="large")

@@ -1,4 +1,5 @@
 import ast
+from collections.abc import Iterator
 from unittest.mock import Mock
 
 import pytest
@@ -8,8 +9,9 @@ from core.jobs import code
 from core.lessons.mistakes.catalogue import MISTAKES
 from core.serving.execution_policy import Mode
 from core.ui import playground
-from core.ui.playground import CALLS, NAME, program
+from core.ui.playground import NAME, program
 from tests.app.pages.walk import code_in, texts, write_code
+from tests.process import ROOT
 from to_device.dryrun.report import DEVICE_ERROR, OK, Failure, Report, Request, Value
 from to_device.dryrun.script import Line
 
@@ -20,7 +22,22 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 HALVES = [mistake.address(half) for mistake in MISTAKES for half in ("broken", "fixed")]
 
 
-@pytest.mark.parametrize("address", [*sorted(CALLS.keys() - {"device"}), *ALONE])
+def examples() -> Iterator[str]:
+    """The addresses of the functions that core/examples calls."""
+    for file in sorted(ROOT.glob("core/examples/*.py")):
+        body = ast.parse(file.read_text("utf-8")).body
+        functions = (node.name for node in body if isinstance(node, ast.FunctionDef))
+        for name in (function.removeprefix("try_") for function in functions):
+            (module,) = (
+                node.module
+                for node in body
+                if isinstance(node, ast.ImportFrom)
+                and name in [alias.name for alias in node.names]
+            )
+            yield f"{module}:{name}"
+
+
+@pytest.mark.parametrize("address", [*examples(), *ALONE])
 def test_what_is_written_around_a_function_makes_it_run(address):
     request = Request(NAME, program(address), seconds=9, names=True)
     report, _ = code.run(request, confine=False)

@@ -1,0 +1,20 @@
+"""How a function of core.lessons.model.batch_steps is called."""
+
+import torch
+from torch import nn
+
+from core.lessons.model.batch_steps import walk
+from core.models import ANN
+
+
+def try_walk() -> None:
+    device = torch.device("cuda")
+    model = ANN().to(device)
+    criterion = nn.CrossEntropyLoss()
+    optimizer = torch.optim.AdamW(model.parameters())
+    images = torch.randint(0, 256, (64, 1, 28, 28), dtype=torch.uint8)
+    labels = torch.randint(0, 10, (64,))
+
+    for made in walk(model, images, labels, criterion, optimizer, device):
+        for name, tensor in made.items():
+            print(name, tensor.device, tuple(tensor.shape), tensor.dtype)
