@@ -9,15 +9,33 @@ from typing import Any
 from core.home import first_run_page as first_run
 from core.jobs.job import Job
 from core.jobs.measurements import environments
+from core.lessons.compare.race_page import RaceLab
+from core.lessons.compare.step_profile_page import StepProfileLab
+from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
+from core.lessons.device.parallel_page import Parallel
+from core.lessons.model.transfers_page import TransfersLab
+from core.lessons.speed.copies_page import Copies
+from core.lessons.speed.memory_page import Memory
+from core.lessons.speed.vectorize_page import Vectorize
 from core.measure.environment import Machine
 from core.measure.speedup import BUSY
 from core.ui import dataset, last_measurement, runs
-from core.ui.lab import all_labs
+from core.ui.lab import Lab
 from core.ui.server import engine
 
 QUIET_SECONDS = 20.0  # measuring begins when the app has had no jobs for this long
 GIVE_WAY_SECONDS = 0.1  # between two looks for a visitor's job
 ATTEMPTS = 3  # how often to measure if the machine is too busy for a clear result
+LABS: tuple[type[Lab], ...] = (  # what is quick, in the order in which it is measured
+    RaceLab,
+    TimingPitfalls,
+    StepProfileLab,
+    Parallel,
+    TransfersLab,
+    Memory,
+    Vectorize,
+    Copies,
+)
 OFF = ("0", "false", "no", "off")
 
 logger = logging.getLogger(__name__)
@@ -26,8 +44,8 @@ logger = logging.getLogger(__name__)
 def measure(here: Machine) -> None:
     """When the app idles, measure what is quick and not yet measured with this torch.
 
-    The server runs each lab (a measurement on a page) whose `idle` is true, and a
-    training run for Home. It measures nothing on workers that other apps may share,
+    The server runs each lab (a measurement on a page) in LABS, and a training run for
+    Home. It measures nothing on workers that other apps may share,
     since those apps' jobs couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
@@ -40,7 +58,7 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield each job whose result is still missing when the job's turn comes."""
     if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
-    for lab in (lab for lab in all_labs() if lab.idle):
+    for lab in (kind() for kind in LABS):
         newest = last_measurement.newest(lab.address)
         versions = {e.torch for e in environments(newest.value)} if newest else set()
         if versions != {here.devices[0].torch} or (newest and was_busy(newest)):
@@ -49,7 +67,7 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 def was_busy(job: Job) -> bool:
     """Whether the job's result says that the machine was too busy to measure."""
-    lab = next((lab for lab in all_labs() if lab.address == job.address), None)
+    lab = next((kind() for kind in LABS if kind.address == job.address), None)
     finding = lab.finding(lab.gather(job)) if lab else None
     return finding is not None and BUSY in finding.sentence
 

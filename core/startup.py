@@ -22,7 +22,6 @@ from core.lessons.model import model_to_page as model_to
 from core.measure.environment import Machine
 from core.serving import garbage
 from core.ui import dataset, image_wall
-from core.ui.lab import all_labs
 from core.ui.server import ask_once, engine
 from to_device.errors import ExplainedError
 from to_device.names import SIMULATED
@@ -31,11 +30,13 @@ LOOK_SECONDS = 0.2  # between two checks whether the workers have started
 
 
 def load() -> None:
-    """Import the modules of all pages, and exempt them from garbage collection."""
+    """Import the modules of all pages, and exempt them from garbage collection.
+
+    Their labs' measurements are then stored even before their pages are opened.
+    """
     for module in pkgutil.walk_packages(core.__path__, "core."):
         if module.name.startswith("core.ui.") or module.name.endswith("_page"):
             importlib.import_module(module.name)
-    all_labs()  # so that measurements are stored even before their pages are opened
     garbage.freeze()
 
 

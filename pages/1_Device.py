@@ -5,10 +5,12 @@ from functools import partial
 import streamlit as st
 
 from core.lessons.device import diagnosis_page, machine_page
+from core.lessons.device.parallel_page import Parallel
 from core.ui import frame, simulated
-from core.ui.lab import labs
 from core.ui.server import engine, explained
 from to_device.diagnose.diagnosis import diagnose
+
+LABS = (Parallel,)
 
 frame.begin("Device")
 
@@ -47,8 +49,8 @@ def why() -> None:
     if engine().machine() is None:
         st.markdown(frame.LOADING)
         return
-    for lab in labs("device"):
-        lab.draw(frame.machine())
+    for lab in LABS:
+        lab().draw(frame.machine())
 
 
 def this_machine() -> None:

@@ -5,7 +5,10 @@ from functools import partial
 import streamlit as st
 
 from core.lessons.model import batch_steps_page, default_device_page, model_to_page
+from core.lessons.model.transfers_page import TransfersLab
 from core.ui import dataset, frame, lab
+
+LABS = (TransfersLab,)
 
 frame.begin("Model")
 machine = frame.machine()
@@ -25,7 +28,7 @@ frame.sections(
             model_to_page.in_place, device, machine.devices[0]
         ),
         "A default device": default_device_page.draw,
-        **lab.sections("model", machine),
+        **lab.sections(LABS, machine),
     }
 )
 with st.expander("The code behind this page", icon=":material/code:"):

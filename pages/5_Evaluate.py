@@ -13,6 +13,8 @@ from core.ui import frame
 from core.ui import last_measurement as measured
 from core.ui.server import explained
 
+LABS = (Modes, Precisions)
+
 frame.begin("Evaluate")
 machine = frame.machine()
 
@@ -56,8 +58,8 @@ def sure() -> None:
 
 
 def cost() -> None:
-    for lab in (Modes(run), Precisions(run)):
-        lab.draw(machine)
+    for lab in LABS:
+        lab(run).draw(machine)
 
 
 frame.sections(

@@ -12,7 +12,7 @@ from core.runs import listing
 from core.ui import answers, controls, format, last_measurement, paper, runs
 from core.ui.course import LESSONS, of_address
 from core.ui.guess import JUST_SHOW
-from core.ui.lab import Lab, all_labs
+from core.ui.lab import Lab
 from core.ui.server import engine, visitor
 from to_device.words import Words
 
@@ -50,8 +50,20 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
             )
             for run in runs.stored_runs(who, status="finished")
         ],
-        findings=[row for lab in all_labs() if (row := _row(lab, who, my_answers))],
+        findings=[row for lab in _labs() if (row := _row(lab, who, my_answers))],
     )
+
+
+def _labs() -> list[Lab]:
+    """All labs, in the course's order, and on a page by their titles."""
+    lessons = [lesson.title for lesson in LESSONS]
+
+    def place(lab: Lab) -> tuple[int, str, str]:
+        lesson = of_address(lab.address)
+        number = lessons.index(lesson.title) if lesson else len(lessons)
+        return number, lab.words.get("title", ""), lab.name
+
+    return sorted((kind() for kind in Lab.kinds), key=place)
 
 
 def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:

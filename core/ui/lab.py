@@ -1,18 +1,17 @@
 """A lab: learners guess what a measurement will show, start it, and see the result.
 
-A lesson declares its labs in `_page` modules; docs/adding-a-lab.md shows how. This file
-has what all labs do: hide the result until the learner has guessed, follow the job
-live, compare its finding with the guess, and add a caption, files, and the code.
+A lesson declares its labs in `_page` modules, and its page lists them in the order of
+their tabs; docs/adding-a-lab.md shows how. This file has what all labs do: hide the
+result until the learner has guessed, follow the job live, compare its finding with the
+guess, and add a caption, files, and the code.
 """
 
-import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import import_module
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import streamlit as st
 
@@ -83,10 +82,9 @@ class Lab:
     finding_above = False  # whether the finding is above the chart, as on a phone
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
     file = ""  # name of the CSV and JSON files with the result; "": no files
-    idle = False  # whether the app measures the defaults while nobody needs the workers
-    order = 0  # position of the lab's tab in the lesson
     words: Mapping[str, Any]  # the lab's table in words.toml
     suffix = ""  # makes widget keys unique if a page shows a recorded result, too
+    kinds: ClassVar[list[type["Lab"]]] = []  # all labs whose modules are imported
 
     def __init_subclass__(cls) -> None:
         module = sys.modules[cls.__module__]
@@ -94,6 +92,9 @@ class Lab:
         cls.name = cls.name or measuring.rpartition(".")[2]
         cls.address = cls.address or f"{measuring}:measure"
         cls.words = Words(str(module.__file__)).table(cls.name)
+        Lab.kinds.append(cls)
+        if cls.panel.get("measures", True):
+            measurements.KINDS.add(cls.address)
 
     def __init__(self, run: Run | None = None) -> None:
         """With a run, the lab measures the model of that run."""
@@ -242,22 +243,8 @@ class Lab:
                 code_tabs(*self.code)
 
 
-@cache
-def labs(lesson: str) -> tuple[Lab, ...]:
-    """The labs in a lesson's folder, such as "speed", in the order of their tabs."""
-    folder = f"core.lessons.{lesson}"
-    for file in pkgutil.iter_modules(import_module(folder).__path__):
-        if file.name.endswith("_page"):
-            import_module(f"{folder}.{file.name}")
-    kinds = sorted(Lab.__subclasses__(), key=lambda kind: kind.order)
-    return tuple(kind() for kind in kinds if kind.__module__.startswith(f"{folder}."))
-
-
-def sections(lesson: str, machine: Machine) -> dict[str, Callable[[], None]]:
-    """The lesson's labs for frame.sections: {title: function that draws the lab}."""
-    return {lab.title: partial(lab.draw, machine) for lab in labs(lesson)}
-
-
-def all_labs() -> list[Lab]:
-    lessons = pkgutil.iter_modules(import_module("core.lessons").__path__)
-    return [lab for lesson in lessons for lab in labs(lesson.name)]
+def sections(
+    labs: Iterable[type[Lab]], machine: Machine
+) -> dict[str, Callable[[], None]]:
+    """The labs for frame.sections: {title: function that draws the lab}."""
+    return {lab.title: partial(lab.draw, machine) for lab in (kind() for kind in labs)}

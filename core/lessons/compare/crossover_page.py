@@ -30,7 +30,8 @@ COLUMNS = (
 
 
 class CrossoverLab(Lab):
-    key, order, file = "measure_map", 5, "crossover"
+    key = "measure_map"
+    file = "crossover"
     job_name = "The map"
     asks_below = finding_above = True
     judged = "always"

@@ -19,7 +19,7 @@ from to_device.names import SIMULATED
 
 
 class DeviceQueue(Lab):
-    key, order = "watch_queue", 3
+    key = "watch_queue"
     code = (("The calls", "core.lessons.compare.device_queue:multiply"),)
 
     def defaults(self, machine: Machine) -> tuple:

@@ -45,7 +45,8 @@ class RaceSoFar(Race):
 
 class RaceLab(Lab):
     address = "core.lessons.compare.race:race"
-    key, order, idle, file = "compare", 1, True, "race"
+    key = "compare"
+    file = "race"
     job_name = "The race"
     panel: Mapping[str, Any] = {
         "icon": ":material/flag:",

@@ -27,7 +27,8 @@ Profiles = tuple[StepProfile, ...]
 
 
 class StepProfileLab(Lab):
-    key, order, idle, file = "take_apart", 4, True, "breakdown"
+    key = "take_apart"
+    file = "breakdown"
     job_name = "The profile"
     asks_below = finding_above = True
     judged = "always"

@@ -30,7 +30,8 @@ GUESSES = (
 
 
 class TimingPitfalls(Lab):
-    key, order, idle, file = "time_it", 2, True, "timing"
+    key = "time_it"
+    file = "timing"
     finding_above = True
     code = (("The stopwatch", "core.lessons.compare.timing_pitfalls:time_it"),)
 

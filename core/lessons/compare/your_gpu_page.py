@@ -48,7 +48,8 @@ _component = st.components.v2.component(
 
 
 class YourGpu(Lab):
-    key, order, file = "your_gpu", 6, "your-gpu"
+    key = "your_gpu"
+    file = "your-gpu"
     address = "core.lessons.compare.your_gpu:prepare"
     finding_above = True
     code = (

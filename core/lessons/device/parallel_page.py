@@ -25,7 +25,7 @@ TIMES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
 
 class Parallel(Lab):
     key, event, noun = "multiply", Multiplied, "method"
-    idle = finding_above = True
+    finding_above = True
     code = (
         ("Python loop", "core.lessons.device.parallel:python_loop"),
         ("At once", "core.lessons.device.parallel:at_once"),

@@ -64,7 +64,7 @@ def draw_counts() -> None:
 
 
 class TransfersLab(Lab):
-    key, idle = "measure_transfers", True
+    key = "measure_transfers"
     event, noun = Transfer, "timing"
     code = (
         ("The copies", show_copies),

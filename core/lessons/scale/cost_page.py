@@ -25,7 +25,8 @@ GUESSES = (
 
 
 class CostLab(Lab):
-    key, order, file = "run_cost", 3, "ranks"
+    key = "run_cost"
+    file = "ranks"
     code = (
         ("A step", "core.lessons.scale.cost:Way.seconds"),
         ("Taking turns", "core.lessons.scale.cost:take_turns"),

@@ -24,7 +24,7 @@ words = Words(__file__)
 
 
 class DataParallelLab(Lab):
-    key, order = "run_ranks", 1
+    key = "run_ranks"
     address = "core.lessons.scale.data_parallel:run"
     job_name = "The run"
     panel: Mapping[str, Any] = {"icon": ":material/play_arrow:", "measures": False}

@@ -18,7 +18,7 @@ AVERAGE, AT_ONCE = "their average", "all images at once"
 
 
 class GradientsLab(Lab):
-    key, order = "run_gradients", 2
+    key = "run_gradients"
     job_name = "The comparison"
     code = (
         ("Average by hand", "core.lessons.scale.gradients:average"),

@@ -17,7 +17,8 @@ from core.ui.lab import SIDES, Finding, Lab
 
 
 class Copies(Lab):
-    key, order, idle, file = "run_copies_lab", 4, True, "small_copies"
+    key = "run_copies_lab"
+    file = "small_copies"
     code = (
         ("Pieces", "core.lessons.speed.copies:copy_pieces"),
         (".item()", "core.lessons.speed.copies:fetch_items"),

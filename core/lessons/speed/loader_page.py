@@ -18,7 +18,8 @@ from core.ui.server import engine
 
 
 class Loader(Lab):
-    key, order, file = "run_loader_lab", 1, "loaders"
+    key = "run_loader_lab"
+    file = "loaders"
     job_name = "The loader lab"
     judged = "ended"
     code = (

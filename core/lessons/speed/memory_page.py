@@ -27,7 +27,8 @@ BELOW = (ACCUMULATED, "inference_mode")
 
 
 class Memory(Lab):
-    key, order, idle, file = "run_memory_lab", 2, True, "memory"
+    key = "run_memory_lab"
+    file = "memory"
     job_name = "The memory lab"
     code = (
         ("One batch", "core.lessons.speed.memory:one_batch"),

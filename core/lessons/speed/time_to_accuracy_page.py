@@ -19,7 +19,8 @@ LIMITS = (15, 30, 60)  # seconds: where one answer ends and the next begins
 
 
 class SecondsToAccuracy(Lab):
-    key, order, file = "run_time_to_accuracy", 0, "time-to-accuracy"
+    key = "run_time_to_accuracy"
+    file = "time-to-accuracy"
     code = (
         ("The recipe", "core.lessons.speed.recipe:train"),
         ("Its settings", "core.lessons.speed.recipe:Recipe"),

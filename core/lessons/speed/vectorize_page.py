@@ -22,7 +22,8 @@ points_in_words = partial(format.counted, noun="point")
 
 
 class Vectorize(Lab):
-    key, order, idle, file = "run_vectorize_lab", 3, True, "vectorize"
+    key = "run_vectorize_lab"
+    file = "vectorize"
     event, noun = Vectorized, "timing"
     code = (
         ("Python loop", "core.lessons.speed.vectorize:python_loop"),

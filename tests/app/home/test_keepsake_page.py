@@ -5,9 +5,9 @@ import pytest
 from core.home import keepsake_page as keepsake
 from core.jobs.job import Job
 from core.lessons.compare import race_page
+from core.lessons.compare.race_page import RaceLab
 from core.ui import last_measurement
 from core.ui.course import LESSONS
-from core.ui.lab import all_labs
 from tests.app import samples
 
 RACE = race_page.RaceLab.address
@@ -29,8 +29,7 @@ def test_it_has_what_was_guessed_and_what_was_found(answers):
     assert "Testing card" not in keepsake.page(
         "bob", answers
     )  # measured by another, not guessed
-    (lab,) = (lab for lab in all_labs() if lab.address == RACE)
-    question = lab.asks(samples.machine("CUDA"), ARGUMENTS)
+    question = RaceLab().asks(samples.machine("CUDA"), ARGUMENTS)
     answers[question.key] = question.options[0]
     page = keepsake.page("bob", answers)
     assert f"You guessed: {question.say(question.options[0])}" in page

@@ -10,9 +10,16 @@ from core.jobs.job import Job
 from core.lessons.device import machine_page as machine
 from core.ui import runs
 from core.ui.course import LESSONS, of_address
-from core.ui.lab import all_labs
 from tests.app import samples
-from tests.app.pages.walk import HOSTILE, PAGES, drawn, open_page, outside_code, texts
+from tests.app.pages.walk import (
+    HOSTILE,
+    PAGES,
+    all_labs,
+    drawn,
+    open_page,
+    outside_code,
+    texts,
+)
 
 MEASURED: dict[str, tuple] = {  # by what measures it: the result, and the arguments
     "model.transfers:measure": (samples.TRANSFERS,),

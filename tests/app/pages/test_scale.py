@@ -118,10 +118,10 @@ def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, words, instea
     """In each tab; the line that would use GPUs stands in the first."""
 
     def draw(backend):
-        from core.ui.lab import labs
         from tests.app import samples
+        from tests.app.pages.walk import labs
 
-        for lab in labs("scale"):
+        for lab in labs("pages/9_Scale.py"):
             lab.draw(samples.machine(backend))
 
     at = AppTest.from_function(draw, args=(backend,), default_timeout=60).run()

@@ -4,11 +4,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.lessons.speed.climb_result import Progress, Result
-from core.ui.lab import labs
 from tests.app import samples
 from tests.app.pages.walk import (
     component_data,
     finish,
+    labs,
     open_page,
     open_tab,
     show_lab,
@@ -20,7 +20,7 @@ from tests.app.pages.walk import (
 
 def test_every_lab_can_be_measured_without_a_guess():
     at = open_page("pages/8_Speed.py")
-    for lab in labs("speed"):
+    for lab in labs("pages/8_Speed.py"):
         open_tab(at, lab.title)
         assert not at.button(key=lab.key).disabled
 

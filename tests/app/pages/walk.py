@@ -1,5 +1,6 @@
 """What the tests of the pages share: how a page is opened, read and pressed."""
 
+import ast
 import json
 import re
 import time
@@ -13,7 +14,9 @@ from core.config import RunConfig
 from core.jobs.cluster import ROOT
 from core.jobs.engine import Engine
 from core.jobs.job import Job
+from core.ui import course
 from core.ui.guess import JUST_SHOW
+from core.ui.lab import Lab
 from core.watch import Watch
 from tests.app.jobs import follow
 from tests.app.ui.vega import missing
@@ -42,6 +45,24 @@ HOSTILE = (  # what a link that was made to deceive might say
 MARKDOWN = ("markdown", "caption", "error", "info", "success", "warning")
 CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 CURVE = RunConfig.with_recipe(task="regression", epochs=1)
+
+
+def labs(page: str) -> list[Lab]:
+    """The labs that a page lists, in its order; the page isn't drawn for this."""
+    tree = ast.parse((ROOT / page).read_text("utf-8"))
+    lists = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LABS")
+    ]
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(lists, []), page, "exec"), names)
+    return [kind() for kind in names.get("LABS", ())]
+
+
+def all_labs() -> list[Lab]:
+    return [lab for page in course.PAGES for lab in labs(page.file)]
 
 
 def open_page(page: str, **query: str) -> AppTest:
@@ -91,7 +112,7 @@ def show_lab(
 
     def draw(name, value, guess, arguments):
         from core.jobs.job import Job
-        from core.ui.lab import all_labs
+        from tests.pages.walk import all_labs
 
         (lab,) = (lab for lab in all_labs() if lab.name == name)
         job = Job("id", name, arguments, "train", status="finished", value=value)

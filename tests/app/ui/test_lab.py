@@ -9,16 +9,18 @@ from streamlit.testing.v1 import AppTest
 import core.lessons
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
-from core.ui.lab import Lab, all_labs, labs
-from tests.app.pages.walk import texts
+from core.ui import course
+from core.ui.lab import Lab
+from tests.app.pages.walk import all_labs, labs, texts
+from tests.process import ROOT
 
-GUIDE = Path(__file__).parents[3] / "docs" / "adding-a-lab.md"
+GUIDE = ROOT / "docs" / "adding-a-lab.md"
 ADDRESS = "core.lessons.extra.sums:measure"
 
 
-@pytest.fixture(scope="module")
-def sums(tmp_path_factory) -> Iterator[Lab]:
-    folder = tmp_path_factory.mktemp("lessons") / "extra"
+@pytest.fixture
+def sums(tmp_path: Path) -> Iterator[Lab]:
+    folder = tmp_path / "extra"
     folder.mkdir()
     text = GUIDE.read_text("utf-8").replace("core.lessons.speed", "core.lessons.extra")
     blocks = re.findall(r"```(?:python|toml)\n(.*?)```", text, re.DOTALL)
@@ -27,14 +29,12 @@ def sums(tmp_path_factory) -> Iterator[Lab]:
         (folder / name).write_text(block, "utf-8")
     (folder / "__init__.py").touch()
     core.lessons.__path__.append(str(folder.parent))
-    (lab,) = labs("extra")
-    yield lab
+    yield import_module("core.lessons.extra.sums_page").SumsLab()
     core.lessons.__path__.remove(str(folder.parent))
-    labs.cache_clear()
-    Lab.__subclasses__().remove(type(lab))
+    Lab.kinds.pop()
 
 
-def test_the_lab_of_the_guide_is_found_measured_and_judged(sums):
+def test_the_lab_of_the_guide_is_measured_and_judged(sums):
     assert (sums.title, sums.address) == ("Sums", ADDRESS)
     assert ADDRESS in KINDS
     value = import_module("core.lessons.extra.sums").measure("cpu")
@@ -53,10 +53,24 @@ def test_the_lab_of_the_guide_is_found_measured_and_judged(sums):
     assert [button.key for button in at.download_button] == ["sums_csv", "sums_json"]
 
 
+def test_every_lab_stands_on_one_page():
+    for file in ROOT.glob("core/lessons/*/*_page.py"):
+        import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+    listed = [type(lab) for lab in all_labs()]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(Lab.kinds)
+
+
+def test_a_page_lists_the_labs_of_its_own_lesson():
+    for page in course.PAGES:
+        for lab in labs(page.file):
+            assert course.of_address(lab.address) is page
+
+
 def test_every_lab_has_an_address_a_key_and_words_of_its_own():
     """Two with one of these would show each other's jobs."""
     labs = all_labs()
-    addresses, keys = ({getattr(lab, n) for lab in labs} for n in ("address", "key"))
-    assert len(addresses) == len(keys)
+    assert len({lab.address for lab in labs}) == len({lab.key for lab in labs})
+    assert len({lab.key for lab in labs}) == len(labs)
     for lab in labs:
         assert lab.words["start"]
