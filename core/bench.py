@@ -41,6 +41,7 @@ from core.measure import timing
 from core.measure.environment import now
 from core.measure.rows import pick
 from core.measure.speedup import FEWEST_REPEATS
+from core.store import addresses
 from core.store.codec import dumps, joined
 from core.watch import UNWATCHED
 from to_device.errors import ExplainedError, Parser, end_with_pipe
@@ -310,7 +311,8 @@ def record(result: dict[str, Any], folder: Path = REFERENCE) -> Path:
     words = "".join(c if c.isalnum() else " " for c in name).split()
     folder.mkdir(exist_ok=True)
     path = folder / f"{'-'.join(words)}.json"
-    path.write_text(joined([dumps(result["date"]), *result["jobs"]]) + "\n", "utf-8")
+    text = joined([dumps(result["date"]), *result["jobs"]])
+    path.write_text(addresses.with_addresses(text) + "\n", "utf-8")
     return path
 
 

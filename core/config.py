@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self, get_type_hints
 
+from core.registry import stored
 from to_device.errors import quoted
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -90,6 +91,7 @@ FAST: dict[str, dict[str, Any]] = {
 }
 
 
+@stored("settings")
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """The settings of one run. Raises ValueError with a sentence for each bad value."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from core.config import RunConfig
 from core.measure.environment import Environment
+from core.registry import stored
 
 DRAWN_STEPS = 600  # losses that a run keeps for its chart; a screen shows no more
 FIRST_STEPS = 100  # a run keeps all losses of these steps: there, the loss falls fast
@@ -15,6 +16,7 @@ PAUSE_SECONDS = 60.0  # how long a run may pause in all, since others wait
 WALL = 50  # images in the picture wall; each epoch reports the predictions for them
 
 
+@stored("started")
 @dataclass(frozen=True)
 class Started:
     environment: Environment
@@ -24,6 +26,7 @@ class Started:
     test_images: int
 
 
+@stored("fit")
 @dataclass(frozen=True)
 class Fit:
     """A regression model's outputs at one step."""
@@ -88,6 +91,7 @@ class StepProgress:
     traffic: Traffic | None = None  # only on the simulated accelerator
 
 
+@stored("epoch")
 @dataclass(frozen=True)
 class Epoch:
     """An epoch's results: accuracies for images, or R² and RMSE for regression."""
@@ -163,6 +167,7 @@ def training_speed(history: Sequence[Epoch]) -> float | None:
     return fmean(rates, seconds) if sum(seconds) else None
 
 
+@stored("run")
 @dataclass(frozen=True)
 class RunResult:
     config: RunConfig

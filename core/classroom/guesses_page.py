@@ -22,6 +22,7 @@ from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import BUSY, apart, times
+from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
 from core.ui import charts, guess
 from core.ui import last_measurement as measured
@@ -29,7 +30,6 @@ from core.ui.charts import LATER, Chart, Palette
 from core.ui.format import counted
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.runs import RUN
 from core.ui.server import room, store, tell_notice
 from to_device.words import Words
 
@@ -107,7 +107,6 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     return first_run.fitting(middle), words("guesses.first_runs", **figure)
 
 
-CLIMB = "core.lessons.speed.climb:climb"
 GUESSES = (
     Guess(
         first_run.RUN_GUESS,
@@ -128,7 +127,7 @@ GUESSES = (
         Guess(
             f"guess_{rung.name}",
             f"Speed: {rung.title}",
-            CLIMB,
+            JOBS["ladder"],
             partial(_rung, rung.name),
             RUNG_GUESSES,
         )

@@ -15,9 +15,10 @@ from typing import Any
 from zlib import crc32
 
 from core.classroom import names
-from core.classroom.rules import NONE, RUN, Rules
+from core.classroom.rules import NONE, Rules
 from core.jobs.admission import Gate, spoken
 from core.jobs.job import Job
+from core.registry import RUN
 from core.store.classes import Classes
 from core.store.codec import StoreError
 from core.store.tables import Class, Member

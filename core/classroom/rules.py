@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self
 
 from core.config import DEVICES, RunConfig, parse
+from core.registry import RUN, stored
 from core.store.tables import RunSummary
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
 words = Words(__file__)
 
-RUN = "core.training:run"  # address of a training run's job
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # a teacher can hide these
 # Settings that have controls on other pages, too, not only on Train.
@@ -26,6 +26,7 @@ QUESTS = ("seconds", "steps", "accuracy")
 WITHIN = 10.0
 
 
+@stored("rules")
 @dataclass(frozen=True)
 class Rules:
     """A class's rules.

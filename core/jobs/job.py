@@ -16,6 +16,7 @@ from threading import Event
 from typing import Any
 
 from core.errors import CancelledError, explain
+from core.registry import stored
 from core.results import NO_PROGRESS, Progress, RunResult
 from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError
@@ -35,6 +36,7 @@ def on(host: str) -> str:
     return f"on {host}"
 
 
+@stored("checkpoint")
 @dataclass(frozen=True)
 class Stored:
     """Stands for a run's checkpoint in a job's arguments until a worker gets them."""

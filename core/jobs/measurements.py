@@ -15,6 +15,7 @@ from typing import Any
 
 from core.jobs.job import Job, Stored
 from core.measure.environment import Environment
+from core.store import addresses
 from core.store.codec import StoreError, loads
 from core.store.measurements import Measurements
 from core.store.tables import Measurement
@@ -68,10 +69,11 @@ def recorded(folder: Path = FOLDER) -> tuple[Job, ...]:
     jobs = []
     for path in sorted(folder.glob("*.json")):
         try:
-            date, *results = loads(path.read_text("utf-8"), f"The record {path.name}")
+            text = addresses.with_names(path.read_text("utf-8"))
+            date, *results = loads(text, f"The record {path.name}")
             time = datetime.fromisoformat(date).timestamp()
             for number, (address, arguments, value) in enumerate(results):
-                call = f"{path.stem}-{number}", address, arguments
+                call = f"{path.stem}-{number}", addresses.today(address), arguments
                 jobs.append(_finished(*call, value, time))
         except (OSError, StoreError, TypeError, ValueError) as error:
             logger.warning("could not use a record: %s", error)

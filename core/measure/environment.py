@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from core.data.fashion_mnist import DatasetStatus
+from core.registry import stored
 from to_device.names import SIMULATED
 
 
+@stored("environment")
 @dataclass(frozen=True)
 class Environment:
     device: str  # "cpu", "cuda", "cuda:1"

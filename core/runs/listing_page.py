@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.registry import RUN
 from core.runs import listing
 from core.runs import loss_chart as charts
 from core.store import export
@@ -17,7 +18,6 @@ from core.store.tables import RunSummary
 from core.ui import controls, format, runs, server
 from core.ui.charts import palette
 from core.ui.course import Lesson, link, page
-from core.ui.runs import RUN
 from to_device.errors import ExplainedError, quoted
 from to_device.words import Words
 

@@ -1,6 +1,6 @@
 """Converts values to text and back: JSON with a version, never a pickle.
 
-The app's dataclasses are stored with their address, "core.config:RunConfig", and read
+The app's dataclasses are stored with a name from core.registry, "settings", and read
 with their type hints. Curves are packed bytes.
 """
 
@@ -8,13 +8,13 @@ import base64
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import cache
 from itertools import chain
-from pkgutil import resolve_name
 from typing import Any
 
+from core import registry
 from core.results import LossPoint
 from to_device.errors import ExplainedError
 
@@ -55,16 +55,34 @@ def joined(texts: Iterable[str]) -> str:
     return json.dumps({"version": VERSION, "value": {"tuple": values}})
 
 
+def retagged(text: str, rename: Callable[[str], str]) -> str:
+    """A text of `dumps` with other names for its classes. Raises ValueError."""
+
+    def walk(value: Any) -> Any:
+        match value:
+            case list():
+                return [walk(item) for item in value]
+            case {"class": str(name)}:
+                return value | {"class": rename(name)}
+            case {"tuple": items}:
+                return {"tuple": walk(items)}
+            case {"dict": dict(items)}:
+                return {"dict": {name: walk(item) for name, item in items.items()}}
+        return value
+
+    stored = json.loads(text)
+    if not isinstance(stored, dict):
+        raise ValueError("this is no text of `dumps`")
+    return json.dumps(stored | {"value": walk(stored.get("value"))})
+
+
 def _tagged(value: Any) -> Any:
     """Wrap tuples, dicts, and dataclasses in a dict that says which of these they are.
 
     JSON itself would read a tuple as a list, and has no classes.
     """
     if is_dataclass(value):
-        kind = type(value)
-        name = f"{kind.__module__}:{kind.__qualname__}"
-        if not name.startswith("core."):
-            raise TypeError(f"{name} is not part of this app")
+        name = registry.name_of_class(type(value))
         return {"class": name, "value": asdict(value)}  # type: ignore[arg-type]
     if isinstance(value, tuple):
         return {"tuple": [_tagged(item) for item in value]}
@@ -83,7 +101,8 @@ def _untagged(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "class" in value:
-        return _converter().structure(value["value"], _class(value["class"]))
+        kind = registry.class_of(value["class"])
+        return _converter().structure(value["value"], kind)
     if "tuple" in value:
         return tuple(map(_untagged, value["tuple"]))
     return {name: _untagged(item) for name, item in value["dict"].items()}
@@ -98,16 +117,6 @@ def _converter() -> Any:
     from cattrs import Converter
 
     return Converter(detailed_validation=False)
-
-
-def _class(name: str) -> Any:
-    """The dataclass at an address; only the app's own modules are ever imported."""
-    if not name.startswith("core."):
-        raise ValueError(f"{name} is not part of this app")
-    kind = resolve_name(name)
-    if not (isinstance(kind, type) and is_dataclass(kind)):
-        raise TypeError(f"{name} is not a dataclass")
-    return kind
 
 
 def _bytes(value: Any) -> dict[str, str]:

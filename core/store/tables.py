@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
+from core import registry
 from core.config import RunConfig
 from to_device.names import SIMULATED
 
@@ -33,6 +34,19 @@ class Row(MappedAsDataclass, DeclarativeBase, unsafe_hash=True):
         float: sa.Float(53),
         dict[str, Any]: sa.JSON(none_as_null=True),
     }
+
+
+class Job(sa.types.TypeDecorator[str]):
+    """The address of a function; its column has the name of the job that calls it."""
+
+    impl = sa.String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
+        return None if value is None else registry.name_of_job(value)
+
+    def process_result_value(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
+        return None if value is None else registry.address_of_job(value)
 
 
 Key = Annotated[str, mapped_column(primary_key=True)]
@@ -128,7 +142,7 @@ class RunSummary(Row, kw_only=True):
     seq: Mapped[int] = mapped_column(sa.BigInteger, unique=True)  # order of arrival
     visitor: Mapped[str | None] = mapped_column(owner("visitors.id"))  # None: the app
     class_id: Mapped[str | None] = mapped_column(owner("classes.id"), default=None)
-    address: Mapped[str]  # the function that a worker calls
+    address: Mapped[str] = mapped_column(Job)  # the function that a worker calls
     lane: Mapped[str]
     round: Mapped[int]  # place in the fair order, see core.jobs.queue
     status: Mapped[str]  # "queued", "running", or one of core.jobs.job.ENDED
@@ -200,7 +214,7 @@ class Measurement(Row):
     __table_args__ = (sa.Index(None, "kind", "machine", "subject", "measured_at"),)
 
     id: Mapped[Key]
-    kind: Mapped[str]  # the address of the function that measured
+    kind: Mapped[str] = mapped_column(Job)  # the function that measured
     machine: Mapped[str]  # an identity that no two machines share
     subject: Mapped[str]  # the id of the run whose model was measured; "" without a run
     visitor: Mapped[str | None] = mapped_column(  # None: the app itself

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
+from core.registry import RUN
 from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
 from core.store.runs import rates
@@ -24,7 +25,6 @@ from core.ui.server import engine, room, store, visitor
 from to_device.names import SIMULATED
 from to_device.words import Words
 
-RUN = "core.training:run"  # the function that training jobs call
 words = Words(__file__)
 LOOKED_BACK = 12  # how many stored runs `earlier` reads to find some with losses
 OFFERED = 100  # how many runs a list offers, the newest first

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from core.measure.environment import Environment
+from core.registry import stored
 
 RESUME_IMAGES = 4000  # per epoch, so few that training takes seconds on a laptop
 
@@ -32,6 +33,7 @@ class Opened:
     checkpoint: bytes | None = field(repr=False)  # None if the file doesn't fit
 
 
+@stored("round_trip")
 @dataclass(frozen=True)
 class RoundTrip:
     """A model's logits before it was saved, compared with those after loading."""
@@ -59,6 +61,7 @@ class PartLosses:
     losses: tuple[tuple[int, float], ...]  # step from 1, loss
 
 
+@stored("resume")
 @dataclass(frozen=True)
 class Resumed:
     """How a training that was resumed differs from a training without a break."""

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.measure.environment import Machine
+from core.registry import stored
 
 
+@stored("candidate")
 @dataclass(frozen=True)
 class Candidate:
     """A device, with the CPU threads that its process may use."""

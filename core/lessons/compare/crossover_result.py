@@ -6,6 +6,7 @@ from core.lessons.compare.candidates import Pair
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, paired
+from core.registry import stored
 
 WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
 BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
@@ -24,6 +25,7 @@ class Cell:
         return paired(self.first, self.second)
 
 
+@stored("map")
 @dataclass(frozen=True)
 class Crossover:
     candidates: Pair

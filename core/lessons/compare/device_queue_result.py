@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from core.lessons.compare.step_profile_result import DEVICE, HOST, Span
 from core.measure.environment import Environment
+from core.registry import stored
 
 CALLS = 8
 QUEUES, WAITS, COMPUTES = "asks", "waits", "computes"
@@ -55,6 +56,7 @@ class Timeline:
         return spans
 
 
+@stored("device_queue")
 @dataclass(frozen=True)
 class QueueLab:
     size: int  # rows of the square matrices

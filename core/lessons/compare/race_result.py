@@ -8,6 +8,7 @@ from core.lessons.compare.candidates import Pair
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, speedup
+from core.registry import stored
 from core.results import LossPoint
 
 # Training steps of a trial: a fraction of a second on an idle laptop's CPU.
@@ -50,6 +51,7 @@ class CandidateFailure:
 LOOPS = {"training": "train_", "evaluation": "evaluate_", "both": ""}
 
 
+@stored("race")
 @dataclass(frozen=True)
 class Race:
     """The trials of two candidates. During the race, these are the trials so far."""

@@ -7,6 +7,7 @@ from statistics import fmean
 from core.config import RunConfig
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
+from core.registry import stored
 
 PARTS = ("load", "copy", "forward", "backward", "optimizer")
 HOST, DEVICE = "host", "device"
@@ -23,6 +24,7 @@ class Span:
     end: float
 
 
+@stored("profile")
 @dataclass(frozen=True)
 class StepProfile:
     feed: str

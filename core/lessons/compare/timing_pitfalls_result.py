@@ -6,6 +6,7 @@ from statistics import fmean, median, quantiles
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import CLOSE, MOMENTS, Speedup, agree
+from core.registry import stored
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class ThreadReading:
     seconds: tuple[float, ...]
 
 
+@stored("timing")
 @dataclass(frozen=True)
 class TimingLab:
     device: str

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from core.measure.environment import Environment, now
 from core.measure.rows import Row, row
 from core.measure.speedup import Speedup, paired
+from core.registry import stored
 
 SIZES = (64, 128, 256, 512, 1024, 2048)  # rows of the square matrices
 BATCH_SIZES = (1, 10, 100, 1_000, 10_000)  # images of a forward pass
@@ -57,6 +58,7 @@ class Work:
         return "tied" if self.speedup.winner is None else ""
 
 
+@stored("browser_gpu")
 @dataclass(frozen=True)
 class BrowserGpu:
     """What the browser claims."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from core.measure.environment import Environment
+from core.registry import stored
 
 # What is timed: independent multiplications, or a chain of multiplications, each of
 # which needs the result of the one before.
@@ -19,6 +20,7 @@ class Multiplied:
     device: str
 
 
+@stored("multiplication")
 @dataclass(frozen=True)
 class Multiplications:
     found: tuple[Multiplied, ...]

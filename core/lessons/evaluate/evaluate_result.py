@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from core.measure.environment import Environment
+from core.registry import stored
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,7 @@ class ClassScore:
     images: int  # how many images of this class the test set has
 
 
+@stored("evaluation")
 @dataclass(frozen=True)
 class Evaluation:
     environment: Environment
@@ -31,6 +33,7 @@ class Evaluation:
         return self.correct / self.total
 
 
+@stored("mode")
 @dataclass(frozen=True)
 class ModeCost:
     mode: str  # "gradients", "no_grad", "inference_mode"
@@ -41,6 +44,7 @@ class ModeCost:
     model: str  # "ann" or "cnn"
 
 
+@stored("precision")
 @dataclass(frozen=True)
 class PrecisionCost:
     precision: str  # "float32", "TF32", "bfloat16"

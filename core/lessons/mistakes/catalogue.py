@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from core.folders import CONTENT
 from core.measure.environment import Environment
+from core.registry import stored
 
 # The device on which a mistake's two halves run: the broken version and the fixed one.
 OTHER = "other"  # the accelerator, or else the simulated accelerator
@@ -73,6 +74,7 @@ MISTAKES = tuple(_mistakes())
 BY_SLUG = {mistake.slug: mistake for mistake in MISTAKES}
 
 
+@stored("failure")
 @dataclass(frozen=True)
 class Failure:
     """An exception, and where in the mistake's own function it was raised."""
@@ -96,6 +98,7 @@ class Outcome:
     died: str = ""  # a sentence on how the process died; "" if it did not
 
 
+@stored("mistake")
 @dataclass(frozen=True)
 class MistakeRun:
     slug: str

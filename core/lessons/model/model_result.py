@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.measure.environment import Environment
+from core.registry import stored
 
 MOST_BATCHES = 100  # how many batches of a run can be inspected
 
@@ -37,6 +38,7 @@ class Move:
     crossed: Crossing | None = None  # None if the device isn't simulated
 
 
+@stored("model_move")
 @dataclass(frozen=True)
 class MoveTime:
     """How long `model.to(device)` takes."""
@@ -115,6 +117,7 @@ class Transfer:
     seconds: tuple[float, ...]  # one for each repeat
 
 
+@stored("transfers")
 @dataclass(frozen=True)
 class Transfers:
     measured: tuple[Transfer, ...]

@@ -6,6 +6,7 @@ from statistics import median
 from core.measure import rows
 from core.measure.environment import Environment
 from core.measure.speedup import Speedup, paired
+from core.registry import stored
 
 SIZES = (1, 2, 4)  # numbers of ranks to choose from and to compare
 
@@ -27,6 +28,7 @@ class RankEnd:
     correct: int | None  # right answers on the test images; None except for rank 0
 
 
+@stored("data_parallel")
 @dataclass(frozen=True)
 class ParallelRun:
     ends: tuple[RankEnd, ...]  # by rank
@@ -56,6 +58,7 @@ class Share:
     all: str  # a hash of the whole model's averaged gradients
 
 
+@stored("gradients")
 @dataclass(frozen=True)
 class Gradients:
     """The gradients of one batch, computed in shares by several ranks, and at once."""
@@ -97,6 +100,7 @@ class Step:
         return max(0.0, median(differences or [0.0]))
 
 
+@stored("cost")
 @dataclass(frozen=True)
 class Cost:
     model: str

@@ -28,6 +28,7 @@ from core.measure.speedup import (
     spanned,
     times,
 )
+from core.registry import stored
 from to_device.words import Words
 
 words = Words(__file__)
@@ -63,6 +64,7 @@ FIRST_STEPS = 5  # a rung's steps before its timed epochs
 COUNTED_IMAGES = 1024  # images in the epoch whose waits and copies are counted
 
 
+@stored("ladder_settings")
 @dataclass(frozen=True)
 class Climb:
     """The settings of a climb; raises ValueError with a sentence for each bad value."""
@@ -119,6 +121,7 @@ def answers(gain: Speedup) -> tuple[str, ...]:
     return spanned(GUESSES, (1 / CLOSE, CLOSE, 2), *gain.interval)
 
 
+@stored("rung")
 @dataclass(frozen=True)
 class Result:
     """The readings of one rung, or why there are none."""
@@ -310,6 +313,7 @@ class Direct:
     message: str = ""  # why the comparison failed
 
 
+@stored("ladder")
 @dataclass(frozen=True)
 class Climbed:
     climb: Climb

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
+from core.registry import stored
 
 ITEM, CPU, ONCE = ".item() in the loop", ".cpu() in the loop", "collected, fetched once"
 
@@ -31,6 +32,7 @@ class Waited:
     times: int  # number of copies or steps in which the host could wait
 
 
+@stored("copies")
 @dataclass(frozen=True)
 class CopiesLab:
     copied: tuple[Copied, ...]

@@ -7,6 +7,7 @@ from statistics import median
 from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, apart, paired
+from core.registry import stored
 
 BATCH_SIZES = (64, 256, 16, 1024)  # in the order of measuring, since time may run out
 TEXTBOOK_BATCH = 64
@@ -15,6 +16,7 @@ MOST_WORKERS = 32  # the limit for all workers at once; each is a process
 PINNING = ("CUDA", "ROCm", "XPU")  # backends that copy faster from pinned memory
 
 
+@stored("loader_plan")
 @dataclass(frozen=True)
 class LoaderPlan:
     """The settings to measure, in all combinations."""
@@ -67,6 +69,7 @@ class LoaderCell:
         return (paired if in_turn else apart)(*readings)
 
 
+@stored("loader")
 @dataclass(frozen=True)
 class LoaderLab:
     plan: LoaderPlan

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, counted, pick, row
+from core.registry import stored
 
 STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
 
@@ -34,6 +35,7 @@ class Card:
     activations: dict[str, int]
 
 
+@stored("memory")
 @dataclass(frozen=True)
 class MemoryLab:
     costs: tuple[MemoryCost, ...]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
+from core.registry import stored
 
 TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
 
@@ -16,6 +17,7 @@ class Tested:
     accuracy: float  # share of the test images that the model gets right
 
 
+@stored("time_to_accuracy")
 @dataclass(frozen=True)
 class TimeToAccuracy:
     tests: tuple[Tested, ...]

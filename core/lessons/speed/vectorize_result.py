@@ -6,6 +6,7 @@ from statistics import median
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
 from core.measure.speedup import Speedup, paired
+from core.registry import stored
 
 PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
 
@@ -19,11 +20,13 @@ class Vectorized:
     device: str
 
 
+@stored("numpy_environment")
 @dataclass(frozen=True)
 class NumpyEnvironment(Environment):
     numpy: str  # NumPy's version
 
 
+@stored("vectorization")
 @dataclass(frozen=True)
 class VectorizeLab:
     found: tuple[Vectorized, ...]
