@@ -51,7 +51,8 @@ def measured():
 
 
 def test_a_record_has_the_jobs_of_all_pages(measured, tmp_path):
-    bench.record({"date": "2026-11-30", **measured}, tmp_path)
+    record = bench.record({"date": "2026-11-30", **measured}, tmp_path)
+    assert '{"class": "core.lessons.compare.race_result:Race"' in record.read_text()
     jobs = {
         job.address.removeprefix("core.lessons."): job
         for job in measurements.recorded(tmp_path)

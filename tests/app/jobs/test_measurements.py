@@ -3,9 +3,11 @@ import logging
 import pytest
 from sqlalchemy import delete
 
+from core import registry
 from core.config import RunConfig
 from core.jobs import measurements as measured
 from core.jobs.job import Job, Stored
+from core.store import addresses
 from core.store.store import Store
 from core.store.tables import Visitor
 from tests.app import samples
@@ -78,6 +80,22 @@ def test_what_a_person_measured_is_never_the_servers(store, owner, after):
 def test_a_run_is_what_is_measured_of_it():
     assert measured.subject((Stored("run"), RunConfig())) == "run"
     assert measured.subject((RunConfig(), 3)) == ""
+
+
+def test_a_record_has_the_addresses_that_other_programs_read():
+    (file,) = measured.FOLDER.glob("*.json")
+    text = file.read_text("utf-8").rstrip()
+    named = addresses.with_names(text)
+    assert '{"class": "core.' not in named
+    assert addresses.with_addresses(named) == text
+
+
+def test_a_record_is_of_its_jobs_even_after_they_move(monkeypatch):
+    (before, *_) = [job for job in measured.recorded() if job.address == RACE]
+    monkeypatch.setitem(registry.JOBS, "race", "elsewhere.sprint:sprint")
+    jobs = measured.recorded.__wrapped__()
+    (after, *_) = [job for job in jobs if job.address == "elsewhere.sprint:sprint"]
+    assert (after.id, after.value) == (before.id, before.value)
 
 
 def test_a_job_ends_with_the_machine_that_its_figures_are_of(engine):

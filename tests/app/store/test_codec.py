@@ -1,3 +1,4 @@
+import math
 import subprocess
 import zlib
 from dataclasses import replace
@@ -15,7 +16,6 @@ KEPT = [
     *(samples.RACE, samples.CROSSOVER, samples.TIMING, samples.PROFILE, samples.QUEUE),
     *(samples.CLIMBED_ON_CPU, samples.LOADER, samples.MEMORY_ON_CPU),
     *(samples.COPIES_ON_CPU, samples.VECTORIZED, samples.TRANSFERS, samples.ACCURACIES),
-    samples.machine("CUDA", "CPU"),
     RunConfig(model="cnn", epochs=3, learning_rate=3e-4),
     Fit(step=3, outputs=(-1.5, 0.0, 2.0), noise=None),
     [samples.PROFILE, samples.PROFILE],
@@ -52,15 +52,27 @@ def test_what_is_no_plain_data_is_refused(value):
         '{"version": 0, "value": 1}',
         '{"value": 1}',
         "{",
-        '{"version": 1, "value": {"class": "core.config:Gone", "value": {}}}',
-        '{"version": 1, "value": {"class": "core.config:parse", "value": {}}}',
+        '{"version": 1, "value": {"class": "gone", "value": {}}}',
+        '{"version": 1, "value": {"class": ["run"], "value": {}}}',
         '{"version": 1, "value": {"class": "subprocess:Popen", "value": {}}}',
-        '{"version": 1, "value": {"class": "core.config:RunConfig", "value": 1}}',
+        '{"version": 1, "value": {"class": "core.config:RunConfig", "value": {}}}',
+        '{"version": 1, "value": {"class": "settings", "value": 1}}',
     ],
 )
 def test_what_can_not_be_read_is_said_in_a_sentence(text):
     with pytest.raises(DamagedError, match=r"The race was saved by another version"):
         codec.loads(text, "The race")
+
+
+def test_only_names_of_classes_are_renamed():
+    alike = {"class": "race", "text": '{"class": "race"}', "dict": {"class": "race"}}
+    value = (samples.RACE, [alike, {"class": samples.RACE}], "race", b"race", math.nan)
+    text = codec.dumps(value)
+    renamed = codec.retagged(text, "old ".__add__)
+    assert renamed.count("old ") == 2
+    assert codec.retagged(renamed, lambda name: name.removeprefix("old ")) == text
+    for text in map(codec.dumps, KEPT):
+        assert codec.retagged(text, str) == text
 
 
 def test_a_curve_comes_back_to_the_last_digit():

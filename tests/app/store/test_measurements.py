@@ -7,6 +7,7 @@ from tests.app import samples
 from tests.app.store.made_up import newest
 
 RACE = "core.lessons.compare.race:race"
+PROFILE = "core.lessons.compare.step_profile:measure"
 
 
 def test_the_newest_of_a_kind_machine_and_subject_is_found(store):
@@ -14,7 +15,7 @@ def test_the_newest_of_a_kind_machine_and_subject_is_found(store):
         (1.0, RACE, "here", "", samples.RACE),
         (3.0, RACE, "elsewhere", "", samples.RACE),
         (2.0, RACE, "here", "cnn", samples.CLIMBED),
-        (4.0, "core.x:y", "here", "", [samples.PROFILE]),
+        (4.0, PROFILE, "here", "", [samples.PROFILE]),
     ):
         more = dict(provenance=samples.CARD, visitor="me", measured_at=when)
         store.measurements.keep(kind, value, machine=machine, subject=subject, **more)
@@ -26,7 +27,7 @@ def test_the_newest_of_a_kind_machine_and_subject_is_found(store):
 
     assert newest_value(RACE, "here") == (2.0, samples.CLIMBED)
     assert newest_value(RACE, "here", "") == (1.0, samples.RACE)
-    assert newest_value("core.x:y", "here") == (4.0, [samples.PROFILE])
+    assert newest_value(PROFILE, "here") == (4.0, [samples.PROFILE])
     assert newest_value(RACE, "nowhere") is None
     measurement = newest(store, RACE, "here", "")
     assert (measurement.provenance, measurement.visitor) == (samples.CARD, "me")

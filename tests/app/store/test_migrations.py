@@ -1,14 +1,21 @@
-"""Upgrades keep all rows. today.sqlite.gz was written by the app of revision 0007.
+"""Upgrades keep all rows.
 
-Five of its measurements are those of tests/samples.py, and its weights are rounded.
+today.sqlite.gz was written by the app of revision 0007. Five of its measurements are
+those of tests/samples.py, and its weights are rounded. with_addresses.sqlite.gz was
+written by the app of revision 0009, whose rows have the addresses of classes and
+functions. Each kind of job is in it; weights are rounded there, too, and traces cut.
 """
 
 import ast
 import gzip
 import json
+import math
+import re
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +24,46 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from core import registry
 from core.config import RunConfig
+from core.jobs.history import History
+from core.jobs.job import outcome_of
 from core.results import RunResult
 from core.store import codec, database
+from core.store.addresses import with_names
 from core.store.backup import backup, restore
 from core.store.codec import StoreError
 from core.store.database import MIGRATIONS, Database
 from core.store.migrations.versions.v0008_settings import MODULE_OF, renamed
 from core.store.store import Store
 from core.store.tables import Row
-from tests.app.store.made_up import RESULT, finished
+from tests.app.store.made_up import RESULT, finished, queue
 from tests.process import ROOT
 
 SAME = (
     *("id", "seq", "visitor", "class_id", "lane", "round", "status", "message", "step"),
     *("submitted", "started", "ended", "accuracy", "r2", "seconds", "name", "hidden"),
 )
-TODAY = gzip.decompress((Path(__file__).parent / "today.sqlite.gz").read_bytes())
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    packed = Path(__file__).with_name(f"{name}.sqlite.gz")
+    path = folder / f"{name}.sqlite"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    return path
 
 
 @pytest.fixture
 def today(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    path = tmp_path / "today.sqlite"
-    path.write_bytes(TODAY)
+    yield from rows_of(unpacked("today", tmp_path))
+
+
+@pytest.fixture
+def with_addresses(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    yield from rows_of(unpacked("with_addresses", tmp_path))
+
+
+def rows_of(path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path)
     connection.row_factory = sqlite3.Row
     yield connection
@@ -48,8 +72,19 @@ def today(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 @pytest.fixture
 def upgraded(url: str, tmp_path: Path, open_store) -> Store:
-    path = tmp_path / "copy.sqlite"
-    path.write_bytes(TODAY)
+    fill(url, unpacked("today", tmp_path))
+    return open_store(url)
+
+
+@pytest.fixture
+def named(url: str, tmp_path: Path, open_store) -> Store:
+    """The store of revision 0009 after the upgrade."""
+    fill(url, unpacked("with_addresses", tmp_path))
+    return open_store(url)
+
+
+def fill(url: str, path: Path) -> None:
+    """Copy a file's tables and rows to an empty database."""
     if url.startswith("sqlite"):
         Database(url).path.parent.mkdir()
         shutil.copy(path, Database(url).path)
@@ -68,15 +103,23 @@ def upgraded(url: str, tmp_path: Path, open_store) -> Store:
                 for row in source.execute(table.select()):
                     target.execute(table.insert(), row._asdict())
         old.dispose()
-    return open_store(url)
 
 
+NOT_RUNS = {"browser_gpu", "evaluation", "mistakes"}  # jobs that nobody's row has
+QUEUED = RunConfig(
+    task="regression", model="simple", criterion="gaussian", epochs=1, seed=3
+)
+# An answer that looks like the row of a class.
+LIKE_A_CLASS = {
+    "class": "core.config:RunConfig",
+    "x": ('{"class": "core.config:RunConfig", "value": 1}', math.nan),
+}
 # Fields that today's version had not.
 ADDED = {"item_each_step", "traffic", "cards", "waited", "counts", "percent", "again"}
 
 
 def is_kept(value: Any, text: str) -> bool:
-    """Whether a text says the same as a value, but for fields that are no more."""
+    """Whether a row's old text says the same as a value, but for newer fields."""
 
     def same(new: Any, old: Any) -> bool:
         if isinstance(new, dict):
@@ -86,7 +129,8 @@ def is_kept(value: Any, text: str) -> bool:
             return len(new) == len(old) and all(map(same, new, old))
         return new == old
 
-    trees = (json.loads(t, parse_constant=str) for t in (codec.dumps(value), text))
+    texts = codec.dumps(value), with_names(renamed(text))
+    trees = (json.loads(text, parse_constant=str) for text in texts)
     return same(*trees)
 
 
@@ -98,7 +142,7 @@ def test_every_run_of_today_opens_as_it_was(today, upgraded):
         run = stored.summary
         assert [getattr(run, name) for name in SAME] == [row[name] for name in SAME]
         assert run.address == renamed(row["address"])
-        assert is_kept(stored.arguments, renamed(row["arguments"]))
+        assert is_kept(stored.arguments, row["arguments"])
         if row["task"] is None:
             assert run.settings is None
         else:
@@ -111,7 +155,7 @@ def test_every_run_of_today_opens_as_it_was(today, upgraded):
         if not row["value"]:
             assert stored.value is None
         elif not isinstance(stored.value, RunResult):
-            assert is_kept(stored.value, renamed(row["value"]))
+            assert is_kept(stored.value, row["value"])
     assert statuses == {"cancelled", "failed", "finished", "queued", "running"}
 
 
@@ -137,8 +181,8 @@ def test_every_measurement_of_today_is_found_under_its_kind(today, upgraded):
         assert is_defined(kind)
         assert upgraded.measurements.newest_id(kind, row["machine"]) == row["id"]
         measurement = upgraded.measurements.get(row["id"])
-        assert is_kept(measurement.value, renamed(row["value"])), kind
-        assert is_kept(measurement.provenance, renamed(row["provenance"])), kind
+        assert is_kept(measurement.value, row["value"]), kind
+        assert is_kept(measurement.provenance, row["provenance"]), kind
 
 
 def test_the_answers_and_the_class_of_today_are_there(today, upgraded):
@@ -173,6 +217,114 @@ def is_defined(*addresses: str) -> bool:
     return True
 
 
+def test_every_run_with_addresses_opens_as_it_was(with_addresses, named):
+    jobs = Counter[str]()
+    for row in with_addresses.execute("SELECT * FROM runs"):
+        stored = named.runs.get(row["id"])
+        run = stored.summary
+        names = (*SAME, "address", "device_name", "parameters", "withheld")
+        assert [getattr(run, name) for name in names] == [row[name] for name in names]
+        assert is_kept(stored.arguments, row["arguments"])
+        assert run.settings == json.loads(row["settings"] or "null")
+        assert run.changes == json.loads(row["changes"] or "null")
+        if row["start"]:
+            assert is_kept(stored.progress.started, row["start"])
+        if row["fit"]:
+            assert is_kept(stored.progress.fit, row["fit"])
+        query = "SELECT value FROM epochs WHERE run_id = ? ORDER BY epoch"
+        texts = [text for (text,) in with_addresses.execute(query, [row["id"]])]
+        assert len(texts) == len(stored.progress.history)
+        assert all(map(is_kept, stored.progress.history, texts))
+        value = stored.value
+        if isinstance(value, RunResult):
+            assert value.checkpoint == named.runs.checkpoint(row["id"]) != b""
+            value = replace(value, history=(), losses=(), checkpoint=b"")
+        assert is_kept(value, row["value"] or codec.dumps(None))
+        jobs[registry.name_of_job(row["address"])] += 1
+    assert set(jobs) == set(registry.JOBS) - NOT_RUNS
+    assert [run.summary.status for run in named.runs.recover()] == ["queued"] * 8
+
+
+def test_every_other_row_with_addresses_opens_as_it_was(with_addresses, named):
+    kinds = set()
+    for row in with_addresses.execute("SELECT * FROM measurements"):
+        measurement = named.measurements.get(row["id"])
+        assert measurement.kind == row["kind"]
+        assert is_kept(measurement.value, row["value"])
+        assert is_kept(measurement.provenance, row["provenance"])
+        newest_id = named.measurements.newest_id(row["kind"], row["machine"])
+        kinds |= {row["kind"]} if newest_id == row["id"] else set()
+    assert len(kinds) == 18
+    for row in with_addresses.execute("SELECT * FROM answers"):
+        answers = named.answers.of(row["visitor"])
+        assert is_kept(answers[row["question"]], row["value"])
+    (row,) = with_addresses.execute("SELECT * FROM classes")
+    (classroom,) = named.classes.all()
+    assert is_kept(classroom.rules, row["rules"])
+    names = {member.name for member in named.classes.members(classroom.id)}
+    assert len(names) == 2
+    assert "Ada" in names
+
+
+def test_a_job_that_waits_with_addresses_runs_after_the_upgrade(named):
+    waiting = [job for job, _ in History(named).recover()]
+    training = next(j for j in waiting if j.arguments[0] == QUEUED)
+    outcome = outcome_of(training.address, training.arguments)
+    assert outcome.message == ""
+    assert outcome.value.config == training.arguments[0]
+
+
+def module_paths(store: Store) -> list[tuple[str, str]]:
+    """The column and the text of all texts that name a module of the app."""
+    metadata, found = sa.MetaData(), list[tuple[str, str]]()
+    with store.database.readers.connect() as connection:
+        metadata.reflect(connection)
+        for table in metadata.sorted_tables:
+            for row in connection.execute(table.select()).mappings():
+                texts = {str(name): str(value) for name, value in row.items()}
+                found += [
+                    (f"{table.name}.{name}", text)
+                    for name, text in texts.items()
+                    if re.search(r"\bcore\.\w", text)
+                ]
+    return found
+
+
+def test_only_what_people_wrote_names_modules_after_the_upgrade(named):
+    assert sorted(module_paths(named)) == [
+        ("answers.value", codec.dumps(LIKE_A_CLASS)),
+        ("runs.name", "core.training:run is the best"),
+    ]
+
+
+def test_what_is_stored_anew_names_no_modules(named, open_store, tmp_path):
+    """Each kind of job, measurement, and answer is written again, by this version."""
+    new = open_store(f"sqlite:///{tmp_path / 'anew' / 'store.sqlite'}")
+    for row in named.runs.find(hidden=True):
+        stored = named.runs.get(row.id)
+        queue(new, row.id, "ada", *stored.arguments, address=row.address, lane=row.lane)
+        new.runs.begin(row.id)
+        if stored.progress.started:
+            new.runs.started(row.id, stored.progress.started)
+            new.runs.progress(row.id, 1, stored.progress.losses, stored.progress.fit)
+        for epoch in stored.progress.history:
+            new.runs.epoch(row.id, epoch)
+        if row.status != "running":
+            new.runs.end(row.id, row.status, stored.value, row.message)
+        for measurement in named.measurements.of(row.visitor):
+            value, provenance = measurement.value, measurement.provenance
+            more = dict(machine="here", provenance=provenance, visitor="ada")
+            new.measurements.keep(measurement.kind, value, **more)
+        for question, answer in named.answers.of(row.visitor).items():
+            if question != "weird":
+                new.answers.keep("ada", question, answer)
+    new.classes.create("Physics", 30, named.classes.all()[0].rules)
+    new.writer.flush()
+    assert {run.address for run in new.runs.find()} >= {registry.JOBS["race"]}
+    assert len(new.measurements.of("ada")) > 10
+    assert module_paths(new) == []
+
+
 def difference(connection: sa.Connection) -> list:
     context = MigrationContext.configure(connection, opts={"compare_type": True})
     return compare_metadata(context, Row.metadata)
@@ -197,7 +349,7 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "9999", "0009"
+revision, down_revision = "9999", "0010"
 
 def upgrade():
     op.add_column("visitors", sa.Column("new", sa.String))

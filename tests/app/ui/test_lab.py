@@ -7,8 +7,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import core.lessons
+from core import registry
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
+from core.store import codec
 from core.ui import course
 from core.ui.lab import Lab
 from tests.app.pages.walk import all_labs, labs, texts
@@ -24,12 +26,17 @@ def sums(tmp_path: Path) -> Iterator[Lab]:
     folder.mkdir()
     text = GUIDE.read_text("utf-8").replace("core.lessons.speed", "core.lessons.extra")
     blocks = re.findall(r"```(?:python|toml)\n(.*?)```", text, re.DOTALL)
-    names = ("sums.py", "sums_page.py", "words.toml")
+    names = ("sums_result.py", "sums.py", "sums_page.py", "words.toml")
     for name, block in zip(names, blocks, strict=True):
         (folder / name).write_text(block, "utf-8")
     (folder / "__init__.py").touch()
     core.lessons.__path__.append(str(folder.parent))
-    yield import_module("core.lessons.extra.sums_page").SumsLab()
+    lab = import_module("core.lessons.extra.sums_page").SumsLab()
+    with pytest.MonkeyPatch.context() as patch:
+        result, job = re.findall(r'^"sums": "(.*)",$', text, re.MULTILINE)
+        patch.setitem(registry.CLASSES, "sums", result)
+        patch.setitem(registry.JOBS, "sums", job)
+        yield lab
     core.lessons.__path__.remove(str(folder.parent))
     Lab.kinds.pop()
 
@@ -37,7 +44,9 @@ def sums(tmp_path: Path) -> Iterator[Lab]:
 def test_the_lab_of_the_guide_is_measured_and_judged(sums):
     assert (sums.title, sums.address) == ("Sums", ADDRESS)
     assert ADDRESS in KINDS
+    assert registry.name_of_job(ADDRESS) == "sums"
     value = import_module("core.lessons.extra.sums").measure("cpu")
+    assert codec.loads(codec.dumps(value), "The result") == value
     job = Job("id", ADDRESS, ("cpu",), "train", status="finished", value=value)
 
     def draw(lab, job, guessed):
