@@ -2,21 +2,24 @@
 
 The app's dataclasses are stored with a name from core.registry, "settings", and read
 with their type hints. Curves are packed bytes.
+
+What another process answers names no class: `from_json` gets the type from its caller.
 """
 
 import base64
 import json
+import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, is_dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from itertools import chain
 from typing import Any
 
 from core import registry
 from core.results import LossPoint
-from to_device.errors import ExplainedError
+from to_device.errors import ExplainedError, drawable
 
 VERSION = 1  # raised, with a migration, when the format changes
 
@@ -47,6 +50,47 @@ def loads(text: str, subject: str) -> Any:
         return _untagged(stored["value"])
     except Exception as error:  # a class may raise any error for a field it lacks
         raise DamagedError(subject) from error
+
+
+def to_json(value: Any) -> bytes:
+    """The value for `from_json`. Raises TypeError if it isn't plain data.
+
+    Plain data is dataclasses, lists, tuples, dicts with texts as keys, bytes, texts,
+    numbers, and None.
+    """
+    return json.dumps(value, default=_fields_or_bytes).encode()
+
+
+def from_json(data: bytes, kind: Any, finite: bool = False) -> Any:
+    """The value of type `kind` that `to_json` wrote, whoever has written `data`.
+
+    `kind` is a type hint; with Any, the value is what json.loads returns. The texts in
+    a value of any other type can be drawn. With `finite`, no number may be infinite or
+    NaN. Raises ValueError if the data is no such value.
+    """
+    try:
+        value = json.loads(data)
+        if finite:
+            _check_finite(value)
+        return as_type(value, kind)
+    except Exception as error:  # cattrs and the classes raise any error
+        # The cause would keep the data in memory, and its text may have any length.
+        raise ValueError(f"not a {kind}: {type(error).__name__}") from None
+
+
+def as_type(value: Any, kind: Any) -> Any:
+    """The value of type `kind` for a value from json.loads. Raises any exception."""
+    return value if kind is Any else _strict_converter().structure(value, kind)
+
+
+def _check_finite(value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            _check_finite(part)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is not finite")
 
 
 def joined(texts: Iterable[str]) -> str:
@@ -119,10 +163,50 @@ def _converter() -> Any:
     return Converter(detailed_validation=False)
 
 
+@cache
+def _strict_converter() -> Any:
+    """Like `_converter`, but it accepts no other fields, and turns no value into text.
+
+    The plain converter would call str, int, or bytes with whatever it finds.
+    """
+    from cattrs import Converter
+
+    converter = Converter(detailed_validation=False, forbid_extra_keys=True)
+    hooks = {str: _text, bytes: _decoded, float: _number, int: _exact, bool: _exact}
+    for kind, hook in hooks.items():
+        converter.register_structure_hook(kind, hook)
+    return converter
+
+
+def _exact(value: Any, kind: type) -> Any:
+    if type(value) is not kind:  # True is an instance of int
+        raise TypeError(f"not {kind.__name__}")
+    return value
+
+
+def _text(value: Any, _: type) -> str:
+    return drawable(_exact(value, str))
+
+
+def _number(value: Any, _: type) -> float:
+    return float(value if type(value) is int else _exact(value, float))
+
+
+def _decoded(value: Any, _: type) -> bytes:
+    (text,) = _exact(value, dict).values()
+    return base64.b64decode(text, validate=True)
+
+
 def _bytes(value: Any) -> dict[str, str]:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+def _fields_or_bytes(value: Any) -> dict[str, Any]:
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return _bytes(value)
 
 
 def _unpacked(value: dict[str, Any]) -> Any:

@@ -27,8 +27,7 @@ def main() -> None:
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - never closed
     status, is_visitors = NO_REPORT, "ANSWER_FD" in os.environ
     try:
-        plain = run(request).plain()
-        report = json.dumps(plain, default=lambda value: type(value).__name__)
+        report = json.dumps(run(request).plain())
         with os.fdopen(answer, "w", encoding="utf-8") as output:
             output.write(report)
         sys.stdout.flush()

@@ -167,7 +167,11 @@ def _plain(value: Any) -> Any:
         return {name: _plain(part) for name, part in vars(value).items()}
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
-    return value
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    # A script's fact may be anything.
+    is_plain = value is None or isinstance(value, str | int | float)
+    return value if is_plain else type(value).__name__
 
 
 def fits(value: Any, kind: Any = Report) -> bool:
