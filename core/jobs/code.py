@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from core.folders import DATA
 from core.jobs import sandbox
 from core.jobs.code_sandbox import CodeSandbox
+from core.store import codec
 from to_device.dryrun.report import (
+    MOST_PRINTED,
     NO_REPORT,
     NOT_SIMULATED,
     Report,
@@ -19,7 +20,7 @@ from to_device.dryrun.report import (
     fits,
     safe,
 )
-from to_device.errors import quoted
+from to_device.errors import ExplainedError, quoted
 from to_device.words import capitalized
 
 SECONDS = 10.0
@@ -59,12 +60,16 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
         )
+    except sandbox.UnreadableAnswerError:  # the script wrote into the report's pipe
+        return _without_result(UNREADABLE), ""
     except sandbox.ChildDiedError as error:
         why = ENDED_ITSELF if "exited with" in str(error) else str(error)
         return _without_result(why), ""
-    except Exception:  # the script wrote into the report's pipe
+    except ExplainedError:  # the script replaced what the dry run itself calls
         return _without_result(UNREADABLE), ""
-    return safe(report, request), printed
+    if not fits(report):
+        return _without_result(UNREADABLE), ""
+    return safe(report, request), printed[:MOST_PRINTED]
 
 
 def raised(failure: Mapping[str, Any]) -> str:
@@ -94,8 +99,8 @@ def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
     end = process.ask(f"{json.dumps(dataclasses.asdict(request))}\n".encode())
     printed = end.errors.decode(errors="replace")
     report: Any = None
-    with suppress(ValueError, RecursionError):
-        report = json.loads(end.answer)
+    with suppress(ValueError):
+        report = codec.from_json(end.answer, Any)
     if fits(report):
         return safe(report, request), printed
     is_unreadable = end.answer.strip() or end.status == NO_REPORT

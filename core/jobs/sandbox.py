@@ -5,33 +5,76 @@ runs out, a stranger's file. On Linux and macOS, a server process that has impor
 torch forks each child in some hundredths of a second. On Windows, each child
 starts from scratch. Where there are process groups, a child's own children end
 with the child.
+
+The child answers in plain data: JSON of a limited size. The caller reads it as what the
+function's annotation says that it returns, so an answer can't make the caller do
+anything, whoever has written it.
+
+Covered, for each child:
+- a crash, a hang, and memory that runs out end the child, and are told in a sentence;
+- an answer that is too large, unfinished, or of another type is told in a sentence.
+
+Covered, for a child with `hostile`, in which a stranger's file is read (see `confine`):
+- it sees no GPU and writes no file;
+- on Linux with Landlock, it also starts no program, opens no TCP connection, and reads
+  no file besides those of Python, its packages, and the app's code.
+
+Not covered:
+- without Landlock, a bug in a library that reads a file lets the file read what the
+  app's user may read;
+- UDP, and CPU time until the time limit;
+- a function that runs a stranger's code, see core.jobs.code_sandbox;
+- whether what an answer says is true. Its caller has to check that.
 """
 
 import ctypes
 import multiprocessing
 import os
 import signal
+import struct
 import sys
+import sysconfig
+import time
+import typing
+from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from core import log
-from core.jobs.job import Outcome, outcome_of
+from core.errors import explain
+from core.folders import DATA, ROOT
+from core.jobs.job import Outcome, outcome_of, resolve
+from core.store import codec
 from core.watch import Watch
-from to_device.errors import ExplainedError
+from to_device.errors import ExplainedError, plain
 from to_device.names import NO_DEVICES
 
 SECONDS = 30.0
+# The longest answer. The longest one of the app, an opened picture, takes 1 MB.
+MOST_BYTES = 4_000_000
+MOST_OF_A_MESSAGE = 2_000  # characters of a sentence from a hostile child
+LENGTH = struct.Struct("!Q")  # on a pipe of Linux or macOS, each answer begins with it
+RESTART_SECONDS = 10.0  # how long a killed server of forks may take to be gone
 
 # Numbers of <linux/landlock.h> and <sys/prctl.h>, the same on all processors.
 CREATE_RULESET, RESTRICT_SELF = 444, 446
+ADD_RULE, PATH_BENEATH = 445, 1
 SET_NO_NEW_PRIVILEGES = 38
-READ_FILES_AND_FOLDERS = 1 << 2 | 1 << 3
+READ_FILES, READ_FOLDERS = 1 << 2, 1 << 3
 # How many rights on files each version of Landlock has
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 ALL_FILE_RIGHTS = 16  # since version 5
+# What a confined process may read of the system. torch reads about the processor.
+SYSTEM_FILES = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"),
+    *("/dev/null", "/dev/urandom"),
+)
 NETWORK_RIGHTS = 1 << 0 | 1 << 1  # to bind and to connect TCP, since version 4
 # Since version 6: to connect to others' abstract sockets, and to signal others
 SCOPES = 1 << 0 | 1 << 1
@@ -39,6 +82,22 @@ SCOPES = 1 << 0 | 1 << 1
 
 class ChildDiedError(ExplainedError):
     """The process ended before it could answer."""
+
+
+class UnreadableAnswerError(ChildDiedError):
+    """The process answered with something else than what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("The process gave an answer that the app can't read.")
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What a child sends: a report, or, as its last message, how the call ended."""
+
+    status: Literal["report", "finished", "failed"]
+    value: Any = None
+    message: str = ""
 
 
 def warm_up() -> None:
@@ -55,18 +114,17 @@ def call(
 ) -> Any:
     """Call the function at `address` in a child; returns its result.
 
-    Raises ChildDiedError if the process dies or doesn't answer in time, and
-    ExplainedError if the function fails.
+    The result has the type of the function's annotation; without an annotation, it is
+    what json.loads returns. Raises ChildDiedError if the process dies, doesn't answer
+    in time, or answers with something else, and ExplainedError if the function fails.
     """
     child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:
-        if not child.pipe.poll(seconds):
-            raise ChildDiedError(
-                f"The process took more than {seconds:.0f} seconds and was stopped."
-            )
-        outcome: Outcome = child.receive()
+        outcome = child.receive(seconds)
     finally:
         child.end()
+    if not isinstance(outcome, Outcome):
+        raise UnreadableAnswerError
     return outcome.get()
 
 
@@ -80,7 +138,9 @@ class Child:
 
     The process sends what the function reports, then an Outcome. On Linux, the process
     may take `memory_bytes` more memory than at its start. With `hostile`, for a
-    stranger's file, the process gives up rights: see `confine`.
+    stranger's file, the process gives up rights: see `confine`. `returns` is the type
+    of the function's result, by default what its annotation says, and `reports` is the
+    type of a report.
     """
 
     def __init__(
@@ -90,35 +150,103 @@ class Child:
         seconds: float,
         memory_bytes: int | None = None,
         hostile: bool = False,
+        *,
+        returns: Any = None,
+        reports: Any = None,
     ) -> None:
         """Start the process; after a little more than `seconds`, it ends by itself.
 
         The process's log lines have the id of the caller's run.
         """
         context, run = _context(), log.current_run.get()
+        self._address, self._hostile = address, hostile
+        self._returns, self._reports = returns, reports
         self.pipe, writing = context.Pipe(duplex=False)
-        self._process = context.Process(  # type: ignore[attr-defined]
-            target=_work,
-            args=(writing, run, address, arguments, seconds, memory_bytes, hostile),
-            daemon=True,
-        )
-        self._process.start()
-        writing.close()  # so that the pipe ends when the child does
-
-    def receive(self) -> Any:
-        """The process's next report. Raises ChildDiedError if it has died instead."""
+        arguments = (writing, run, address, arguments, seconds, memory_bytes, hostile)
         try:
-            return self.pipe.recv()
+            self._process = _started(context, arguments)
+        except BaseException:
+            self.pipe.close()
+            raise
+        finally:
+            writing.close()  # so that the pipe ends when the child does
+
+    def receive(self, seconds: float) -> Any:
+        """The process's next report, or the Outcome.
+
+        Raises ChildDiedError if the process dies, sends nothing for `seconds`, or sends
+        what is neither.
+        """
+        try:
+            data = self._read(time.monotonic() + seconds)
+        except TimeoutError:
+            raise ChildDiedError(
+                f"The process took more than {seconds:.0f} seconds and was stopped."
+            ) from None
         except EOFError:
-            self._process.join(5)
+            raise ChildDiedError(f"The process {self._end()}.") from None
+        except OSError:  # on Windows, a message that is too long
+            raise UnreadableAnswerError from None
+        try:
+            return self._decoded(data)
+        except ValueError:
+            raise UnreadableAnswerError from None
+
+    def _read(self, deadline: float) -> bytes:
+        """The next message. Raises TimeoutError, EOFError, or UnreadableAnswerError.
+
+        No message is read that is longer than MOST_BYTES, and none is waited for that
+        has begun but doesn't end. `Connection.recv_bytes` would wait. It doesn't on
+        Windows, where a message can't come in parts.
+        """
+        if sys.platform == "win32":
+            if not self.pipe.poll(max(0.0, deadline - time.monotonic())):
+                raise TimeoutError
+            return self.pipe.recv_bytes(MOST_BYTES)
+        (size,) = LENGTH.unpack(self._bytes(LENGTH.size, deadline))
+        if size > MOST_BYTES:
+            raise UnreadableAnswerError
+        return self._bytes(size, deadline)
+
+    def _bytes(self, size: int, deadline: float) -> bytes:
+        data = b""
+        while len(data) < size:
+            if not wait([self.pipe], max(0.0, deadline - time.monotonic())):
+                raise TimeoutError
+            chunk = os.read(self.pipe.fileno(), size - len(data))
+            if not chunk:
+                raise EOFError
+            data += chunk
+        return data
+
+    def _decoded(self, data: bytes) -> Any:
+        """The report or the Outcome. Raises ValueError if the message is neither."""
+        sent = codec.from_json(data, _Message, finite=self._hostile)
+        kind = self._reports
+        if sent.status == "finished":
+            kind = self._returns or returned_by(self._address)
+        elif sent.status == "failed":
+            if not sent.message:
+                raise ValueError("a failure without a sentence")
+            text = sent.message
+            if self._hostile:  # a page would draw its Markdown
+                text = plain(text, MOST_OF_A_MESSAGE)
+            return Outcome("failed", message=text)
+        try:
+            value = codec.as_type(sent.value, kind)
+        except Exception:  # a class may raise any error for a field it lacks
+            raise ValueError(f"not a {kind}") from None
+        return value if sent.status == "report" else Outcome("finished", value)
+
+    def _end(self) -> str:
+        self._process.join(5)
         status = self._process.exitcode
-        end = f"exited with status {status}"
         if status is None:
-            end = "does not respond"
-        elif status < 0:
-            name, meaning = signal.Signals(-status).name, signal.strsignal(-status)
-            end = f"was killed by {name} ({meaning})"
-        raise ChildDiedError(f"The process {end}.")
+            return "does not respond"
+        if status >= 0:
+            return f"exited with status {status}"
+        name, meaning = signal.Signals(-status).name, signal.strsignal(-status)
+        return f"was killed by {name} ({meaning})"
 
     def end(self) -> None:
         if hasattr(os, "killpg"):
@@ -127,6 +255,33 @@ class Child:
         self._process.kill()
         self._process.join(5)
         self.pipe.close()
+
+
+def returned_by(address: str) -> Any:
+    """The type of the result, by the function's annotation; Any without one."""
+    kind = typing.get_type_hints(resolve(address)).get("return", Any)
+    return type(None) if kind is typing.NoReturn else kind
+
+
+def _started(context: BaseContext, arguments: tuple[Any, ...]) -> Any:
+    """A new process. Raises ChildDiedError if the system can't start one.
+
+    If the server of forks was killed, the kernel takes a moment to end it. Until then,
+    Python asks the dying server; after that, it starts another.
+    """
+    deadline = time.monotonic() + RESTART_SECONDS
+    while True:
+        process = context.Process(  # type: ignore[attr-defined]
+            target=_work, args=arguments, daemon=True
+        )
+        try:
+            process.start()
+            return process
+        except (EOFError, OSError) as error:
+            if time.monotonic() > deadline:
+                problem = f"The app can't start a process: {error}."
+                raise ChildDiedError(problem) from error
+        time.sleep(0.05)
 
 
 def _context() -> BaseContext:
@@ -165,8 +320,25 @@ def _work(
         if memory_bytes is not None:
             _limit_memory(memory_bytes)
     if hostile:
+        with suppress(Exception):  # the call will fail with the same error
+            resolve(address)  # while all files can be read
         confine()
-    pipe.send(outcome_of(address, arguments, Watch(report=pipe.send)))
+    outcome = outcome_of(
+        address, arguments, Watch(report=lambda event: _send(pipe, "report", event))
+    )
+    try:
+        _send(pipe, outcome.status, outcome.value, outcome.message)
+    except (TypeError, ValueError) as error:  # the result isn't plain data
+        _send(pipe, "failed", message=explain(error))
+
+
+def _send(pipe: Connection, status: Any, value: Any = None, message: str = "") -> None:
+    data = codec.to_json(_Message(status, value, message))
+    if sys.platform == "win32":
+        pipe.send_bytes(data)
+    else:
+        with open(pipe.fileno(), "wb", closefd=False) as file:
+            file.write(LENGTH.pack(len(data)) + data)
 
 
 def _end_with_parent() -> None:
@@ -182,6 +354,8 @@ def _end_with_parent() -> None:
     fcntl.fcntl(parent.sentinel, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, os.O_ASYNC)
+    if wait([parent.sentinel], 0):  # the parent had ended before
+        os.killpg(0, signal.SIGKILL)
 
 
 def _limit_memory(more_bytes: int) -> None:
@@ -198,10 +372,10 @@ def _limit_memory(more_bytes: int) -> None:
 def confine() -> None:
     """Give up rights for good: this process sees no GPU, writes no file, dumps no core.
 
-    Since Linux 5.13, it can't start programs or create files, either; since 6.7, it
-    can't open TCP connections; since 6.12, it can't send signals to others. Reading
-    files and UDP stay possible. On macOS, MPS can't be hidden; on Windows, the process
-    gives up only the devices.
+    Since Linux 5.13, it can't start programs or create files, either, and it reads only
+    the files in `readable`; since 6.7, it can't open TCP connections; since 6.12, it
+    can't send signals to others. UDP stays possible. On macOS, MPS can't be hidden; on
+    Windows, the process gives up only the devices.
     """
     hide_devices()
     if sys.platform != "win32":
@@ -218,17 +392,42 @@ def hide_devices() -> None:
     os.environ.update(NO_DEVICES)
 
 
-class _Ruleset(ctypes.Structure):
-    """Rights that Landlock forbids.
+def readable() -> Iterator[Path]:
+    """Files and folders that a confined process may read, with all that is in them.
 
-    Rules could grant exceptions, but the app adds no rules.
+    They hold Python, its packages, the system's libraries, and the app's code, but none
+    of the app's data, and none of its settings.
     """
+    # A module may be imported when it is first used.
+    packages = {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}
+    yield from (Path(sys.base_prefix, "lib"), Path(sysconfig.get_path("stdlib")))
+    for path in {*map(Path, sys.path), *packages}:
+        # The root folder, which has other files, too, is in sys.path.
+        is_root = ROOT.is_relative_to(path) and path not in packages
+        has_private = any(p.is_relative_to(path) for p in (DATA, Path.home()))
+        if path.is_absolute() and not (is_root or has_private):
+            yield path
+    yield from (file.parent for file in ROOT.glob("*/__init__.py"))
+    yield from ROOT.glob("*.toml")
+    yield ROOT / "content"
+    yield from map(Path, SYSTEM_FILES)
+
+
+class _Ruleset(ctypes.Structure):
+    """Rights that Landlock forbids, except where a rule grants them."""
 
     _fields_ = [
         ("files", ctypes.c_uint64),
         ("network", ctypes.c_uint64),
         ("scopes", ctypes.c_uint64),
     ]
+
+
+class _Rule(ctypes.Structure):
+    """Grants rights on a file, or on a folder and all that is in it."""
+
+    _pack_ = 1
+    _fields_ = [("rights", ctypes.c_uint64), ("handle", ctypes.c_int32)]
 
 
 def _restrict_files_and_network() -> None:
@@ -243,7 +442,7 @@ def _restrict_files_and_network() -> None:
     version = checked(libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1))
     rights = (1 << FILE_RIGHTS.get(version, ALL_FILE_RIGHTS)) - 1
     ruleset = _Ruleset(
-        rights & ~READ_FILES_AND_FOLDERS,
+        rights,
         NETWORK_RIGHTS if version >= 4 else 0,
         SCOPES if version >= 6 else 0,
     )
@@ -251,6 +450,15 @@ def _restrict_files_and_network() -> None:
     size = ctypes.c_size_t(ctypes.sizeof(ruleset))
     handle = checked(libc.syscall(CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:
+        for path in readable():
+            with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    granted = READ_FILES | (READ_FOLDERS if path.is_dir() else 0)
+                    rule = ctypes.byref(_Rule(granted, opened))
+                    checked(libc.syscall(ADD_RULE, handle, PATH_BENEATH, rule, 0))
+                finally:
+                    os.close(opened)
         checked(libc.prctl(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
         checked(libc.syscall(RESTRICT_SELF, handle, 0))
     finally:

@@ -6,6 +6,11 @@ module when the process starts, and calls `dask_setup`.
 A job ends within one batch when it is canceled, or when its app or the scheduler is
 gone. A worker sends only plain data, even about a failure: the web server must not have
 to import torch to read an exception.
+
+The web server unpickles what a worker sends, as Dask does with all results, so whoever
+takes over a worker has the web server, too. That's why a worker itself never opens a
+stranger's file or runs a stranger's code: its children do, whose answers are not
+pickled (core.jobs.sandbox and core.jobs.code_sandbox).
 """
 
 import logging

@@ -7,8 +7,15 @@ from typing import Any, Literal
 from core.jobs import code, sandbox
 from core.script import rules
 from core.script.syntax import Finding, Script, Sureness, UnreadableError
-from to_device.dryrun.report import DEVICE_ERROR, OK, SCRIPT_ERROR, Request
-from to_device.errors import quoted
+from to_device.dryrun.report import (
+    DEVICE_ERROR,
+    LONGEST_TEXT,
+    NEWLINE,
+    OK,
+    SCRIPT_ERROR,
+    Request,
+)
+from to_device.errors import plain, quoted
 from to_device.words import Words, capitalized
 
 words = Words(__file__)
@@ -64,6 +71,7 @@ def check_apart(text: str, how: How = "off") -> Checked:
         memory_bytes=MEMORY_BYTES,
         hostile=True,
     )
+    checked = _received(checked, text)
     if how == "off" or checked.unreadable or not text.strip():
         return checked
     request = Request(NAME, text, seconds=code.SECONDS - 1, has_magic=True)
@@ -80,6 +88,24 @@ def check_apart(text: str, how: How = "off") -> Checked:
         line = failure["line"]["line"] if failure["line"] else None
         why_not = words("ran.failed", line=line, error=error) if line else f"{error}."
     return replace(checked, findings=ordered, why_not=why_not)
+
+
+def _received(checked: Checked, text: str) -> Checked:
+    """What a child found, with nothing that a page can't draw.
+
+    Raises UnreadableAnswerError if a finding is at none of the script's lines.
+    """
+    lines = range(1, len(NEWLINE.split(text)) + 1)
+    if any(finding.line not in lines for finding in checked.findings):
+        raise sandbox.UnreadableAnswerError
+    findings = (
+        replace(item, say=plain(item.say, LONGEST_TEXT)) for item in checked.findings
+    )
+    return replace(
+        checked,
+        findings=tuple(findings),
+        unreadable=plain(checked.unreadable, LONGEST_TEXT),
+    )
 
 
 def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:

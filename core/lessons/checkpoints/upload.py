@@ -2,8 +2,9 @@
 
 The lab worker calls `open_safely`. A child process then checks the file's structure and
 opens it. The child has little memory and time, no device and no right to write.
-torch.load always gets weights_only=True. A process with a device gets only float32
-numbers, after a check that they and the model's outputs are finite.
+torch.load always gets weights_only=True. The child sends numbers, not a file. A process
+with a device gets a new file with these numbers, after a check that they and the
+model's outputs are finite.
 """
 
 import io
@@ -12,6 +13,7 @@ import pickletools
 import re
 import struct
 import zipfile
+from dataclasses import replace
 from itertools import chain
 from typing import IO, Any
 
@@ -26,12 +28,13 @@ from core.errors import is_out_of_memory
 from core.jobs import sandbox
 from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.checkpoints.round_trip import describe, read
-from to_device.errors import ExplainedError, quoted
+from to_device.errors import ExplainedError, plain, quoted
 
 MAX_BYTES = 20_000_000  # per file; our models take less than half a megabyte
 MAX_ENTRIES = 1000  # tensors in a file; our models have 6 and 26
 MAX_TENSOR_BYTES = 100_000_000  # the sum over a file's tensors, by their shapes
 MAX_NAME = 200  # characters of a tensor's name
+MAX_NOTE = 5_000  # characters of a sentence on what was left out
 MAX_DIMENSIONS = 8  # per tensor; ours have up to 4, and torch is slow with many
 MAX_INDEX_BYTES = 500_000  # names and shapes in a file; our models' take 2,000
 MEMORY_BYTES = 400_000_000  # memory limit of the process that opens a file
@@ -80,14 +83,15 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
             "Rename the file to something like model.pt."
         )
     try:
-        return sandbox.call(
-            "core.lessons.checkpoints.upload:open_untrusted",
+        opened: Opened = sandbox.call(
+            "core.lessons.checkpoints.upload:open_and_send",
             data,
             model,
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
             hostile=True,
         )
+        return _received(opened)
     except sandbox.ChildDiedError as error:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
@@ -118,6 +122,60 @@ def open_untrusted(data: bytes, model: str | None) -> Opened:
             f"{type(error).__name__}. Copy or download the file again, and compare its "
             "size with the original's."
         ) from None
+
+
+def open_and_send(data: bytes, model: str | None) -> Opened:
+    """Like `open_untrusted`, with only the numbers of the checkpoint, one by one."""
+    opened = open_untrusted(data, model)
+    if opened.checkpoint is None:
+        return opened
+    tensors = state_dict.unpack(opened.checkpoint)
+    numbers = (tensors[name].numpy().tobytes() for name in _expected(opened.model))
+    return replace(opened, checkpoint=b"".join(numbers))
+
+
+def _received(sent: Opened) -> Opened:
+    """What `open_and_send` sent, with a new file.
+
+    A file may have taken over the process that sent it. So nothing here is believed:
+    texts that are drawn as Markdown may have no links, and lists have limits. Raises
+    UnreadableAnswerError if this is nothing that `open_untrusted` returns.
+    """
+    names = [info.name for info in sent.tensors]
+    names += [*sent.missing, *sent.unexpected, *chain(*sent.misshapen, *sent.renamed)]
+    if (
+        sent.model not in IMAGE_MODELS
+        or max(map(len, (sent.tensors, sent.unexpected, sent.notes))) > MAX_ENTRIES
+        or max(map(len, names), default=0) > MAX_NAME
+    ):
+        raise sandbox.UnreadableAnswerError
+    checkpoint = None
+    if sent.checkpoint is not None:
+        checkpoint = state_dict.pack(_from_numbers(sent.checkpoint, sent.model))
+    return replace(
+        sent,
+        format=plain(sent.format, MAX_NAME),
+        notes=tuple(plain(note, MAX_NOTE) for note in sent.notes),
+        checkpoint=checkpoint,
+    )
+
+
+def numbers_size(model: str) -> int:
+    """Bytes of the numbers of the model's state_dict."""
+    return sum(tensor.nbytes for tensor in _expected(model).values())
+
+
+def _from_numbers(numbers: bytes, model: str) -> dict[str, Tensor]:
+    """The model's tensors. Raises UnreadableAnswerError if these aren't its numbers."""
+    if len(numbers) != numbers_size(model):
+        raise sandbox.UnreadableAnswerError
+    tensors, rest = {}, io.BytesIO(numbers)
+    for name, tensor in _expected(model).items():
+        part = bytearray(rest.read(tensor.nbytes))
+        tensors[name] = torch.frombuffer(part, dtype=tensor.dtype).view(tensor.shape)
+        if not torch.isfinite(tensors[name]).all():
+            raise sandbox.UnreadableAnswerError
+    return tensors
 
 
 def _refusal(why: str) -> ExplainedError:

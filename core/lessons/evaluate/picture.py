@@ -42,26 +42,73 @@ LEAST_SHARE = 1e-3
 class Picture:
     """A prepared picture, and the steps that led to it."""
 
-    steps: dict[str, Any]  # each step's name, and its image, uint8 (height, width)
+    gray: Any  # uint8 (height, width)
+    lifted: Any  # the same, with a black background
+    trimmed: Any  # the same, without the background around the object
     pixels: Any  # uint8 (28, 28), as the model sees it
+    negated: bool
+
+    @property
+    def steps(self) -> dict[str, Any]:
+        """Each step's name and its image."""
+        return {
+            "In gray": self.gray,
+            "Inverted" if self.negated else "Background removed": self.lifted,
+            "Trimmed": self.trimmed,
+            "28×28": self.pixels,
+        }
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A Picture as a process sends it: for each image, its height and its pixels."""
+
+    images: tuple[tuple[int, bytes], ...]
     negated: bool
 
 
 def prepare_apart(data: bytes) -> Picture:
     """Call `prepare` in a separate process, since a harmful file may crash it."""
     try:
-        return sandbox.call(
-            "core.lessons.evaluate.picture:prepare",
+        sent: Sent = sandbox.call(
+            "core.lessons.evaluate.picture:prepare_and_send",
             data,
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
             hostile=True,
         )
+        return _received(sent)
     except sandbox.ChildDiedError as error:
         raise ExplainedError(
             f"The app could not open the picture in a separate process. {error} Save "
             "a smaller version as PNG or JPEG."
         ) from None
+
+
+def prepare_and_send(data: bytes) -> Sent:
+    """The part of `prepare_apart` that runs in the child process."""
+    done = prepare(data)
+    images = (done.gray, done.lifted, done.trimmed, done.pixels)
+    return Sent(tuple((len(image), image.tobytes()) for image in images), done.negated)
+
+
+def _received(sent: Sent) -> Picture:
+    """Raises UnreadableAnswerError if these aren't the images of a Picture."""
+    try:
+        images = [
+            np.frombuffer(pixels, dtype=np.uint8).reshape(height, -1)
+            for height, pixels in sent.images
+        ]
+        gray, lifted, trimmed, pixels = images
+    except ValueError:
+        raise sandbox.UnreadableAnswerError from None
+    sides = {side for image in images for side in image.shape}
+    if (
+        pixels.shape != (SIZE, SIZE)
+        or not 1 <= min(sides) <= max(sides) <= WORKING_SIZE
+    ):
+        raise sandbox.UnreadableAnswerError
+    return Picture(gray, lifted, trimmed, pixels, sent.negated)
 
 
 def prepare(data: bytes) -> Picture:
@@ -98,13 +145,9 @@ def in_gray(gray: np.ndarray) -> Picture:
     left, top = (SIZE - small.width) // 2, (SIZE - small.height) // 2
     centered.paste(small, (left, top))
     pixels = np.asarray(centered)
-    steps = {
-        "In gray": _as_bytes(gray),
-        "Inverted" if negated else "Background removed": _as_bytes(lifted),
-        "Trimmed": _as_bytes(trimmed),
-        "28×28": pixels,
-    }
-    return Picture(steps, pixels, negated)
+    return Picture(
+        _as_bytes(gray), _as_bytes(lifted), _as_bytes(trimmed), pixels, negated
+    )
 
 
 def _open(data: bytes) -> Image.Image:

@@ -149,7 +149,14 @@ def measure(
     backend = ranks.backend_for(count)
     address = "core.lessons.scale.cost:take_turns"
     arguments = (task, model_name, batch_size, setups, repeats)
-    by_rank = ranks.run(address, count, *arguments, backend=backend, watch=watch)
+    by_rank = ranks.run(
+        address,
+        count,
+        *arguments,
+        backend=backend,
+        watch=watch,
+        reports=Repeat,
+    )
     # A step takes as long as its slowest rank.
     seconds = (
         tuple(map(max, zip(*filter(None, readings), strict=True)))

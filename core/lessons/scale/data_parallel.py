@@ -147,7 +147,14 @@ def run(
     backend = ranks.backend_for(max(count, *SIZES))
     address = "core.lessons.scale.data_parallel:train"
     arguments = (task, model_name, batch_size, epochs, dies)
-    ends = ranks.run(address, count, *arguments, backend=backend, watch=watch)
+    ends = ranks.run(
+        address,
+        count,
+        *arguments,
+        backend=backend,
+        watch=watch,
+        reports=RankLoss,
+    )
     data, means = datasets.load(task), ranks.means(backend)
     return ParallelRun(ends, len(data.train), len(data.test), *means, now())
 

@@ -23,7 +23,7 @@ import torch.distributed as dist
 
 from core import devices
 from core.jobs.job import Outcome, outcome_of
-from core.jobs.sandbox import Child, ChildDiedError
+from core.jobs.sandbox import Child, ChildDiedError, returned_by
 from core.measure.environment import Environment
 from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError
@@ -42,12 +42,13 @@ def run(
     *arguments: Any,
     backend: str,
     watch: Watch = UNWATCHED,
+    reports: Any = None,
 ) -> tuple[Any, ...]:
     """Call the function at `address` on `count` ranks; return the value of each rank.
 
-    The ranks' reports are passed on to `watch`. Raises ExplainedError if a rank fails
-    or dies, and CancelledError if the job is canceled. In any case, all ranks have
-    ended afterwards.
+    The ranks' reports, of the type `reports`, are passed on to `watch`. Raises
+    ExplainedError if a rank fails or dies, and CancelledError if the job is canceled.
+    In any case, all ranks have ended afterwards.
     """
     with ExitStack() as stack:
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -55,7 +56,14 @@ def run(
         children = []
         for rank in range(count):
             settings = (rank, count, place, backend, address, arguments)
-            children.append(Child("core.lessons.scale.ranks:join", settings, SECONDS))
+            child = Child(
+                "core.lessons.scale.ranks:join",
+                settings,
+                SECONDS,
+                returns=returned_by(address),
+                reports=reports,
+            )
+            children.append(child)
             stack.callback(children[-1].end)
         return _values(children, watch)
 
@@ -134,7 +142,7 @@ def _values(children: Sequence[Child], watch: Watch) -> tuple[Any, ...]:
         for pipe in connection.wait(list(waiting), 0.1):
             rank = waiting[pipe]  # type: ignore[index]
             try:
-                message = children[rank].receive()
+                message = children[rank].receive(MOST_SILENT.total_seconds())
             except ChildDiedError as error:
                 dead[rank] = str(error)
             else:

@@ -146,10 +146,19 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
     return results
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux's")
+def landlock_version() -> int:
+    if sys.platform != "linux":
+        return 0
+    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
+
+
+landlock = pytest.mark.skipif(
+    landlock_version() < 6, reason="this kernel has no Landlock, or an old one"
+)
+
+
+@landlock
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    if ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) < 6:
-        pytest.skip("this kernel has no Landlock, or an old one")
     (tmp_path / "other").write_text("as it was")
     with socket.create_server(("127.0.0.1", 0)) as server:
         results = sandbox.call(

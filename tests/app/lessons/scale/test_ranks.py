@@ -50,9 +50,8 @@ def nothing_left():
 
 def test_each_rank_knows_who_it_is_and_they_reach_each_other():
     reports = []
-    values = ranks.run(
-        f"{HERE}:who", 3, backend="gloo", watch=Watch(report=reports.append)
-    )
+    watch = Watch(report=reports.append)
+    values = ranks.run(f"{HERE}:who", 3, backend="gloo", watch=watch, reports=str)
     assert values == ((0, 3, 3), (1, 3, 3), (2, 3, 3))
     assert sorted(reports) == ["rank 0", "rank 1", "rank 2"]
 
