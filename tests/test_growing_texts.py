@@ -17,13 +17,13 @@ import pytest
 
 from core import config, errors, explain
 from core.classroom import names
-from core.dryrun.script import sources, without_magic
 from core.lessons.compare.your_gpu_result import literal
-from core.lessons.device.collect_env import diagnose_report
 from core.script.check import check
 from core.serving import visitor_cookie
-from core.sim.simulation import in_cuda_words
 from core.ui.code_editor import lines_in
+from to_device.diagnose.collect_env import diagnose_report
+from to_device.dryrun.script import sources, without_magic
+from to_device.sim.simulation import in_cuda_words
 
 TIMES_LONGER, MOST_TIMES = 8, 24
 NOISE = 0.001  # seconds; a shorter time says nothing

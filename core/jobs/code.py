@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from core.folders import DATA
 from core.jobs import sandbox
 from core.jobs.code_sandbox import CodeSandbox
 from core.store import codec

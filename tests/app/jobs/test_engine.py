@@ -108,7 +108,7 @@ def test_a_run_is_stored_as_it_goes_on_though_nobody_looks(engine, monkeypatch):
         "_on_event",
         lambda job, event: (recorded.append(event), keep(job, event)),
     )
-    ids = [engine.submit("tests.jobs.follow:count", 8) for _ in range(2)]
+    ids = [engine.submit("tests.app.jobs.follow:count", 8) for _ in range(2)]
     wait(lambda: len(recorded) == 2 * (1 + 8))
     monkeypatch.undo()
     for job_id in ids:

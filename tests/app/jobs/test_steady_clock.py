@@ -8,7 +8,7 @@ from distributed.batched import BatchedSend
 from tornado.ioloop import IOLoop, PeriodicCallback
 
 from core.jobs import steady_clock
-from tests import event_loop
+from tests.app import event_loop
 
 
 @pytest.fixture(autouse=True)

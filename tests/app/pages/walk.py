@@ -112,7 +112,7 @@ def show_lab(
 
     def draw(name, value, guess, arguments):
         from core.jobs.job import Job
-        from tests.pages.walk import all_labs
+        from tests.app.pages.walk import all_labs
 
         (lab,) = (lab for lab in all_labs() if lab.name == name)
         job = Job("id", name, arguments, "train", status="finished", value=value)

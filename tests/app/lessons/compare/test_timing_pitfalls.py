@@ -9,7 +9,7 @@ from core.lessons.compare.timing_pitfalls_result import WAYS, Reading, misleadin
 from core.measure.speedup import paired
 from core.watch import Watch
 from tests.app.samples import TIMING
-from tests.drifting_clock import DriftingClock
+from tests.app.drifting_clock import DriftingClock
 
 CPU = torch.device("cpu")
 

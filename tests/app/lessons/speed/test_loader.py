@@ -11,7 +11,7 @@ from core.lessons.speed import loader
 from core.lessons.speed.loader_result import LoaderCell, LoaderPlan
 from core.measure import timing
 from core.watch import Watch
-from tests.drifting_clock import DriftingClock
+from tests.app.drifting_clock import DriftingClock
 from to_device.errors import ExplainedError
 
 pytestmark = pytest.mark.usefixtures("one_thread")

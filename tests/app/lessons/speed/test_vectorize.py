@@ -5,7 +5,7 @@ from core import devices
 from core.lessons.speed import vectorize
 from core.lessons.speed.vectorize_result import NUMPY, PYTHON, TORCH
 from core.watch import Watch
-from tests.drifting_clock import DriftingClock
+from tests.app.drifting_clock import DriftingClock
 
 CPU = torch.device("cpu")
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -17,7 +17,7 @@ from core.lessons.compare import race_result
 from core.registry import CLASSES, JOBS
 from core.store import codec
 from core.ui.lab import all_labs
-from tests import samples
+from tests.app import samples
 from tests.process import ROOT, python
 
 FILES = sorted(ROOT.glob("core/**/*.py"))
