@@ -3,30 +3,38 @@
     python -m core.jobs.cluster
 
 starts a scheduler and its workers on the loopback interface, prints nothing but the
-scheduler's address on standard output, and ends when its standard input closes. So
-nothing outlives a server that is killed.
+scheduler's address, a certificate, and its key on standard output, and ends when its
+standard input closes. So nothing outlives a server that is killed.
 
     python -m core.jobs.cluster scheduler
     python -m core.jobs.cluster workers ADDRESS
 
 run until somebody ends them, whatever happens to the other processes and to the apps.
-With a folder of certificates, made by deploy/certificates, they all use only TLS.
+They need a folder of certificates, made by deploy/certificates.
+
+Whoever reaches the port of a scheduler or worker can run code there. So each connection
+is TLS, and needs a key: one of your certificates, or the key that the server's own
+cluster makes when it starts. No port is open to more interfaces than it has to be.
 """
 
 import argparse
 import asyncio
+import json
 import logging
 import multiprocessing
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import dask
 from distributed import Nanny, Scheduler, Security
+from distributed.comm import get_address_host
 from distributed.core import connect
 
 from core import log
@@ -66,7 +74,12 @@ SETTINGS = {
     "distributed.admin.low-level-log-length": 1000,
     "distributed.scheduler.work-stealing": False,
     "distributed.comm.timeouts.connect": "10s",
+    # Dask's web pages ask for no certificate, so there are none.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
+# Which variables are secrets: those with one of these words in their name.
+SECRETS = {"PASSWORD", "PGPASSWORD", "SECRET", "TOKEN", "KEY", "DATABASE"}
 words = Words(__file__)
 logger = logging.getLogger(__name__)
 
@@ -107,6 +120,16 @@ def is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith(NO_NEWS)
 
 
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a process may see in which other people's work runs."""
+    return {
+        name: value
+        for name, value in environment.items()
+        # Dask's own settings name files with keys, as DASK_CERTIFICATES does.
+        if name.startswith("DASK_") or not SECRETS & set(name.upper().split("_"))
+    }
+
+
 def listening(host: str, port: int, tls: Security) -> Scheduler:
     no_pages: dict[str, Any] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     return Scheduler(host=host, port=port, security=tls, **no_pages)
@@ -116,17 +139,52 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     """The TLS settings of a scheduler, or those to reach the scheduler at an address.
 
     The default folder is DASK_CERTIFICATES; without a folder, Dask's own settings
-    apply. Raises ExplainedError if the address doesn't fit the certificates, or if the
-    certificates can't be used.
+    apply. Raises ExplainedError if the address isn't one for TLS, or if certificates
+    are missing or can't be used.
     """
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     settings = _tls(folder) if folder else Security()
-    is_tls = address and address.startswith("tls://")
-    if address and settings.require_encryption and not is_tls:
+    if address and not address.startswith("tls://"):
         raise ExplainedError(words("certificates.no_tls", address=address))
-    if is_tls and not settings.get_tls_config_for_role("client")["ca_file"]:
+    if address and not settings.get_tls_config_for_role("client")["ca_file"]:
         raise ExplainedError(words("certificates.needed", address=address))
     return settings
+
+
+def temporary() -> Security:
+    """A new key, and a certificate that is its own authority, both only in memory.
+
+    Dask's `Security.temporary` makes such a pair, too. But its certificate is good only
+    from now on and for a year: if somebody set the clock back, no worker could join.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "to(device)")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(1970, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(9999, 1, 1, tzinfo=UTC))
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    text = certificate.public_bytes(pem).decode()
+    pkcs8 = serialization.PrivateFormat.PKCS8
+    return for_all_roles(text, text, key.private_bytes(pem, pkcs8, plain).decode())
+
+
+def for_all_roles(authority: str, certificate: str, key: str) -> Security:
+    """The settings of processes that share a certificate, as PEM or as files' paths."""
+    roles = ("scheduler", "worker", "client")
+    return Security(
+        require_encryption=True,
+        tls_ca_file=authority,
+        **{f"tls_{role}_cert": certificate for role in roles},
+        **{f"tls_{role}_key": key for role in roles},
+    )
 
 
 def _tls(folder: str) -> Security:
@@ -136,13 +194,7 @@ def _tls(folder: str) -> Security:
             raise ExplainedError(words("certificates.missing", file=file))
     if os.name == "posix" and key.stat().st_mode & 0o077:
         raise ExplainedError(words("certificates.open", file=key))
-    roles = ("scheduler", "worker", "client")
-    settings = Security(
-        require_encryption=True,
-        tls_ca_file=str(authority),
-        **{f"tls_{role}_cert": str(certificate) for role in roles},
-        **{f"tls_{role}_key": str(key) for role in roles},
-    )
+    settings = for_all_roles(str(authority), str(certificate), str(key))
     try:
         settings.get_connection_args("client")
     except OSError as error:  # includes ssl's errors
@@ -153,23 +205,28 @@ def _tls(folder: str) -> Security:
 
 class Process:
     def __init__(self) -> None:
-        """Start the cluster. Raises ExplainedError if it ends before it is ready."""
+        """Start the cluster. Raises ExplainedError if it ends before it is ready.
+
+        The cluster sends its address and its key through a pipe that nobody else has.
+        """
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.jobs.cluster"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, LOGGING: "{'distributed': 'error'}"},
+            env=without_secrets(os.environ) | {LOGGING: "{'distributed': 'error'}"},
             # Ctrl-C in the terminal must not reach the cluster: the server ends it.
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        self.address = self._process.stdout.readline().strip()
-        if not self.address:
+        line = self._process.stdout.readline()
+        if not line:
             raise ExplainedError(
                 "python -m core.jobs.cluster exited before it was ready"
             )
+        self.address, certificate, key = json.loads(line)
+        self.security = for_all_roles(certificate, certificate, key)
 
     @property
     def has_ended(self) -> bool:
@@ -185,14 +242,16 @@ class Process:
             self._process.kill()
 
 
-async def local(tls: Security) -> None:
-    # What workers print goes to standard error. The address goes to a copy of standard
-    # output that they don't inherit.
+async def local() -> None:
+    # What workers print goes to standard error. The address and the key go to a copy of
+    # standard output that they don't inherit.
+    tls = temporary()
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     async with listening("127.0.0.1", 0, tls) as scheduler:
         with suppress(BrokenPipeError), address_output:  # the server may have ended
-            print(scheduler.address, file=address_output)
+            access = scheduler.address, tls.tls_client_cert, tls.tls_client_key
+            print(json.dumps(access), file=address_output)
         here: dict[str, Any] = {"host": "127.0.0.1", "security": tls}
         nannies = [
             Nanny(scheduler.address, name=name, **here, **options)
@@ -215,20 +274,26 @@ async def schedule(host: str, port: int, tls: Security) -> None:
         await scheduler.finished()
 
 
-async def work(address: str, lanes: list[str], name: str, tls: Security) -> None:
+async def work(
+    address: str, host: str | None, lanes: list[str], name: str, tls: Security
+) -> None:
     running = []
     for kind, options in workers().items():
         resources = options["resources"]
         if set(resources) & set(lanes):
             if "train" in resources:  # so that jobs can ask for this machine
                 options["resources"] = resources | {on(name): 1}
-            options["security"] = tls
+            options |= {"host": host, "security": tls}
             running.append(keep_running(address, f"{name}-{kind}", options))
     await asyncio.gather(*running)
 
 
 async def keep_running(address: str, name: str, options: dict) -> None:
     """Run one worker, and start it again whenever its scheduler is back.
+
+    Unless the options name a host, the worker and its nanny listen only on the
+    interface from which this machine reaches the scheduler: the loopback interface if
+    both are on the same machine. By default, Dask's workers listen on all interfaces.
 
     A worker and its nanny, the process that watches over it, end when they lose their
     connection. But a worker that hangs wouldn't notice the loss, so this function
@@ -238,7 +303,8 @@ async def keep_running(address: str, name: str, options: dict) -> None:
     while True:
         try:
             comm = await connect(address, **arguments)
-            async with Nanny(address, name=name, **options) as nanny:
+            host = options["host"] or get_address_host(comm.local_address)
+            async with Nanny(address, name=name, **options | {"host": host}) as nanny:
                 lost = asyncio.ensure_future(comm.read())
                 ended = asyncio.ensure_future(nanny.finished())
                 await asyncio.wait({lost, ended}, return_when="FIRST_COMPLETED")
@@ -257,22 +323,28 @@ def main() -> None:
     for_workers = commands.add_parser(
         "workers", help="start only this machine's workers"
     )
-    for command in (parser, for_scheduler, for_workers):
-        command.add_argument(
+    for each in (for_scheduler, for_workers):
+        each.add_argument(
             "--certificates",
             metavar="FOLDER",
-            help="folder with this machine's certificates from deploy/certificates; "
-            "turns on TLS (default: DASK_CERTIFICATES)",
+            help="folder with this machine's certificates from deploy/certificates "
+            "(default: DASK_CERTIFICATES)",
         )
     for_scheduler.add_argument(
         "--host",
-        help="interface to listen on (default: loopback, or all interfaces if "
-        "you use certificates)",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 lets other machines join (default: only "
+        "this machine)",
+    )
+    for_workers.add_argument(
+        "--host",
+        help="address to listen on (default: that of the interface that reaches the "
+        "scheduler)",
     )
     for_scheduler.add_argument("--port", type=int, default=8786)  # Dask's default
     for_workers.add_argument(
         "address",
-        help="the scheduler's address: tcp://HOST:PORT, or tls:// with certificates",
+        help="the scheduler's address: tls://HOST:PORT",
     )
     for_workers.add_argument(
         "--lanes",
@@ -288,23 +360,33 @@ def main() -> None:
         help="the first part of each worker's name (default: this machine's name)",
     )
     options = parser.parse_args()
+    # The processes that this one starts inherit what is left.
+    left = without_secrets(os.environ)
+    for secret in os.environ.keys() - left.keys():
+        del os.environ[secret]
     dask.config.set(SETTINGS)
     steady_clock.use()
     log.set_up()
     logging.getLogger("distributed.scheduler").addFilter(is_news)
     try:
-        tls = security(getattr(options, "address", None), options.certificates)
+        run = command(options)
     except ExplainedError as error:
         sys.exit(str(error))
     with suppress(KeyboardInterrupt):
-        if options.command == "scheduler":
-            # Listen on all interfaces only if clients have to show a certificate.
-            own = "0.0.0.0" if tls.require_encryption else "127.0.0.1"
-            asyncio.run(schedule(options.host or own, options.port, tls))
-        elif options.command == "workers":
-            asyncio.run(work(options.address, options.lanes, options.name, tls))
-        else:
-            asyncio.run(local(tls))
+        asyncio.run(run)
+
+
+def command(options: argparse.Namespace) -> Coroutine[Any, Any, None]:
+    """What to run. Raises ExplainedError if it has no certificate that it needs."""
+    if options.command == "scheduler":
+        tls = security(None, options.certificates)
+        if not tls.require_encryption:
+            raise ExplainedError(words("certificates.scheduler"))
+        return schedule(options.host, options.port, tls)
+    if options.command == "workers":
+        tls = security(options.address, options.certificates)
+        return work(options.address, options.host, options.lanes, options.name, tls)
+    return local()
 
 
 def machine_name(text: str) -> str:

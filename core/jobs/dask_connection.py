@@ -152,15 +152,15 @@ class Connection:
 
     def _connect(self) -> None:
         try:
-            address = self._scheduler
+            address, tls = self._scheduler, self._security
             if address is None:
                 if self._cluster is None or self._cluster.has_ended:
                     self._cluster = cluster.Process()
-                address = self._cluster.address
+                address, tls = self._cluster.address, self._cluster.security
             client = Client(
                 address,
                 timeout=CONNECT_SECONDS,
-                security=self._security,
+                security=tls,
                 set_as_default=False,
                 loop=self._loop.loop,
             )

@@ -22,22 +22,21 @@ def commands(file: str) -> list[str]:
 
 
 class Elsewhere:
-    def __init__(self, commands: dict[str, str], folder: Path = ROOT) -> None:
+    def __init__(self, commands: dict[str, str], folder: Path) -> None:
         """The port in the commands is replaced by one that is free."""
         self.port = str(free_port())
-        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.address = f"tls://127.0.0.1:{self.port}"
         self._commands, self._folder = commands, folder
         self._processes: dict[str, psutil.Popen] = {}
         for part in commands:
             self.start(part)
 
     def start(self, part: str) -> None:
-        at_home = self._folder == ROOT  # where commands work as they stand
         _, *words = shlex.split(self._commands[part].replace("8786", self.port))
         self._processes[part] = psutil.Popen(
             [sys.executable, *words],
             cwd=self._folder,
-            env=os.environ | ({} if at_home else {"PYTHONPATH": str(ROOT)}),
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
             stdout=subprocess.DEVNULL,
         )
 

@@ -33,10 +33,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def elsewhere() -> Iterator[Elsewhere]:
-    parts = ("scheduler", "workers")
-    cluster = Elsewhere(dict(zip(parts, commands("docs/how-it-works.md"), strict=True)))
-    yield cluster
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elsewhere]:
+    folder = tmp_path_factory.mktemp("elsewhere")
+    subprocess.run([ROOT / "deploy" / "certificates", "here"], cwd=folder, check=True)
+    parts = dict(
+        zip(("scheduler", "workers"), commands("docs/how-it-works.md"), strict=True)
+    )
+    cluster = Elsewhere(parts, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DASK_CERTIFICATES", str(folder / "certificates" / "here"))
+        yield cluster
     cluster.end()
 
 

@@ -8,8 +8,8 @@ from core.lessons.compare import timing_pitfalls
 from core.lessons.compare.timing_pitfalls_result import WAYS, Reading, misleading
 from core.measure.speedup import paired
 from core.watch import Watch
-from tests.app.samples import TIMING
 from tests.app.drifting_clock import DriftingClock
+from tests.app.samples import TIMING
 
 CPU = torch.device("cpu")
 
