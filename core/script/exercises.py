@@ -138,7 +138,9 @@ def _flaws(
 ) -> Iterator[str]:
     if failure := report["failure"]:
         error = code.raised(failure)
-        yield code.failed(failure, NAME) or words("judge.gone", error=error)
+        is_read = failure["kind"] != "SyntaxError"
+        gone = words("judge.gone", error=error) if is_read else f"{error}."
+        yield code.failed(failure, NAME) or gone
     elif report["status"] != OK:
         yield " ".join(report["notes"])
     mine = facts(exercise, report)

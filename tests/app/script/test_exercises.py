@@ -1,7 +1,7 @@
 import pytest
 
 from core.jobs import code
-from core.script.exercises import MOST_CHARACTERS, judge, load
+from core.script.exercises import MOST_CHARACTERS, judge, load, request
 from core.ui.course import LESSONS
 
 EXERCISES = load()
@@ -218,6 +218,16 @@ def test_what_is_still_wrong_is_said(title, text, sentence):
     verdict = judge(title, text, False)
     assert not verdict.solved
     assert sentence in verdict.say
+
+
+@pytest.mark.parametrize("text", ["-" * 1_990 + "1", "f" + "()" * 990])
+def test_code_that_is_nested_too_deeply_has_not_run_and_is_told_so(text):
+    report, _ = code.run(request(load()["Train"], text, "with"), confine=False)
+    assert report["failure"]["kind"] == "SyntaxError"
+    verdict = judge("Train", text, confine=False)
+    assert not verdict.solved
+    assert "nested too deeply" in verdict.say
+    assert "ran to the end" not in verdict.say
 
 
 def test_a_fact_that_cannot_be_compared_is_told():
