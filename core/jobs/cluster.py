@@ -250,7 +250,8 @@ async def local() -> None:
     os.dup2(2, 1)
     async with listening("127.0.0.1", 0, tls) as scheduler:
         with suppress(BrokenPipeError), address_output:  # the server may have ended
-            access = scheduler.address, tls.tls_client_cert, tls.tls_client_key
+            own = tls.get_tls_config_for_role("client")
+            access = scheduler.address, own["cert"], own["key"]
             print(json.dumps(access), file=address_output)
         here: dict[str, Any] = {"host": "127.0.0.1", "security": tls}
         nannies = [
