@@ -49,6 +49,8 @@ def jupyter() -> dict[str, Any]:
             *(sys.executable, "-m", "to_device", "app"),
             *(f"--server.{name}={value}" for name, value in options.items()),
         ],
+        # Others who have accounts on the machine can reach this port directly.
+        "environment": {"RUN_CODE": os.environ.get("RUN_CODE", "off")},
         "absolute_url": True,
         "timeout": 60,
         "launcher_entry": {"title": "to(device)"},

@@ -14,6 +14,7 @@ import torch
 
 from tests.app import event_loop
 from tests.process import ROOT
+from to_device import launcher
 from tools.load.record import Record
 from tools.load.tab import Browser, Tab
 from tools.server import free_port
@@ -187,6 +188,13 @@ def test_the_tile_in_jupyterlab_starts_a_server_below_the_hubs_path(full):
         "--server.address=127.0.0.1",
         "--server.headless=true",
     ]
+
+
+def test_an_app_in_jupyterlab_runs_no_code_unless_its_host_says_so(monkeypatch):
+    monkeypatch.delenv("RUN_CODE", raising=False)
+    assert launcher.jupyter()["environment"] == {"RUN_CODE": "off"}
+    monkeypatch.setenv("RUN_CODE", "confined")
+    assert launcher.jupyter()["environment"] == {"RUN_CODE": "confined"}
 
 
 def test_the_installer_asks_for_the_driver_that_this_torch_needs():
