@@ -18,6 +18,7 @@ import pytest
 from core import log
 from core.jobs import sandbox
 from tests.app.jobs.follow import wait
+from tests.app.jobs.landlock import landlock
 from tests.process import HOUR, descendants, that_go_on
 from to_device.devices import every
 from to_device.errors import ExplainedError
@@ -144,17 +145,6 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
         except OSError as error:
             results[name] = type(error).__name__
     return results
-
-
-def landlock_version() -> int:
-    if sys.platform != "linux":
-        return 0
-    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1)
-
-
-landlock = pytest.mark.skipif(
-    landlock_version() < 6, reason="this kernel has no Landlock, or an old one"
-)
 
 
 @landlock

@@ -19,10 +19,10 @@ from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.evaluate import picture
 from core.script import check, syntax
 from core.store import codec
-from tests.app.jobs import test_sandbox
+from tests.app.jobs.landlock import landlock
 from to_device.errors import ExplainedError
 
-HERE = "tests.app.jobs.test_answers"
+HERE = "tests.app.jobs.test_sandbox_answers"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the frame is POSIX's")
 
 
@@ -256,7 +256,7 @@ def read(paths: list[str]) -> list[str]:
     return could
 
 
-@test_sandbox.landlock
+@landlock
 def test_a_hostile_child_reads_no_data_and_no_settings(tmp_path):
     secret = tmp_path / "cookie.key"
     secret.write_text("secret")
