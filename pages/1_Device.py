@@ -49,8 +49,8 @@ def why() -> None:
     if engine().machine() is None:
         st.markdown(frame.LOADING)
         return
-    for lab in LABS:
-        lab().draw(frame.machine())
+    for kind in LABS:
+        kind().draw(frame.machine())
 
 
 def this_machine() -> None:

@@ -58,8 +58,8 @@ def sure() -> None:
 
 
 def cost() -> None:
-    for lab in LABS:
-        lab(run).draw(machine)
+    for kind in LABS:
+        kind(run).draw(machine)
 
 
 frame.sections(
