@@ -26,7 +26,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Coroutine, Mapping
+import threading
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,13 +41,14 @@ from distributed.core import connect
 from core import log
 from core.config import A_NAME, is_name
 from core.folders import ROOT
-from core.jobs import steady_clock
+from core.jobs import hung, steady_clock
 from core.jobs.job import on
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
 LAB_THREADS = 4  # how many questions and short jobs the lab worker takes at once
 RETRY_SECONDS = 1.0  # between two tries of a worker to reach its scheduler
+START_SECONDS = 5.0  # between two tries to start a worker of the app's own cluster
 CERTIFICATES = ("ca.pem", "cert.pem", "key.pem")
 # How Dask's log messages about a lost connection and about a call of /metrics begin.
 NO_NEWS = (
@@ -227,10 +229,35 @@ class Process:
             )
         self.address, certificate, key = json.loads(line)
         self.security = for_all_roles(certificate, certificate, key)
+        self._problems: dict[str, str] = {}  # by the name of the worker
+        listen = threading.Thread(
+            target=self._listen, args=(self._process.stdout,), daemon=True
+        )
+        listen.start()
+
+    def _listen(self, lines: Iterable[str]) -> None:
+        with suppress(ValueError):  # the file was closed
+            for line in lines:
+                name, _, self._problems[name] = line.strip("\n").partition("\t")
+
+    @property
+    def problem(self) -> str:
+        """A sentence on why a worker can't start; "" if all could."""
+        return next(filter(None, self._problems.copy().values()), "")
 
     @property
     def has_ended(self) -> bool:
         return self._process.poll() is not None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the scheduler, which should answer, does nothing; takes a second."""
+        return hung.hangs(self._process.pid)
+
+    def kill(self) -> None:
+        """End a cluster that hangs, with its workers."""
+        hung.kill(self._process.pid)
+        self._process.wait(10)
 
     def close(self) -> None:
         """End the cluster by closing its input, or by force if that does not help."""
@@ -249,24 +276,52 @@ async def local() -> None:
     address_output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     async with listening("127.0.0.1", 0, tls) as scheduler:
-        with suppress(BrokenPipeError), address_output:  # the server may have ended
-            own = tls.get_tls_config_for_role("client")
-            access = scheduler.address, own["cert"], own["key"]
-            print(json.dumps(access), file=address_output)
+
+        def tell(line: str) -> None:
+            with suppress(BrokenPipeError):  # the server may have ended
+                print(line, file=address_output, flush=True)
+
+        own = tls.get_tls_config_for_role("client")
+        tell(json.dumps((scheduler.address, own["cert"], own["key"])))
         here: dict[str, Any] = {"host": "127.0.0.1", "security": tls}
-        nannies = [
-            Nanny(scheduler.address, name=name, **here, **options)
+        nannies: dict[str, Nanny] = {}
+
+        async def keep(name: str, options: dict) -> None:
+            """Keep a worker running, and tell the server why it can't start."""
+            while True:
+                nannies[name] = Nanny(scheduler.address, name=name, **here, **options)
+                try:
+                    await nannies[name].start()
+                    tell(f"{name}\t")
+                    await nannies[name].finished()
+                except Exception as error:
+                    tell(f"{name}\t{no_start(error)}")
+                await asyncio.sleep(START_SECONDS)
+
+        starting = [
+            asyncio.ensure_future(keep(name, options))
             for name, options in workers().items()
         ]
-        starting = [asyncio.ensure_future(nanny.start()) for nanny in nannies]
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
         for start in starting:
             start.cancel()
-        closing = (nanny.close(timeout=1) for nanny in nannies)
+        closing = (nanny.close(timeout=1) for nanny in nannies.values())
         await asyncio.gather(*closing, return_exceptions=True)
     for child in multiprocessing.active_children():  # workers that were just starting
         child.kill()
     os._exit(0)  # doesn't wait for threads
+
+
+def no_start(error: BaseException) -> str:
+    """A sentence, in one line, on why a worker can't start."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    try:
+        multiprocessing.get_context("spawn").Lock()
+    except OSError as why:
+        return words("start.semaphores", why=why)
+    text = " ".join(str(error).split()).rstrip(".")
+    return words("start.other", why=f"{type(error).__name__}: {text}")
 
 
 async def schedule(host: str, port: int, tls: Security) -> None:

@@ -21,7 +21,7 @@ from distributed.scheduler import KilledWorker
 from distributed.utils import LoopRunner
 
 from core.jobs import cluster, steady_clock, worker
-from core.jobs.hosts import Hosts
+from core.jobs.hosts import TELL_SECONDS, Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
 from core.watch import Wish
 from to_device.errors import ExplainedError, quoted
@@ -34,8 +34,17 @@ logging.getLogger("distributed").setLevel(logging.ERROR)
 CONNECT_SECONDS = 8.0
 CHECK_SECONDS = 1.0  # between two checks of the connection and the workers
 ANSWER_SECONDS = 30.0  # a scheduler that is silent for longer counts as gone
+# What hangs in the app's own cluster is replaced after this time. Heartbeats come twice
+# a second from a thread that only waits for the interpreter's lock, which a training
+# step holds for milliseconds; so even on a loaded machine, they come in seconds. Only
+# what also does nothing is replaced: see core.jobs.hung.
+REPLACE_SECONDS = 15.0
+# What is silent, but busy, is replaced only after this time. Nothing that the app calls
+# holds the interpreter's lock for as long: torch loads in about 15 s on a slow disk.
+BUSY_SECONDS = 60.0
 RETRY_SECONDS = 5.0  # between two tries to start or reach a missing cluster
 CANCEL_SECONDS = 30.0  # if a canceled job runs on for longer, its worker is killed
+HOUR = 3600.0
 NO_WORKER_SECONDS = 90.0  # a job fails if there is no worker for it for this long
 
 words = Words(__file__)
@@ -99,7 +108,9 @@ class Connection:
         # All clients share this event loop. If each had its own, and one failed, the
         # thread of its loop would never end.
         self._loop = LoopRunner()
-        self.problem = ""  # why there are no workers, in a sentence
+        self._problem = ""  # why there is no connection, in a sentence
+        # Workers that the app has tried to replace, and when to try again.
+        self._replaced: dict[str, float] = {}
         self._up = threading.Event()
         self._closed = threading.Event()
 
@@ -134,14 +145,14 @@ class Connection:
             except Exception as error:  # the scheduler went away during the check
                 if not self._closed.is_set():
                     logger.warning("could not inspect the workers: %r", error)
-            self._closed.wait(RETRY_SECONDS if self.problem else CHECK_SECONDS)
+            self._closed.wait(RETRY_SECONDS if self._problem else CHECK_SECONDS)
         self.close()  # again: this thread may have connected after close() was called
         self._loop.stop()
 
     def _drop(self, client: Client) -> None:
         """Give up a broken client, whose jobs are lost."""
         with self._lock:
-            self._client, self.problem = None, words("workers.away")
+            self._client, self._problem = None, words("workers.away")
             lost = list(self._futures)
             for job_id in lost:
                 self._forget(job_id)
@@ -167,11 +178,14 @@ class Connection:
             client.subscribe_topic(self._topic, self._receive)
             self._comm = client.scheduler_comm
             self.hosts.clear()
-            self._client, self.problem = client, ""
+            self._client, self._problem = client, ""
         except Exception as error:
             where = f" at {self._scheduler}" if self._scheduler else ""
-            self.problem = f"The workers{where} can't be reached: {error}."
+            self._problem = f"The workers{where} can't be reached: {error}."
             logger.warning("there is no cluster: %s", error)
+            own = self._cluster
+            if own is not None and not own.has_ended and own.hangs:
+                own.kill()
         self._up.set()
 
     def _check(self, client: Client) -> None:
@@ -190,7 +204,8 @@ class Connection:
                 stubborn = [j for j, limit in self._kill_times.items() if now > limit]
             tasks = self._tasks(client) if waiting else {}
         except TimeoutError:
-            return self._drop(client)
+            return self._when_silent(client)
+        self._replace_silent(client)
         others: set[Any] = set()  # other apps' tasks, which keep workers busy
         stuck: dict[str, float] = {}
         for address, keys in tasks.items():
@@ -207,6 +222,47 @@ class Connection:
         for job_id in stubborn:
             in_background(self._end_with_worker, job_id, client)
 
+    def _when_silent(self, client: Client) -> None:
+        """Give up a scheduler that doesn't answer; end it if it is the app's own."""
+        own = self._cluster
+        if own is not None:
+            if self.hosts.silence < BUSY_SECONDS and not own.hangs:
+                return  # it is busy: ask again
+            logger.warning("the scheduler does not respond and will be replaced")
+            own.kill()
+        self._drop(client)
+
+    def _replace_silent(self, client: Client) -> None:
+        """Replace workers of the app's own cluster that hang."""
+        if self._cluster is None:
+            return
+        now = time.monotonic()
+        tried = {a: due for a, due in self._replaced.items() if now < due + HOUR}
+        for address in self.hosts.silent(REPLACE_SECONDS):
+            if now > tried.get(address, 0.0):
+                tried[address] = now + RETRY_SECONDS
+                in_background(self._replace, client, address)
+        self._replaced = tried
+
+    def _replace(self, client: Client, address: str) -> None:
+        if address in self.hosts.silent(BUSY_SECONDS):
+            return self._kill(client, address)
+        killed = client.run(
+            worker.kill_if_hung, workers=[address], nanny=True, on_error="ignore"
+        )
+        if any(killed.values()):
+            logger.warning("the worker at %s hung and was killed", address)
+
+    @property
+    def problem(self) -> str:
+        """Why there are no workers, in a sentence; "" if there are."""
+        if self._problem:
+            return self._problem
+        if self._cluster is not None and self._cluster.problem:
+            return self._cluster.problem
+        is_silent = self._client is not None and self.hosts.silence >= TELL_SECONDS
+        return words("workers.silent_scheduler") if is_silent else ""
+
     @property
     def is_up(self) -> bool:
         return self._client is not None
@@ -218,10 +274,15 @@ class Connection:
     def _answer(self, client: Client, question: str, **arguments: Any) -> Any:
         """The scheduler's answer. Raises TimeoutError if the scheduler is silent."""
         call = getattr(client.scheduler, question)
-        return client.sync(call, callback_timeout=ANSWER_SECONDS, **arguments)
+        seconds = ANSWER_SECONDS if self._scheduler else REPLACE_SECONDS
+        return client.sync(call, callback_timeout=seconds, **arguments)
 
     def obstacle(self, job: Job) -> tuple[str, bool]:
-        """Why no worker has begun the job (or ""), and whether the job should fail."""
+        """Why the job doesn't go on (or ""), and whether it should fail."""
+        if job.status == "running":
+            where = "_elsewhere" if self._scheduler else ""
+            is_silent = self.is_up and self.hosts.is_silent(job.worker)
+            return words(f"workers.silent{where}") if is_silent else "", False
         if job.status == "starting":
             waited = time.monotonic() - (job.began or time.monotonic())
             without = max(map(self.hosts.seconds_without, job.resources))
@@ -275,8 +336,10 @@ class Connection:
 
     def _reason(self, error: Exception) -> str:
         """Why a task has no result: its worker died, or the connection broke."""
-        is_killed = isinstance(error, KilledWorker)
-        return words("workers.lost_worker") if is_killed else self._lost
+        if not isinstance(error, KilledWorker):
+            return self._lost
+        is_replaced = error.last_worker.address in self._replaced
+        return words("workers.replaced" if is_replaced else "workers.lost_worker")
 
     def _forget(self, job_id: str) -> Future | None:
         """Drop a job and return its future; call this with the lock."""
@@ -340,8 +403,9 @@ class Connection:
             future = client.submit(
                 worker.answer, address, arguments, resources={"lab": 1}, pure=False
             )
-            rest = max(0.1, deadline - time.monotonic())
-            outcome: Outcome = future.result(timeout=rest)
+            outcome = self._answer_of(future, deadline)
+        except ExplainedError:
+            raise
         except TimeoutError:
             too_late = words("workers.too_late", seconds=seconds)
             raise ExplainedError(too_late) from None
@@ -351,6 +415,21 @@ class Connection:
             if future is not None:
                 future.release()
         return outcome.get()
+
+    def _answer_of(self, future: Future, deadline: float) -> Outcome:
+        """Wait for the lab's answer, but not if the lab worker has stopped responding.
+
+        Raises TimeoutError at the deadline, a time of time.monotonic().
+        """
+        while True:
+            rest = max(0.1, deadline - time.monotonic())
+            try:
+                return future.result(timeout=min(rest, CHECK_SECONDS))
+            except TimeoutError:
+                if rest <= CHECK_SECONDS:
+                    raise
+                if self.hosts.all_silent("lab"):
+                    raise ExplainedError(words("workers.silent_lab")) from None
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock."""

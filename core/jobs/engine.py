@@ -125,11 +125,13 @@ class Engine:
         return job or self._history.job(job_id)
 
     def _current(self, job_id: str) -> Job | None:
-        """A job in memory, with the reason why it waits; call this with the lock."""
+        """A job in memory, and why it doesn't go on; call this with the lock."""
         job = self._jobs.get(job_id)
-        if job is None or job.status not in ("queued", "starting"):
+        if job is None or job.ended:
             return job
         message, _ = self._connection.obstacle(job)
+        if job.status == "running":
+            return replace(job, message=message) if message else job
         return replace(job, message=message, place=self._queue.place(job.id))
 
     def jobs(self, address: str | None = None, owner: str | None = None) -> list[Job]:

@@ -24,6 +24,7 @@ from core.measure.environment import Machine
 logger = logging.getLogger(__name__)
 
 SILENT_SECONDS = 7.0  # a worker that is silent for longer counts as gone
+TELL_SECONDS = 15.0  # pages tell what is silent for longer
 
 
 class _Worker(NamedTuple):
@@ -37,8 +38,13 @@ class _Worker(NamedTuple):
         return host_of(self.name)
 
     @property
+    def silence(self) -> float:
+        """Seconds since the app noticed a report."""
+        return time.monotonic() - self.noticed
+
+    @property
     def answers(self) -> bool:
-        return self.noticed > time.monotonic() - SILENT_SECONDS
+        return self.silence < SILENT_SECONDS
 
 
 class Host(NamedTuple):
@@ -82,11 +88,18 @@ class Hosts:
         self._staffed: dict[str, float] = {}  # when a lane last had a worker
 
     def update(self, reports: Mapping[str, Mapping[str, Any]]) -> None:
-        """Take in the scheduler's report on each worker, keyed by worker address."""
+        """Take in the scheduler's report on each worker, keyed by worker address.
+
+        While nobody could ask the scheduler, as during a laptop's sleep, no worker was
+        silent.
+        """
         now, workers = time.monotonic(), {}
+        asleep = now - self._updated if self.silence > SILENT_SECONDS else 0.0
         for address, report in reports.items():
             sent, before = report["last_seen"], self._workers.get(address)
-            noticed = before.noticed if before and before.sent == sent else now
+            noticed = now
+            if before is not None and before.sent == sent:
+                noticed = before.noticed + asleep
             takes = Counter({k: int(n) for k, n in report["resources"].items()})
             workers[address] = _Worker(sent, noticed, takes, str(report["name"]))
         self._workers, self._updated = workers, now
@@ -98,9 +111,28 @@ class Hosts:
             return 0.0
         return time.monotonic() - self._staffed.get(lane, self._since)
 
+    @property
+    def silence(self) -> float:
+        """Seconds since the scheduler's last report."""
+        return time.monotonic() - self._updated
+
+    def silent(self, seconds: float) -> set[str]:
+        """The addresses of workers that have been silent for so many seconds."""
+        return {a for a, w in self._workers.items() if w.silence >= seconds}
+
+    def is_silent(self, name: str) -> bool:
+        """Whether pages should tell that the worker with this name doesn't answer."""
+        workers = [w for w in self._workers.values() if w.name == name]
+        return any(w.silence >= TELL_SECONDS for w in workers)
+
+    def all_silent(self, lane: str) -> bool:
+        """Whether the lane has workers, and pages should tell that none answers."""
+        workers = [w for w in self._workers.values() if w.takes[lane]]
+        return bool(workers) and all(w.silence >= TELL_SECONDS for w in workers)
+
     def answering(self) -> Counter[str] | None:
         """The capacity of the reporting workers; None if the scheduler is silent."""
-        if time.monotonic() >= self._updated + SILENT_SECONDS:
+        if self.silence >= SILENT_SECONDS:
             return None
         workers = self._workers.values()
         return sum((worker.takes for worker in workers if worker.answers), Counter())

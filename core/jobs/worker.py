@@ -13,24 +13,32 @@ stranger's file or runs a stranger's code: its children do, whose answers are no
 pickled (core.jobs.sandbox and core.jobs.code_sandbox).
 """
 
+import asyncio
 import logging
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
+import time
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 from core import log
+from core.jobs import hung
 from core.jobs.job import Outcome, PickedUp, outcome_of
 from core.watch import NO_WISH, Watch, Wish
 from to_device.names import SIMULATED
 
 # The sandbox warms up this long after the worker, since people need workers first.
 WARM_UP_SECONDS = 5.0
+FORKS_SECONDS = 5.0  # between two looks at the server that forks children
+STOPPED_SECONDS = 15.0  # a server of forks that is stopped for longer is replaced
 # A low priority lets pages go first. Since one core stays free, training isn't slower.
 NICE = 10
+logger = logging.getLogger(__name__)
 _simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop
 _wishes: dict[str, Wish] = {}  # the newest wish for each job in this process
@@ -59,9 +67,60 @@ def dask_setup(worker: Any) -> None:
         _rehearse()
     else:
         torch.set_num_threads(1)  # so as not to slow down a run that is measured
-        warm_up = threading.Timer(WARM_UP_SECONDS, sandbox.warm_up)
-        warm_up.daemon = True
-        warm_up.start()
+        keep = threading.Thread(target=_keep_forking, args=(sandbox.warm_up,))
+        keep.daemon = True
+        keep.start()
+
+
+def _keep_forking(warm_up: Callable[[], None]) -> None:
+    """Start the server that forks the sandbox's children; replace it if it ends.
+
+    Python starts a new server only when it needs one, and somebody would have to wait
+    until that has loaded torch. And Python would wait forever for a stopped server.
+    """
+    time.sleep(WARM_UP_SECONDS)
+    with suppress(Exception):  # the next call tells why
+        warm_up()
+    stopped = 0.0
+    while sys.platform != "win32":
+        time.sleep(FORKS_SECONDS)
+        status = _forks()
+        stopped = stopped + FORKS_SECONDS if status == "stopped" else 0.0
+        if stopped >= STOPPED_SECONDS:
+            logger.warning("the server of forks is stopped and will be replaced")
+            _end_forks()
+            status = "ended"
+        if status == "ended":
+            with suppress(Exception):
+                warm_up()
+
+
+def _forkserver_pid() -> int | None:
+    from multiprocessing import forkserver
+
+    return getattr(forkserver._forkserver, "_forkserver_pid", None)
+
+
+def _forks() -> str:
+    """Whether the server of forks is "stopped" or has "ended"; otherwise, ""."""
+    import psutil
+
+    pid = _forkserver_pid()
+    try:
+        status = psutil.Process(pid).status() if pid else ""
+    except psutil.NoSuchProcess:
+        return "ended"
+    names = {psutil.STATUS_STOPPED: "stopped", psutil.STATUS_ZOMBIE: "ended"}
+    return names.get(status, "")
+
+
+def _end_forks() -> None:
+    """End the server of forks, but not the children, which may be at work."""
+    import psutil
+
+    if pid := _forkserver_pid():
+        with suppress(psutil.Error):
+            psutil.Process(pid).kill()
 
 
 def _rehearse() -> None:
@@ -156,12 +215,16 @@ def kill(dask_worker: Any) -> None:
     The worker's nanny, the process with which Dask watches over it, calls this
     function and then starts a new worker.
     """
-    import psutil
+    hung.kill(dask_worker.pid)
 
-    process = psutil.Process(dask_worker.pid)
-    for member in (*process.children(recursive=True), process):
-        with suppress(psutil.NoSuchProcess):
-            member.kill()
+
+async def kill_if_hung(dask_worker: Any) -> bool:
+    """Like `kill`, unless the worker is only busy; returns whether it was killed."""
+    # In a thread, since the nanny's event loop must not wait.
+    if not await asyncio.to_thread(hung.hangs, dask_worker.pid):
+        return False
+    kill(dask_worker)
+    return True
 
 
 def _free_memory() -> None:

@@ -42,10 +42,12 @@ from core.store.store import Store
 T = TypeVar("T")
 
 ANSWER_SECONDS = 2.0  # limit for an answer from the database or the workers
+PARTS = ("database", "scheduler", "training worker", "lab worker")
 MOST_SECONDS = 5.0  # limit for a whole probe
 NOT_KEPT = "The database is not responding."
 NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
+NO_LAB = "No lab worker is responding. Pages get no answers until one does."
 HANGS = "The app did not respond in time."
 
 REGISTRY = CollectorRegistry()
@@ -177,8 +179,11 @@ def missing(engine: Engine, store: Store) -> dict[str, str]:
     lanes = engine.lanes()
     if lanes is None:
         problems["scheduler"] = engine.problem or NO_SCHEDULER
+    why = engine.problem if lanes is not None else ""  # such as why none can start
     if not (lanes and lanes["train"]):
-        problems["training worker"] = NO_WORKER
+        problems["training worker"] = why or NO_WORKER
+    if not (lanes and lanes["lab"]):
+        problems["lab worker"] = why or NO_LAB
     return problems
 
 
@@ -193,7 +198,7 @@ class State(Collector):
         engine = self.engine()
         problems = missing(engine, self.store())
         up = _gauge("up", "Whether each part responds", "part")
-        for part in ("database", "scheduler", "training worker"):
+        for part in PARTS:
             up.add_metric([part], part not in problems)
         yield up
         jobs = _gauge("jobs", "Waiting and running jobs", "kind", "status")

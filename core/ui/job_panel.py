@@ -169,6 +169,8 @@ def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
             slot(f"{job_name}: {now.message}")
         if engine().problem and not now.ended:
             title = f"Your {noun} is waiting because there are no workers"
+            if now.status == "running":
+                title = f"No worker responds, so your {noun} doesn't go on"
             st.error(engine().problem, title=title)
         if now.status != "queued":
             draw(now)

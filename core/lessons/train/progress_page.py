@@ -214,7 +214,9 @@ def draw_status(current: Run) -> None:
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Look up this error message")
     if engine().problem and not current.job.ended:
-        st.error(engine().problem, title="There are no workers, so your run is waiting")
+        begun = current.job.status == "running"
+        title = words("no_workers.running" if begun else "no_workers.waiting")
+        st.error(engine().problem, title=title)
 
 
 def draw_learning(current: Run) -> None:
@@ -287,6 +289,8 @@ def status(current: Run) -> tuple[str, float]:
         if engine().machine() is None:
             text = "The workers are starting. This takes a few seconds."
         return job.message or text, 0.0
+    if job.message:  # the worker doesn't respond
+        return job.message, share
     if latest is None:
         return "The first step is running.", 0.0
     epochs = current.config.epochs

@@ -1,4 +1,5 @@
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from core.classroom.room import Room, Teacher
@@ -15,6 +17,7 @@ from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.jobs import worker
 from core.jobs.admission import Estimates, Gate, Limits
+from core.jobs.dask_connection import words
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
 from core.store.store import Store
@@ -31,6 +34,7 @@ from tests.app.jobs.follow import (
     train_worker,
     wait,
 )
+from tests.process import HOUR, that_go_on
 from to_device.errors import ExplainedError
 
 QUICK, HOLD = "os:getpid", "tests.app.jobs.test_engine:hold"
@@ -47,7 +51,7 @@ def own_engine() -> Iterator[Engine]:
         raise RuntimeError("no fault of the job")
 
     engine = Engine(on_end=tell)
-    engine.ask("core.devices:describe", seconds=120)
+    engine.ask("core.devices:describe", seconds=300)
     yield engine
     engine.close()
 
@@ -161,6 +165,72 @@ def test_a_killed_cluster_is_started_again(own_engine):
     own_engine._connection._cluster._process.kill()
     assert finish(own_engine, lost).status == "failed"
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_replace")
+def test_a_train_worker_that_hangs_is_told_and_replaced(own_engine):
+    hung = own_engine.submit(RUN, LONG)
+    running(own_engine, hung)
+    train_worker(own_engine).suspend()
+    wait(lambda: own_engine.job(hung).message)
+    assert own_engine.job(hung).status == "running", "it is told before it has failed"
+    job = finish(own_engine, hung)
+    assert (job.status, job.message) == ("failed", words("workers.replaced"))
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_replace")
+def test_a_lab_worker_that_hangs_is_replaced(own_engine):
+    lab = psutil.Process(own_engine.ask(QUICK, seconds=120))
+    lab.suspend()
+    with pytest.raises(ExplainedError) as told:
+        own_engine.ask(QUICK, seconds=300)
+    assert "stopped responding" in str(told.value)
+    wait(lambda: not psutil.pid_exists(lab.pid))
+    assert own_engine.ask(QUICK, seconds=300) != lab.pid
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_to_replace")
+def test_a_cluster_that_hangs_is_started_again(own_engine):
+    lost = own_engine.submit(RUN, LONG)
+    running(own_engine, lost)
+    process = psutil.Process(own_engine._connection._cluster._process.pid)
+    family = [process, *process.children(recursive=True)]
+    process.suspend()
+    assert finish(own_engine, lost).status == "failed"
+    assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+    assert list(that_go_on(family)) == []
+
+
+@pytest.mark.slow
+def test_a_worker_that_only_computes_is_not_replaced(own_engine, monkeypatch):
+    """Though it holds the interpreter's lock, so that no heartbeat comes."""
+    monkeypatch.setattr("core.jobs.dask_connection.REPLACE_SECONDS", 2.0)
+    monkeypatch.setattr("core.jobs.hosts.TELL_SECONDS", 2.0)
+    busy = own_engine.submit("tests.app.jobs.test_engine:hold_the_lock")
+    wait(lambda: own_engine.job(busy).message)
+    job = finish(own_engine, busy)
+    assert (job.status, job.value) == ("finished", True)
+
+
+def hold_the_lock() -> bool:
+    """Compute for ten seconds or so in one call of C."""
+    began, size = time.monotonic(), 20
+    while time.monotonic() < began + 8:
+        size += 1
+        re.match(r"(a+)+$", "a" * size + "b")
+    return True
+
+
+@pytest.fixture
+def quick_to_replace(monkeypatch) -> None:
+    monkeypatch.setattr("core.jobs.dask_connection.REPLACE_SECONDS", 4.0)
+    monkeypatch.setattr("core.jobs.hosts.TELL_SECONDS", 2.0)
+    monkeypatch.setattr("core.jobs.dask_connection.TELL_SECONDS", 2.0)
+    monkeypatch.setattr("core.jobs.dask_connection.NO_WORKER_SECONDS", HOUR)
 
 
 def a_full_device(_config: RunConfig) -> None:

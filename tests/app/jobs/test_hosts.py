@@ -10,7 +10,7 @@ from distributed.core import Server
 from distributed.worker import run
 
 from core.jobs import hosts, worker
-from core.jobs.hosts import SILENT_SECONDS, Hosts, first_gpu
+from core.jobs.hosts import SILENT_SECONDS, TELL_SECONDS, Hosts, first_gpu
 from core.measure.environment import Machine
 from tests.app import samples
 from tests.app.jobs.follow import wait
@@ -55,6 +55,25 @@ def test_who_says_nothing_is_not_there(clock):
     assert here.answering() == {"train": 1}
 
 
+def test_pages_tell_who_is_silent_for_long_and_nobody_was_while_the_app_slept(clock):
+    here = Hosts()
+    for word in range(int(TELL_SECONDS)):
+        assert not here.is_silent("train-0")
+        assert not here.all_silent("train")
+        here.update({"a": report(1, "train-0", train=1), "b": report(word, lab=4)})
+        clock[0] += 1
+    assert here.is_silent("train-0")
+    assert here.all_silent("train")
+    assert not here.all_silent("lab")
+    assert here.silent(TELL_SECONDS) == {"a"}
+    asleep = Hosts()
+    for _ in range(2):
+        asleep.update({"a": report(1, "train-0", train=1)})
+        clock[0] += 3 * 3600
+    assert asleep.silent(3 * 3600 + 1) == set()
+    assert asleep.silence == 3 * 3600
+
+
 def test_workers_of_one_machine_are_known_by_its_name(clock):
     here = Hosts()
 
@@ -73,9 +92,11 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
     assert machines == [("a-host", "c", 1, True), ("b", "e", 2, True)]
     assert speakers == {"a-host-lab": "c", "b-train-0": "d", "b-train-1": "e"}
     assert [first_gpu(name) for name in speakers] == [0, 0, 1]
-    clock[0] += SILENT_SECONDS + 1
+    for word in range(int(SILENT_SECONDS) + 1):
+        clock[0] += 1
+        look(2 + word)
     silent = [("a-host", "a", 1, True), ("b", "e", 2, False)]
-    assert look(2) == (silent, {"a-host-train-0": "a"})
+    assert look(99) == (silent, {"a-host-train-0": "a"})
 
 
 def test_an_app_with_workers_of_its_own_has_one_machine():

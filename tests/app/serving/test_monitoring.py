@@ -23,6 +23,7 @@ from core.serving.monitoring import (
     ANSWER_SECONDS,
     HANGS,
     MOST_SECONDS,
+    NO_LAB,
     NO_WORKER,
     NOT_KEPT,
     REGISTRY,
@@ -77,9 +78,18 @@ def missing(parts: SimpleNamespace) -> dict[str, str]:
         ({"is_there": lambda _: False, "problem": "Full."}, {"database": "Full."}),
         (
             {"lanes": lambda: None, "problem": "It can't be reached."},
-            {"scheduler": "It can't be reached.", "training worker": NO_WORKER},
+            {
+                "scheduler": "It can't be reached.",
+                "training worker": NO_WORKER,
+                "lab worker": NO_LAB,
+            },
         ),
         ({"lanes": lambda: Counter(lab=4)}, {"training worker": NO_WORKER}),
+        ({"lanes": lambda: Counter(train=1)}, {"lab worker": NO_LAB}),
+        (
+            {"lanes": Counter, "problem": "They can't start."},
+            dict.fromkeys(("training worker", "lab worker"), "They can't start."),
+        ),
     ],
 )
 def test_what_is_lost_is_said_until_it_is_back(parts, lost, problems):
