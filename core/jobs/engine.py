@@ -86,7 +86,7 @@ class Engine:
             (replace(job, person=person(job.owner)), turn)
             for job, turn in self._history.recover()
         ]
-        for job, _ in waiting:
+        for job in (*self._history.interrupted(), *(job for job, _ in waiting)):
             self._jobs.add(job)
         self._queue.restore(waiting)
         self._closed = False

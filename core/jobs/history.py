@@ -5,7 +5,9 @@ the functions that write, only `wait` waits for the database.
 """
 
 import logging
+import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
@@ -13,9 +15,9 @@ from typing import Any, NamedTuple
 
 from core.config import RunConfig
 from core.jobs.admission import work
-from core.jobs.job import Job, PickedUp, Stored
+from core.jobs.job import MOST_OF_ALL, Job, PickedUp, Stored
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
-from core.store.codec import StoreError
+from core.store.codec import DamagedError, StoreError
 from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
 from core.store.writer import Write
@@ -78,7 +80,11 @@ class History:
             logger.exception("could not save a job")
 
     def record(self, job: Job, event: Any) -> None:
-        """Write the event; steps and fits are written every PROGRESS_SECONDS."""
+        """Write the event.
+
+        Steps and fits are written every PROGRESS_SECONDS, and so are events that aren't
+        a training run's progress.
+        """
         runs = self._store.runs
         match event:
             case PickedUp():
@@ -93,6 +99,10 @@ class History:
                 last, _ = self._written.setdefault(job.id, (time.monotonic(), 0))
                 if time.monotonic() - last >= PROGRESS_SECONDS:
                     self._keep_progress(job)
+            case _:
+                last, _ = self._written.get(job.id, (-math.inf, 0))
+                if time.monotonic() - last >= PROGRESS_SECONDS:
+                    self._keep_events(job)
 
     def _keep_progress(self, job: Job) -> None:
         _, count = self._written.get(job.id, (0.0, 0))
@@ -102,6 +112,15 @@ class History:
             new = progress.losses[count:]
             self._store.runs.progress(job.id, step, new, progress.fit)
         self._written[job.id] = time.monotonic(), len(progress.losses)
+
+    def _keep_events(self, job: Job) -> None:
+        """Write what else the job has reported, such as a lab's readings so far."""
+        _, count = self._written.get(job.id, (0.0, 0))
+        self._written[job.id] = time.monotonic(), count
+        try:
+            self._store.runs.events(job.id, job.events)
+        except TypeError as error:
+            logger.warning("events of job %s were not saved: %s", job.id, error)
 
     def end(self, job: Job, value: Any) -> None:
         """Write how a job has ended, and its value, with a run's checkpoint."""
@@ -139,6 +158,20 @@ class History:
             waiting.append((_job(run, work=todo), run.summary.round))
         return waiting
 
+    def interrupted(self) -> list[Job]:
+        """Jobs other than training runs that a stop of the server ended.
+
+        Their pages look for them in memory.
+        """
+        jobs = []
+        try:
+            for job_id in self._store.runs.interrupted(MOST_OF_ALL):
+                with suppress(DamagedError):  # of another version of this app
+                    jobs.append(self.job(job_id))
+        except StoreError as error:
+            logger.warning("interrupted jobs could not be read: %s", error)
+        return [job for job in jobs if job is not None]
+
     def job(self, job_id: str) -> Job | None:
         """An ended job, always the same object, or None. Raises StoreError."""
         with self._lock:
@@ -154,6 +187,9 @@ class History:
         if stored is None:
             raise KeyError(job_id)
         row, value, progress = stored.summary, stored.value, stored.progress
+        events: tuple[Any, ...] = ()
+        if row.status != "finished":
+            events, value = value or (), None
         if value is None and row.step:
             losses = progress.losses
             seconds = losses[-1].seconds if losses else 0.0
@@ -163,6 +199,7 @@ class History:
             progress = replace(progress, fit=value.fit)
         end = {"status": row.status, "message": row.message, "stopped": row.ended}
         job = _job(stored, started=row.started, value=value, progress=progress, **end)
+        job = replace(job, events=events)
         if not job.ended:  # the server ended during it, and `recover` failed later
             why = interrupted(row.step, row.steps)
             job = replace(job, status="interrupted", message=why)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
-from sqlalchemy.orm import Session, undefer
+from sqlalchemy import delete, exists, func, select, update
+from sqlalchemy.orm import Session, aliased, undefer
 
 from core.config import RunConfig
 from core.results import (
@@ -52,7 +52,8 @@ class StoredRun:
     summary: RunSummary
     arguments: tuple[Any, ...]
     progress: Progress = NO_PROGRESS  # its `fit` is None if `value` has the fit
-    value: Any = None  # the function's return value, if it has finished
+    # The function's return value, if it has finished; the events of an interrupted job
+    value: Any = None
 
 
 class Runs(Rows):
@@ -108,6 +109,14 @@ class Runs(Rows):
         """Store all changes that the owner has made to the learning rate."""
         self._report(run_id, {"changes": rates(changes)})
 
+    def events(self, run_id: str, events: tuple[Any, ...]) -> None:
+        """Store what a job has reported besides a run's progress.
+
+        Until the job has ended, this is its value. Raises TypeError if the events
+        aren't plain data.
+        """
+        self._report(run_id, {"value": codec.dumps(events)})
+
     def end(
         self, run_id: str, status: str, value: Any = None, message: str = ""
     ) -> Write:
@@ -130,6 +139,7 @@ class Runs(Rows):
                 Checkpoint(run_id=run_id, state_dict=result.checkpoint),
             ]
             value = replace(result, history=(), losses=(), checkpoint=b"")
+        values["value"] = None  # in place of the events
         try:
             if value is not None:
                 values |= {"value": codec.dumps(value), "fit": None}
@@ -188,6 +198,27 @@ class Runs(Rows):
             except DamagedError as error:
                 self.end(row.id, "failed", message=str(error))
         return waiting
+
+    def interrupted(self, limit: int) -> list[str]:
+        """The ids of jobs that a stop of the app ended, the oldest first.
+
+        Training runs are left out, and jobs whose owner has ended another job of the
+        same function since. Raises StoreError.
+        """
+        later = aliased(RunSummary)
+        has_later = exists().where(
+            later.visitor == RunSummary.visitor,
+            later.address == RunSummary.address,
+            later.seq > RunSummary.seq,
+            later.status.in_(("finished", "failed", "cancelled")),
+        )
+        query = (
+            select(RunSummary.id)
+            .where(RunSummary.status == "interrupted", RunSummary.settings.is_(None))
+            .where(RunSummary.visitor.is_not(None), ~has_later)
+            .order_by(RunSummary.seq.desc())
+        )
+        return self.read(query.limit(limit))[::-1]
 
     def find(
         self,
@@ -288,10 +319,11 @@ class Runs(Rows):
 
 def interrupted(step: int, steps: int | None) -> str:
     """The message of a run that ended because the app stopped."""
+    if not steps:
+        return "The app stopped while this job was running. Start the job again."
     if not step:
-        return "The app stopped just after this job began. Start the job again."
-    whole = f" of {steps:,}" if steps else ""
-    where = f"step {step:,}{whole}"
+        return "The app stopped just after this run began. Start the run again."
+    where = f"step {step:,} of {steps:,}"
     return f"The app stopped when this run was at {where}. Start the run again."
 
 

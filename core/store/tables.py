@@ -166,7 +166,7 @@ class RunSummary(Row, kw_only=True):
     withheld: Mapped[bool] = mapped_column(default=False)  # a teacher hid the run
     arguments: Mapped[str] = large(nullable=False)
     start: Mapped[str | None] = large()  # a core.results.Started
-    value: Mapped[str | None] = large()  # the function's return value
+    value: Mapped[str | None] = large()  # the return value, or the events so far
     fit: Mapped[str | None] = large()  # a core.results.Fit; None once `value` has it
 
     def __getattr__(self, name: str) -> Any:

@@ -213,9 +213,11 @@ def latest(job: Job, kind: type[Event]) -> Event | None:
 
 
 def ended_badly(job: Job, failed: str, cancelled: str) -> None:
-    """Say in a job's slot that it failed or was canceled. `failed` is a title."""
+    """Say in a job's slot that it didn't finish, and why. `failed` is a title."""
     if job.status == "failed":
         slot(f"{failed}.")
         st.error(job.message, title=failed, icon=":material/error:")
     elif job.status == "cancelled":
         slot(f"Canceled. {job.message}" if job.message else cancelled)
+    elif job.status == "interrupted":
+        slot(job.message)

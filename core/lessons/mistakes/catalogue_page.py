@@ -232,7 +232,7 @@ def _job_of_failures() -> Job | None:
     """
     for latest in engine().jobs(FAILURES)[-1:]:
         fresh = time.monotonic() - latest.arrived < RETRY_SECONDS
-        if fresh or latest.status not in ("failed", "cancelled"):
+        if fresh or not latest.ended or latest.status == "finished":
             return latest
     return engine().job(engine().submit(FAILURES, lane="lab"))
 

@@ -96,6 +96,34 @@ def test_what_waits_comes_back_in_its_order_and_round(store):
         assert vars(new) == vars(old) | differ
 
 
+def test_a_lab_that_was_cut_off_comes_back_with_its_readings(store, monkeypatch):
+    """Until its owner has ended another one; runs and the server's own do not come."""
+    monkeypatch.setattr(history, "PROGRESS_SECONDS", 0.0)
+    first, race = History(store), "core.lessons.compare.race:race"
+    labs = [replace(job(name, "cpu"), address=race) for name in ("old", "new", "cut")]
+    labs.append(replace(labs[0], id="hers", owner="bob"))
+    for begun in (job("run"), *labs):
+        first.wait(first.queue(begun, 0))
+        for event in (PickedUp("train-0"), "one", "two"):
+            begun = begun.after(event)
+            first.record(begun, event)
+        if begun.id == "new":
+            first.end(replace(begun, status="finished"), 7)
+    assert store.writer.flush()
+    assert store.runs.get("new").value == 7
+    again = History(store)
+    assert again.recover() == []
+    back = again.interrupted()
+    assert [(job.id, job.status) for job in back] == [
+        ("cut", "interrupted"),
+        ("hers", "interrupted"),
+    ]
+    for cut in back:
+        assert cut.events[-2:] == ("one", "two")
+        assert cut.value is None
+        assert "Start the job again" in cut.message
+
+
 def test_what_is_deleted_is_gone_from_memory_too(store):
     history = History(store)
     history.wait(history.queue(job("a"), 0))

@@ -63,6 +63,16 @@ def use(monkeypatch):
     return with_jobs
 
 
+def test_a_job_that_a_stop_of_the_app_ended_says_so_and_can_be_started_again(use):
+    cut = Job("0", ADDRESS, (1,), "train", "me", "interrupted", message="It stopped.")
+    use(cut)
+    at = drawn()
+    assert not at.exception
+    assert "It stopped." in {element.proto.text for element in at.get("progress")}
+    assert "drawn interrupted" in {markdown.value for markdown in at.markdown}
+    assert not at.button(key="start").disabled
+
+
 def drawn(about_one: bool = False) -> AppTest:
     def page(about_one: bool) -> None:
         import streamlit as st
