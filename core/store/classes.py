@@ -38,8 +38,9 @@ class Classes(Rows):
         memberships = query.where(
             Member.class_id == Class.id, Member.visitor == visitor
         )
-        with self.database.read() as session:
-            return [row._asdict() for row in session.execute(memberships)]
+        return self.database.read(
+            lambda session: [row._asdict() for row in session.execute(memberships)]
+        )
 
     def acts(self, class_id: str | None = None) -> list[Act]:
         """The log of a class, or of all classes; the newest entry first."""

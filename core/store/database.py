@@ -7,11 +7,13 @@ belongs to core.store.writer.
 
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -30,12 +32,14 @@ DEFAULT = f"sqlite:///{DATA / 'to-device.sqlite'}"
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 READERS = 8  # connections; a reader that finds all of them busy waits for milliseconds
+READ_SECONDS = 5.0  # a database that answers no reader for so long hangs
 BUSY_SECONDS = 2.0  # a write gives up on a locked SQLite file after this time
 CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
 OWNER_SECONDS = 10.0  # time for Postgres to notice that the previous app was killed
 OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
 
+T = TypeVar("T")
 words = Words(__file__)
 
 
@@ -68,6 +72,8 @@ class Database:
         self.is_file = self.url.get_backend_name() == "sqlite"
         self.where = self.url.render_as_string(hide_password=True)
         self._owner: FileLock | None = None
+        self._stuck: Future | None = None  # the newest read that waited for too long
+        self._answered = 0.0  # time.monotonic() when a read ended last
         self._inode = 0  # identifies the open file; 0 if none is open
         if self.is_file:
             self.path = Path(str(self.url.database)).absolute()
@@ -179,17 +185,48 @@ class Database:
             if inode != self._inode:
                 raise GoneError
 
-    @contextmanager
-    def read(self) -> Iterator[Session]:
-        """Read in one transaction, so that all rows are from the same moment.
+    def read(self, work: Callable[[Session], T]) -> T:
+        """What `work` reads, in one transaction, so that all rows are of one moment.
 
-        Raises StoreError if the database does not answer.
+        Raises StoreError if the database does not answer. If it hangs, the first
+        readers wait READ_SECONDS for it, and the others don't wait.
         """
+        if self.hangs:
+            raise StoreError(words("unreadable"))
+        reading: Future[T] = Future()
+        # In a thread, since nothing ends a read from a disk that does not answer. It is
+        # a daemon, so that the server can stop meanwhile.
+        thread = threading.Thread(target=self._read, args=(work, reading), daemon=True)
+        thread.start()
+        while True:
+            try:
+                return reading.result(READ_SECONDS)
+            except TimeoutError:
+                if reading.done():
+                    return reading.result()
+                if time.monotonic() < self._answered + READ_SECONDS:
+                    continue  # the database answers others: it has much to do
+                self._stuck = reading
+                raise StoreError(words("unreadable")) from None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether a read has waited for too long, and has no answer yet."""
+        return self._stuck is not None and not self._stuck.done()
+
+    def _read(self, work: Callable[[Session], T], reading: "Future[T]") -> None:
         try:
             with self.readers.connect() as connection, Session(connection) as session:
-                yield session
+                result = work(session)
         except sa.exc.SQLAlchemyError as error:
-            raise StoreError(words("unreadable")) from error
+            unreadable = StoreError(words("unreadable"))
+            unreadable.__cause__ = error
+            reading.set_exception(unreadable)
+        except BaseException as error:
+            reading.set_exception(error)
+        else:
+            reading.set_result(result)
+        self._answered = time.monotonic()
 
     def upgrade(self, connection: sa.Connection) -> None:
         """Make the tables, or migrate them in one transaction. Raises StoreError."""

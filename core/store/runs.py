@@ -259,13 +259,20 @@ class Runs(Rows):
         columns = [undefer(getattr(RunSummary, name)) for name in large]
         texts = select(EpochOfRun.value).where(EpochOfRun.run_id == run_id)
         parts = select(Curve.points).where(Curve.run_id == run_id)
-        with self.database.read() as session:
+
+        def rows(session: Session) -> tuple[Any, ...] | None:
             run = session.get(RunSummary, run_id, options=columns)
             if run is None:
                 return None
             history = session.scalars(texts.order_by(EpochOfRun.epoch)).all()
             packed = session.scalars(parts.order_by(Curve.step)).all()
             weights = session.get(Checkpoint, run_id) if with_checkpoint else None
+            return run, history, packed, weights
+
+        found = self.database.read(rows)
+        if found is None:
+            return None
+        run, history, packed, weights = found
         arguments = codec.loads(run.arguments, subject)
         start, value, fit = (
             codec.loads(text, subject) if text else None
@@ -283,8 +290,7 @@ class Runs(Rows):
 
     def checkpoint(self, run_id: str) -> bytes | None:
         """The state_dict as torch.save wrote it; None if the run has none."""
-        with self.database.read() as session:
-            row = session.get(Checkpoint, clean(run_id))
+        row = self.database.read(lambda session: session.get(Checkpoint, clean(run_id)))
         return row.state_dict if row else None
 
     # The methods below make changes that a visitor or a teacher asks for. Each method

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from core.store.classes import Classes
-from core.store.database import Database
+from core.store.database import Database, words
 from core.store.measurements import Measurements
 from core.store.runs import Runs
 from core.store.visitors import Answers, Visitors
@@ -47,8 +47,9 @@ class Store:
 
     @property
     def problem(self) -> str:
-        """A sentence on why some data is not being saved; "" if all data is."""
-        return self.writer.problem or self._why_passing
+        """A sentence on why data is not being saved or read; "" if all data is."""
+        unread = words("unreadable") if self.database.hangs else ""
+        return self.writer.problem or unread or self._why_passing
 
     def is_there(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know."""

@@ -8,6 +8,7 @@ during a commit does not tell whether the commit happened.
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,6 +62,7 @@ class Writer:
         self._bytes = 0  # total size of the waiting writes
         self._lost = 0  # writes that did not fit into the queue
         self._cause = ""  # why nothing can be written now
+        self._committing: float | None = None  # time.monotonic() when a commit began
         self._closed = False
         self._question = Write(_ask, ended=True)  # the newest write from `answers`
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -70,12 +72,19 @@ class Writer:
     def problem(self) -> str:
         """A sentence on why changes are not being saved; "" while all is well."""
         with self._changed:
-            if not self._cause:
+            cause = self._cause or (LOST if self._hangs else "")
+            if not cause:
                 return ""
-            sentence = words("writer.problem", cause=self._cause)
+            sentence = words("writer.problem", cause=cause)
             if self._lost:
                 sentence += f" Changes that didn't fit and were lost: {self._lost}."
             return sentence
+
+    @property
+    def _hangs(self) -> bool:
+        """Whether a commit takes very long, as on a disk that doesn't answer."""
+        began = self._committing
+        return began is not None and time.monotonic() > began + PATIENCE_SECONDS
 
     def put(self, work: Work, size: int = 0, erases: bool = False) -> Write:
         """Queue a write if it fits. `size` is the number of bytes of its large values.
@@ -105,7 +114,8 @@ class Writer:
         """
         with self._changed:
             self._changed.wait_for(
-                lambda: write.ended or self._cause or self._closed, PATIENCE_SECONDS
+                lambda: write.ended or self._cause or self._closed or self._hangs,
+                PATIENCE_SECONDS,
             )
         if write.error is not None:
             raise write.error
@@ -191,6 +201,13 @@ class Writer:
             return list(islice(self._waiting, most))
 
     def _commit(self, batch: list[Write]) -> None:
+        self._committing = time.monotonic()
+        try:
+            self._make(batch)
+        finally:
+            self._committing = None
+
+    def _make(self, batch: list[Write]) -> None:
         self._database.check()
         if self._connection is None:
             self._connection = self._database.connect()
@@ -241,8 +258,7 @@ class Rows:
     writer: Writer
 
     def read(self, query: Select) -> list[Any]:
-        with self.database.read() as session:
-            return list(session.scalars(query))
+        return self.database.read(lambda session: list(session.scalars(query)))
 
 
 def _ask(session: Session) -> None:

@@ -11,13 +11,15 @@ from core.ui.server import store, visitor_of_cookie
 
 def of_visitor() -> dict[str, Any]:
     """Return {key: answer} of this visitor, read from the database once per session."""
-    if "answers" not in st.session_state:
+    state = st.session_state
+    if "answers" not in state:
         visitor = visitor_of_cookie()
         try:
-            st.session_state.answers = store().answers.of(visitor) if visitor else {}
-        except StoreError:
-            st.session_state.answers = {}
-    return st.session_state.answers
+            stored = store().answers.of(visitor) if visitor else {}
+        except StoreError:  # ask again with the next page
+            return state.setdefault("answers_meanwhile", {})
+        state.answers = stored | state.pop("answers_meanwhile", {})
+    return state.answers
 
 
 def keep(key: str, answer: Any) -> None:

@@ -82,11 +82,8 @@ def test_sqlite_is_set_as_it_has_to_be(file_url, open_store):
         }
     )
     assert write.result == settings
-    with (
-        pytest.raises(StoreError) as caught,
-        store.database.read() as session,
-    ):
-        session.execute(text("DELETE FROM runs"))
+    with pytest.raises(StoreError) as caught:
+        store.database.read(lambda session: session.execute(text("DELETE FROM runs")))
     assert "readonly" in str(caught.value.__cause__)
 
 

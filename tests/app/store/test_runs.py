@@ -133,9 +133,8 @@ def test_reports_of_a_deleted_run_change_nothing(store):
     finished(store, "b")
     store.writer.flush()
     assert [run.id for run in store.runs.find()] == ["b"]
-    with store.database.read() as session:
-        for table in (EpochOfRun, Curve, Checkpoint):
-            assert set(session.scalars(select(table.run_id))) == {"b"}
+    for table in (EpochOfRun, Curve, Checkpoint):
+        assert set(store.runs.read(select(table.run_id))) == {"b"}
 
 
 def test_a_result_that_is_no_plain_data_leaves_the_run_finished(store):

@@ -1,4 +1,6 @@
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -82,6 +84,48 @@ def test_a_database_that_hangs_is_asked_once(store):
     assert store.problem == ""
     free.set()
     assert store.is_there(60)
+
+
+def test_who_reads_from_a_database_that_hangs_is_told_in_time(store, monkeypatch):
+    """Only the first wait for it; as soon as it answers, all is as before."""
+    monkeypatch.setattr(database, "READ_SECONDS", 0.2)
+    free = threading.Event()
+    monkeypatch.setattr(store.database, "_answered", 0.0)
+    with pytest.raises(StoreError, match="can't be read right now"):
+        store.database.read(lambda _: free.wait(60))
+    assert "can't be read right now" in store.problem
+    monkeypatch.setattr(database, "READ_SECONDS", HOUR)
+    with pytest.raises(StoreError, match="can't be read right now"):
+        store.runs.find()
+    free.set()
+    wait(lambda: store.problem == "")
+    assert store.runs.find() == []
+
+
+def test_a_database_that_only_has_much_to_do_is_waited_for(store, monkeypatch):
+    monkeypatch.setattr(database, "READ_SECONDS", 0.2)
+    free = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(store.database.read, lambda _: free.wait(60))
+        for _ in range(20):
+            assert store.runs.find() == []
+            time.sleep(0.05)
+        free.set()
+        assert slow.result(60)
+
+
+def test_who_writes_to_a_database_that_hangs_is_told(store, monkeypatch):
+    free = threading.Event()
+    store.writer.put(lambda _: free.wait(60))
+    monkeypatch.setattr(writer, "PATIENCE_SECONDS", 0.1)
+    wait(lambda: "isn't responding" in store.problem)
+    monkeypatch.setattr(writer, "PATIENCE_SECONDS", HOUR)
+    assert store.problem == "", "a commit may take its time"
+    monkeypatch.setattr(writer, "PATIENCE_SECONDS", 0.1)
+    assert not queue(store, "a")
+    free.set()
+    assert store.writer.flush(60)
+    assert store.problem == ""
 
 
 def test_an_idle_app_notices_that_its_database_is_gone(store, postgres, url):
