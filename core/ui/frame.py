@@ -141,7 +141,10 @@ def machine() -> Machine:
     """
     whole = engine().machine()
     if whole is None:
-        st.markdown(LOADING)
+        if problem := engine().problem:
+            st.error(problem, title="There are no workers", icon=":material/error:")
+        else:
+            st.markdown(LOADING)
         st.stop()
     return class_rules.machine(whole)
 

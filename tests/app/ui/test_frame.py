@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
+import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ui import runs
+from core.ui import frame, runs
 from tests.app.jobs.follow import LONG, wait
 from tests.app.pages.walk import open_page
 
@@ -36,3 +39,23 @@ def test_only_the_open_tab_is_drawn():
     at.query_params["tab"] = "Two"
     at.run()
     assert [text.value for text in at.markdown] == ["Two", "Three"]
+
+
+def page_of_a_machine() -> None:
+    import streamlit as st
+
+    from core.ui import frame
+
+    frame.machine()
+    st.markdown("drawn")
+
+
+@pytest.mark.parametrize("problem", ["", "They can't start here."])
+def test_a_page_says_why_there_are_no_workers(monkeypatch, problem):
+    """Or else, that they are starting."""
+    engine = SimpleNamespace(machine=lambda: None, problem=problem)
+    monkeypatch.setattr(frame, "engine", lambda: engine)
+    at = AppTest.from_function(page_of_a_machine, default_timeout=60).run()
+    assert [error.value for error in at.error] == ([problem] if problem else [])
+    shown = [text.value for text in at.markdown]
+    assert shown == ([] if problem else [frame.LOADING])
