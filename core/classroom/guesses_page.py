@@ -1,7 +1,7 @@
 """The class's guesses on Home, Device, Compare, and Speed, beside what was measured."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
@@ -14,6 +14,8 @@ import streamlit as st
 from core.classroom.sign_in_page import button
 from core.home import first_run_page as first_run
 from core.lessons.compare import race_page as race
+from core.lessons.compare.candidates import candidates, tell_apart
+from core.lessons.compare.race_result import Race
 from core.lessons.compare.timing_pitfalls_page import GUESSES as TIMING_GUESSES
 from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.device.parallel_page import TIMES, Parallel
@@ -30,7 +32,8 @@ from core.ui.charts import LATER, Chart, Palette
 from core.ui.format import counted
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.server import room, store, tell_notice
+from core.ui.runs import RUN
+from core.ui.server import engine, room, store, tell_notice
 from to_device.words import Words
 
 words = Words(__file__)
@@ -49,6 +52,12 @@ class Guess:
     # because Streamlit copies the chosen Guess, and then the two functions differ.
     read: Callable[[Any], Measured] = field(compare=False)
     options: tuple[str, ...] = ()  # answers in order; () if they depend on settings
+    # All answers that somebody could have chosen, if they depend on settings
+    known: Callable[[Any], Collection[str]] = field(default=tuple, compare=False)
+
+    def choices(self, results: Mapping[str, Any]) -> Collection[str]:
+        """The answers that count: a program may have stored any others."""
+        return self.options or self.known(results.get(self.address))
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
         """The right answers and the figure; None if nothing was measured.
@@ -77,13 +86,27 @@ class Tally(NamedTuple):
 
 
 def _of_lab(
-    key: str, kind: type[Lab], figure: Callable[[Any], str], *options: str
+    key: str,
+    kind: type[Lab],
+    figure: Callable[[Any], str],
+    *options: str,
+    **more: Any,
 ) -> Guess:
     def read(result: Any) -> Measured:
         finding = kind().finding(result)
         return (finding.right, figure(result)) if finding and finding.right else None
 
-    return Guess(key, words.table("guesses.titles")[key], kind.address, read, options)
+    title = words.table("guesses.titles")[key]
+    return Guess(key, title, kind.address, read, options, **more)
+
+
+def _racers(newest: Race | None) -> set[str]:
+    """The names of all that can race on this machine, or raced last, and CLOSE."""
+    machine = engine().machine()
+    racers = [*candidates(machine)] if machine else []
+    racers += newest.candidates if newest else ()
+    pairs = (tell_apart(racer, racer) for racer in racers)
+    return {guess.CLOSE, *(racer.name for pair in pairs for racer in pair)}
 
 
 def _one_core(result: Multiplications) -> str:
@@ -116,7 +139,12 @@ GUESSES = (
         first_run.IMAGES,
     ),
     _of_lab("multiply_guess", Parallel, _one_core, *TIMES),
-    _of_lab(race.GUESS, race.RaceLab, lambda race: race.speedup().of_winner.figure),
+    _of_lab(
+        race.GUESS,
+        race.RaceLab,
+        lambda race: race.speedup().of_winner.figure,
+        known=_racers,
+    ),
     _of_lab(
         "timing_guess",
         TimingPitfalls,
@@ -137,19 +165,30 @@ GUESSES = (
 Tallies = dict[Guess, Tally]
 
 
+def _results() -> dict[str, Any]:
+    """The newest result of each question's job, except for runs, by address."""
+    jobs = map(measured.newest, {question.address for question in GUESSES})
+    return {job.address: job.value for job in jobs if job}
+
+
+def choices() -> dict[str, Collection[str]]:
+    """For each question's key, the answers that count."""
+    results = _results()
+    return {question.key: question.choices(results) for question in GUESSES}
+
+
 def of_class(class_id: str) -> Tallies:
     """A tally for each question: the class's answers, and the measured answer."""
     keys, names = [question.key for question in GUESSES], room().names(class_id)
-    answers = store().answers.of_class(class_id, keys)
-    jobs = map(measured.newest, {question.address for question in GUESSES})
-    results: dict[str, Any] = {job.address: job.value for job in jobs if job}
+    answers, results = store().answers.of_class(class_id, keys), _results()
     results[RUN] = store().runs.find(
         hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
     )
     tallies = {}
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
-        counts.update(a for a in answers[question.key].values() if a != guess.JUST_SHOW)
+        known = tuple(question.choices(results))
+        counts.update(a for a in answers[question.key].values() if a in known)
         done = set(answers[question.key])
         if question.address == RUN:  # people can't guess after their first run
             done |= {run.visitor for run in results[RUN]}

@@ -21,7 +21,6 @@ from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
 from core.ui import controls, course, format, paper
-from core.ui.guess import JUST_SHOW
 from core.ui.server import engine, room, store
 from core.ui.source import body
 from to_device.words import Words
@@ -80,12 +79,16 @@ def answers(classroom: Class) -> str:
     of_lessons = [q for lesson in course.LESSONS for q in lesson.questions]
     texts |= {question.key: question.text for question in of_lessons}
     right = {question.key: question.right for question in of_lessons}
+    known = {question.key: tuple(question.answers) for question in of_lessons}
+    known |= {key: tuple(counting) for key, counting in guesses.choices().items()}
     all_answers = store().answers.of_class(classroom.id, list(texts))
     rows = []
     for key, text in texts.items():
         for who, answer in all_answers[key].items():
             tries = answer if isinstance(answer, list) else [answer]
-            if tries and tries[0] != JUST_SHOW:
+            # A program may have stored something that no page offers.
+            tries = [answer for answer in tries if answer in known[key]]
+            if tries:
                 first = tries[0] == right[key] if key in right else ""
                 rows.append((people.get(who, ""), text, tries[0], tries[-1], first))
     return export.csv_text(

@@ -8,19 +8,26 @@ import secrets
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
+from core.errors import ExplainedError
 from core.store import codec
+from core.store.codec import StoreError
 from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Rows
+from core.words import Words
 
+# Sizes of answers in characters: of one; of one that always fits; of all of a visitor's
+LONGEST_ANSWER, SHORT_ANSWER, MOST_OF_VISITOR = 40_000, 1_000, 400_000
 SEEN_SECONDS = 3600.0  # at most one visit of each visitor is written in this time
 CONSONANTS, VOWELS = "bdfghjklmnprstvz", "aiou"
 WORDS = 4  # in a visitor's code: 64 random bits, so nobody can guess the code
+words = Words(__file__)
 
 
 def new_code(count: int = WORDS) -> str:
@@ -98,15 +105,31 @@ class Answers(Rows):
         """Store a visitor's answer to a question, and wait for the commit.
 
         If the database can't be reached, the answer is stored later. Raises TypeError
-        if codec.dumps can't write the answer.
+        if codec.dumps can't write the answer, and ExplainedError if the answer, or all
+        of the visitor's answers together, are too long.
         """
         value = codec.dumps(answer)
+        if len(value) > LONGEST_ANSWER or self._full(visitor, question, len(value)):
+            raise ExplainedError(words("answers.long"))
 
         def work(session: Session) -> None:
             ensure_visitor(session, visitor)
             session.merge(Answer(visitor=visitor, question=question, value=value))
 
         self.writer.write(work, len(value))
+
+    def _full(self, visitor: str, question: str, size: int) -> bool:
+        """Whether a new answer to a question is too much beside the visitor's others.
+
+        Small answers always fit, since there are only so many questions.
+        """
+        if size <= SHORT_ANSWER:
+            return False
+        others = (Answer.visitor == visitor) & (Answer.question != question)
+        total = select(func.coalesce(func.sum(func.length(Answer.value)), 0))
+        with suppress(StoreError):  # the answer waits in memory, which has a limit too
+            return bool(self.read(total.where(others))[0] + size > MOST_OF_VISITOR)
+        return False
 
     def of(self, visitor: str) -> dict[str, Any]:
         rows = self.read(select(Answer).where(Answer.visitor == visitor))

@@ -1,12 +1,12 @@
 """Answers that a visitor finds again after a reload, and in another tab."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import streamlit as st
 
 from core.store.codec import StoreError
-from core.ui.server import store, visitor_of_cookie
+from core.ui.server import noticed, store, visitor_of_cookie
 
 
 def of_visitor() -> dict[str, Any]:
@@ -24,27 +24,40 @@ def of_visitor() -> dict[str, Any]:
 
 def keep(key: str, answer: Any) -> None:
     """Store an answer; without a cookie, only until the tab is closed."""
-    of_visitor()[key] = answer
     if visitor := visitor_of_cookie():
-        store().answers.keep(visitor, key, answer)
+        with noticed("This answer was not stored."):
+            store().answers.keep(visitor, key, answer)
+    of_visitor()[key] = answer
 
 
-def _keep(key: str) -> None:
-    keep(key, st.session_state[key])
+def chosen(key: str, options: Collection[Any]) -> Any | None:
+    """The option that a widget's callback got; None if it got anything else.
+
+    Programs can send any value, and Streamlit compares it with the options only when it
+    draws the widget, after the callback.
+    """
+    value = st.session_state.get(key)
+    return value if value in tuple(options) else None
+
+
+def keep_chosen(key: str, options: Collection[Any]) -> None:
+    """Store what was chosen, in the callback of the widget with this key."""
+    if (answer := chosen(key, options)) is not None:
+        keep(key, answer)
 
 
 def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | None:
     """Draw a choice that keeps its answer; returns the answer, or None."""
     answer = of_visitor().get(key)
     index = options.index(answer) if answer in options else None
-    return st.radio(
-        label, options, index=index, key=key, on_change=_keep, args=(key,), **more
-    )
+    more |= {"on_change": keep_chosen, "args": (key, options)}
+    return st.radio(label, options, index=index, key=key, **more)
 
 
 def toggle(label: str, key: str) -> bool:
     """Draw a switch that keeps its state, off at first; returns whether it is on."""
-    return st.toggle(label, is_on(key), key=key, on_change=_keep, args=(key,))
+    more: dict[str, Any] = {"on_change": keep_chosen, "args": (key, (False, True))}
+    return st.toggle(label, is_on(key), key=key, **more)
 
 
 def is_on(key: str) -> bool:

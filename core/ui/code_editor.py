@@ -9,6 +9,8 @@ from pathlib import Path
 
 import streamlit as st
 
+MOST_CHARACTERS = 200_001  # one more than the longest script that is checked
+
 _FIELD = st.components.v2.component(
     "code_editor",
     html='<div class="code"><ol aria-hidden="true"></ol>'
@@ -23,7 +25,7 @@ def draw(
     key: str,
     value: str = "",
     *,
-    most: int | None = None,
+    most: int = MOST_CHARACTERS,
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
@@ -50,9 +52,12 @@ def draw(
 
 
 def text(key: str, default: str = "") -> str:
-    """What was last sent from the field with this key; before that, `default`."""
-    content: str = st.session_state.get(key, {}).get("value", default)
-    return content
+    """What was last sent from the field with this key; before that, `default`.
+
+    Cut after MOST_CHARACTERS.
+    """
+    content = st.session_state.get(key, {}).get("value", default)
+    return str(content)[:MOST_CHARACTERS]  # a program can send anything
 
 
 def lines_in(hint: str) -> list[int]:

@@ -1,7 +1,7 @@
 """Practice at a lesson's end: an exercise, then questions, one at a time."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import streamlit as st
@@ -16,6 +16,7 @@ from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
 from to_device.errors import drawable
 
+MOST_PRINTED = 5_000  # characters that are kept of what an exercise's code prints
 BROKEN = ""  # a sentence on why the exercises can't be read
 # Keyed by the title of a lesson, or by the name of a script to repair
 EXERCISES: Mapping[str, Exercise] = {}
@@ -58,11 +59,12 @@ def _exercise(title: str) -> None:
         icon = ":material/play_arrow:"
         if st.form_submit_button("Check it", icon=icon):
             with explained("The code was not run"):
-                text = code_editor.text(key)
+                text = code_editor.text(key)[: MOST_CHARACTERS + 1]
                 earlier_verdict = answers_by_key.pop(f"{key}_verdict", None)
                 judge = "core.script.exercises:judge"
                 confine = code_mode.kind == "confined"
                 verdict = run_code("Running your code", judge, title, text, confine)
+                verdict = replace(verdict, printed=verdict.printed[:MOST_PRINTED])
                 answers.keep(key, text)
                 answers.keep(f"{key}_verdict", asdict(verdict))
                 if asdict(verdict) == earlier_verdict:
@@ -182,5 +184,5 @@ def score(lesson: Lesson, answers_by_key: Mapping[str, Any]) -> str:
 
 def _add_answer(question: Question) -> None:
     tries = question.tries(answers.of_visitor())
-    answer = st.session_state[question.key]
-    answers.keep(question.key, question.after(tries, answer))
+    if answer := answers.chosen(question.key, question.answers):
+        answers.keep(question.key, question.after(tries, answer))

@@ -11,7 +11,7 @@ from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained
 from core.ui.source import code_tabs
-from to_device.diagnose.collect_env import LINES, diagnose_report
+from to_device.diagnose.collect_env import LINES, MOST_CHARACTERS, diagnose_report
 from to_device.diagnose.diagnosis import BRANCHES, CAUSES
 from to_device.diagnose.machine import Diagnosis, Facts
 from to_device.words import Words, capitalized
@@ -56,7 +56,8 @@ def another(facts: Facts) -> None:
     st.markdown(words("pasted.ask"), width=frame.PROSE)
     st.code(LINES, language="bash", wrap_lines=True)
     with st.form("another_machine", border=False):
-        text = st.text_area(words("pasted.label"), key="pasted_report", height=120)
+        label, most = words("pasted.label"), MOST_CHARACTERS
+        text = st.text_area(label, key="pasted_report", height=120, max_chars=most)
         if st.form_submit_button(words("pasted.press")):
             with explained("This report can't be read"):
                 verdict(diagnose_report(text, facts.releases))

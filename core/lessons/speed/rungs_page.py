@@ -99,7 +99,7 @@ def ask(rung: Rung) -> None:
     key = f"guess_{rung.name}"
 
     def keep() -> None:
-        answers.keep(key, st.session_state[key])
+        answers.keep_chosen(key, GUESSES)
         choose(rung.name)
 
     st.segmented_control(

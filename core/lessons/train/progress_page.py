@@ -384,7 +384,8 @@ def finding(before: Run, now: Run) -> str:
 
 def _keep_guess(run_id: str) -> None:
     """Keep the guess and the id of its run, in place of any earlier guess."""
-    answers.keep(GUESS, [run_id, st.session_state[f"{GUESS}_{run_id}"]])
+    if guessed := answers.chosen(f"{GUESS}_{run_id}", (YES, NO, SAME)):
+        answers.keep(GUESS, [run_id, guessed])
 
 
 def _guessed(now: Run) -> str | None:

@@ -1,12 +1,15 @@
 from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from core.classroom import guesses_page
 from core.classroom.guesses_page import GUESSES, Tally, finding
 from core.home import first_run_page as first_run
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
+from core.lessons.compare.candidates import candidates
 from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
 from core.ui import guess
@@ -49,6 +52,30 @@ def test_each_members_first_run_answers_the_guess_on_home():
 def test_readings_that_allow_every_answer_prove_none_right():
     question = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
     assert question.measured({question.address: "a result"}) == ((), "1×")
+
+
+def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
+    machine = samples.machine("CUDA", "CPU")
+    racers = [candidate.name for candidate in candidates(machine)]
+    stored = {
+        "multiply_guess": [parallel.TIMES[0], "<b>", ["x"], 1, guess.JUST_SHOW],
+        "race_guess": [racers[0], f"{racers[0]}, again", guess.CLOSE, "B" * 9_000],
+    }
+    by_visitor = {
+        key: dict(enumerate(stored.get(key, ()))) for key in (q.key for q in GUESSES)
+    }
+    here = SimpleNamespace(
+        answers=SimpleNamespace(of_class=lambda *_: by_visitor),
+        runs=SimpleNamespace(find=lambda **_: []),
+        names=lambda _: {who: str(who) for who in range(5)},
+        machine=lambda: machine,
+    )
+    for name in ("store", "room", "engine"):
+        monkeypatch.setattr(guesses_page, name, lambda: here)
+    monkeypatch.setattr(guesses_page.measured, "newest", lambda _: None)
+    tallies = {q.key: tally.answers for q, tally in guesses_page.of_class("a").items()}
+    assert +tallies["multiply_guess"] == {parallel.TIMES[0]: 1}
+    assert tallies["race_guess"] == dict.fromkeys(stored["race_guess"][:3], 1)
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():

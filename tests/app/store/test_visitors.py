@@ -1,7 +1,16 @@
+from contextlib import suppress
+
 import pytest
 
-from core.store.visitors import SEEN_SECONDS, WORDS, new_code
+from core.store.visitors import (
+    LONGEST_ANSWER,
+    MOST_OF_VISITOR,
+    SEEN_SECONDS,
+    WORDS,
+    new_code,
+)
 from tests.app.store.made_up import finished
+from to_device.errors import ExplainedError
 
 
 def test_a_visitor_comes_back_with_a_code_however_it_is_typed(store):
@@ -45,6 +54,22 @@ def test_the_newest_answer_to_each_question_is_stored(store):
     store.answers.keep("me", "ladder", "10×")
     store.answers.keep("you", "race", 2)
     assert store.answers.of("me") == {"race": [1, "CPU"], "ladder": "10×"}
+
+
+def test_one_answer_and_all_of_a_visitors_answers_have_a_limit(store):
+    with pytest.raises(ExplainedError):
+        store.answers.keep("me", "code", "x" * LONGEST_ANSWER)
+    many = 2 * MOST_OF_VISITOR // LONGEST_ANSWER
+    kept = 0
+    for number in range(many):
+        with suppress(ExplainedError):
+            store.answers.keep("me", f"code {number}", "x" * (LONGEST_ANSWER - 100))
+            kept += 1
+    assert MOST_OF_VISITOR // LONGEST_ANSWER <= kept < many
+    store.answers.keep("me", "code 0", "y" * (LONGEST_ANSWER - 100))  # in its place
+    store.answers.keep("me", "race", "CPU")
+    store.answers.keep("you", "code", "x" * (LONGEST_ANSWER - 100))
+    assert len(store.answers.of("me")) == kept + 1
 
 
 def test_a_visitor_is_deleted_with_runs_measurements_and_answers(store):

@@ -23,6 +23,16 @@ def page() -> None:
     answers.toggle("Show it", "switch")
 
 
+@pytest.mark.parametrize("sent", ["c", "c" * 900_000, "<b>"])
+def test_what_no_option_offers_is_not_kept(sent, store, monkeypatch):
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: "me")
+    at = AppTest.from_function(page, default_timeout=60).run()
+    at.radio[0].set_value("b").run()
+    at.radio[0].options.append(sent)  # as a program may
+    at.radio[0].set_value(sent).run()
+    assert store.answers.of("me") == {"which": "b"}
+
+
 @pytest.mark.parametrize("cookie", ["me", ""])
 def test_with_a_cookie_answers_are_found_again_in_another_tab(monkeypatch, cookie):
     monkeypatch.setattr(answers, "visitor_of_cookie", lambda: cookie)
