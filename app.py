@@ -30,8 +30,8 @@ from core.jobs import cluster
 from core.jobs.admission import Limits
 from core.jobs.engine import in_background
 from core.runs import delete_my_data_page, my_data_page
-from core.serving import monitoring, streamlit_patches
-from core.serving.monitoring import ResponseTimes
+from core.serving import descriptors, monitoring, streamlit_patches
+from core.serving.monitoring import PrivatePaths, ResponseTimes
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
 from core.ui import image_wall
@@ -51,6 +51,7 @@ except ExplainedError as problem:
 async def lifespan(_: st.App) -> AsyncIterator[None]:
     """Start the workers before the first visitor comes; end them with the server."""
     log.set_up(visitor_drawn)
+    descriptors.raise_limit()
     store()
     engine()  # starts the worker processes, and does not wait for them
     # These modules create Streamlit caches, for which the runtime has to exist already.
@@ -60,6 +61,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     streamlit_patches.apply()
     startup.load()
     log.set_up(visitor_drawn)  # again, for loggers of the modules imported since
+    sign_in.warn_of_password()
     in_background(startup.warm_up)
     watching = [
         asyncio.create_task(watch)
@@ -97,6 +99,7 @@ app = st.App(
     routes=routes,
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(PrivatePaths),
         Middleware(ResponseTimes),
         Middleware(UploadLimit),
         Middleware(VisitorCookie),

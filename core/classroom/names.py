@@ -12,6 +12,15 @@ words = Words(__file__)
 SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characters
 MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"
+# Alphabets with letters that look alike; a word may have letters from only one of them.
+LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "GEORGIAN"}
+# Cyrillic, then Greek letters, one of whose cases looks like the Latin letter below
+AS_LATIN = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"
+    "\u0456\u0458\u0455\u0501\u04bb\u04cf\u051b\u051d"
+    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
+    "abekmhopctyxijsdhlqwabezhikmnoptyx",
+)
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
 
@@ -44,12 +53,25 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
         is_list = character == "." and name[:place].isdigit()  # in Markdown, "1. Ada"
         if not fits or is_list:
             raise ExplainedError(words("names.letters"))
+    for word in unicodedata.normalize("NFKC", name).split():
+        if len({script(letter) for letter in word} - {""}) > 1:
+            raise ExplainedError(words("names.mixed"))
     if fold(name) in map(fold, taken_names):
         raise ExplainedError(words("names.taken"))
     return name
 
 
+def script(letter: str) -> str:
+    """The letter's alphabet, if it is one of LOOKALIKE; otherwise, ""."""
+    alphabet = unicodedata.name(letter, "").partition(" ")[0]
+    return alphabet if alphabet in LOOKALIKE else ""
+
+
 def fold(name: str) -> str:
-    """A key that is the same for names that differ only in case or punctuation."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
+    """A key that is the same for names that look the same.
+
+    They may differ in case or punctuation, or have Cyrillic or Greek letters that look
+    like Latin ones.
+    """
+    folded = unicodedata.normalize("NFKC", name).casefold().translate(AS_LATIN)
     return "".join(filter(str.isalnum, folded))

@@ -62,7 +62,8 @@ class Room(Gate):
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
         self.revealed = ""  # key of the guess that the projector shows; "": none
         self.with_result = False  # whether the projector also shows what was measured
-        self._teachers: set[str] = set()  # visitors who are exempt from the rules
+        # By visitor who is exempt from the rules: the time.time when this ends
+        self._teachers: dict[str, float] = {}
         try:
             for classroom in classes.all():
                 if classroom.is_open:
@@ -84,7 +85,7 @@ class Room(Gate):
     def rules_for(self, visitor: str) -> Rules:
         """The open class's rules; NONE for a teacher, or if no class is open."""
         classroom = self.open
-        if classroom is None or visitor in self._teachers:
+        if classroom is None or self.is_teacher(visitor):
             return NONE
         rules: Rules = classroom.rules
         if visitor not in self._members:
@@ -102,7 +103,7 @@ class Room(Gate):
         return self._members.get(visitor) if self.open else None
 
     def is_teacher(self, visitor: str) -> bool:
-        return visitor in self._teachers
+        return self._teachers.get(visitor, 0.0) > time.time()
 
     def may_see(self, visitor: str) -> bool:
         """Whether a class is open and the visitor is a member or a teacher."""
@@ -122,7 +123,7 @@ class Room(Gate):
 
     def board_for(self, visitor: str) -> Class | None:
         """The class on the board; None unless the visitor is a member or a teacher."""
-        is_in = visitor in self._members or visitor in self._teachers
+        is_in = visitor in self._members or self.is_teacher(visitor)
         return self.on_board if is_in else None
 
     def join(self, code: str, visitor: str) -> Member:
@@ -189,7 +190,7 @@ class Room(Gate):
         All people who haven't joined share a name, so a new cookie gives
         nobody more turns.
         """
-        if not owner or self.open is None or owner in self._teachers:
+        if not owner or self.open is None or self.is_teacher(owner):
             return owner
         return owner if owner in self._members else OUTSIDE
 
@@ -204,7 +205,7 @@ class Room(Gate):
         """
         with self._lock:
             classroom = self.open
-            if classroom is None or job.owner in self._teachers:
+            if classroom is None or self.is_teacher(job.owner):
                 return
             rules = self.rules_for(job.owner)
             rules.check(job.address, job.arguments)
@@ -232,12 +233,12 @@ class Room(Gate):
 
     # Methods for teachers. Changes are logged, and may raise StoreError
 
-    def welcome(self, teacher: Teacher) -> None:
-        """Exempt a signed-in teacher from the rules until `dismiss`."""
-        self._teachers.add(teacher.visitor)
+    def welcome(self, teacher: Teacher, until: float) -> None:
+        """Exempt a signed-in teacher from the rules until a time.time, or `dismiss`."""
+        self._teachers[teacher.visitor] = until
 
     def dismiss(self, teacher: Teacher) -> None:
-        self._teachers.discard(teacher.visitor)
+        self._teachers.pop(teacher.visitor, None)
 
     def create(self, teacher: Teacher, name: str, size: int, rules: Rules) -> Class:
         """A new class, still closed. Raises ExplainedError for a bad name."""

@@ -7,29 +7,30 @@ makes later attempts wait, those from the same network address much longer than 
 
 import asyncio
 import hmac
+import logging
 import os
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import scrypt
 from typing import Any
 
 import streamlit as st
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.classroom.room import Teacher
 from core.serving import forms, visitor_cookie
-from core.serving.forms import Failures, Sentence
+from core.serving.forms import Failures, Sentence, TooBusyError, Turns
 from core.ui.controls import NO_COOKIE, form
 from core.ui.server import noticed, room, visitor, visitor_of_cookie
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
+logger = logging.getLogger(__name__)
 words = Words(__file__)
 
 COOKIE = "teacher"
@@ -37,6 +38,8 @@ LASTS_SECONDS = 12 * 3600
 ENTER = "teacher/enter"  # the form's route, relative to a page's address
 PASSWORD, EMAILS = "TEACHER_PASSWORD", "TEACHER_EMAILS"
 SHORTEST, LONGEST = 8, 200  # characters of a password
+ADVISED = 12  # characters of a password that nobody guesses by trying for a year
+MOST_WAITING = 20  # attempts to sign in that wait for their turn
 LONGEST_NAME = 40  # characters
 WRONG = Sentence("warning", words("sign_in.wrong"))
 FIELDS = f"""<label>Password
@@ -49,7 +52,10 @@ sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
 # By token: who has signed in, and the time (as time.time) when the sign-in expires
 _sign_ins: dict[str, tuple[Teacher, float]] = {}
 failures = Failures()
-_one_at_a_time = threading.Lock()  # each digest takes 16 MiB, and a core for 0.05 s
+turns = Turns(MOST_WAITING)
+# A thread of its own, since files wait for those that all routes share. Each digest
+# takes 16 MiB, and a core for 0.05 s.
+_thread = ThreadPoolExecutor(1, "password")
 
 
 @cache
@@ -70,6 +76,14 @@ def password() -> tuple[bytes, bytes] | None:
     return salt, _digest(text, salt)
 
 
+def warn_of_password() -> None:
+    """Log a warning about a password that is too short, or could be guessed."""
+    text = os.environ.get(PASSWORD, "")
+    if text and len(text) < ADVISED:
+        advice = words("sign_in.short", name=PASSWORD, count=len(text), advised=ADVISED)
+        logger.warning(advice)
+
+
 def fits(typed: str) -> bool:
     """Whether the password is right. Checking a wrong password takes just as long."""
     salt, digest = password() or (b"", b"")
@@ -77,8 +91,7 @@ def fits(typed: str) -> bool:
 
 
 def _digest(text: str, salt: bytes) -> bytes:
-    with _one_at_a_time:
-        return scrypt(text.encode("utf-8", "replace"), salt=salt, n=2**14, r=8, p=1)
+    return scrypt(text.encode("utf-8", "replace"), salt=salt, n=2**14, r=8, p=1)
 
 
 def teacher() -> Teacher | None:
@@ -88,7 +101,7 @@ def teacher() -> Teacher | None:
         return who if until > time.time() else None
     if may_teach(st.user.to_dict(), os.environ.get(EMAILS, "")):
         account = Teacher(visitor(), str(st.user["email"]))
-        room().welcome(account)
+        room().welcome(account, time.time() + LASTS_SECONDS)
         return account
     return None
 
@@ -169,15 +182,20 @@ async def enter(request: Request) -> Response:
     delay = failures.delay(address)
     failures.add(address)  # before the wait, so that simultaneous attempts wait too
     await asyncio.sleep(delay)
-    is_right = await run_in_threadpool(fits, fields.get("password", ""))
+    typed, loop = fields.get("password", ""), asyncio.get_running_loop()
+    try:
+        async with turns.turn(address):
+            is_right = await loop.run_in_executor(_thread, fits, typed)
+    except TooBusyError:
+        return PlainTextResponse(words("sign_in.busy"), 503, {"Retry-After": "10"})
     if not (who and is_right):
         return forms.to_page(who, WRONG, "Teacher")
     name = " ".join(fields.get("name", "")[:LONGEST_NAME].split()) or "Teacher"
     now, token = time.time(), secrets.token_urlsafe(32)
     for old in [old for old, (_, until) in _sign_ins.items() if until < now]:
-        room().dismiss(_sign_ins.pop(old)[0])
+        del _sign_ins[old]
     _sign_ins[token] = Teacher(who, name), now + LASTS_SECONDS
-    room().welcome(Teacher(who, name))
+    room().welcome(Teacher(who, name), now + LASTS_SECONDS)
     answer = forms.to_page(who, None, "Teacher")
     visitor_cookie.set_cookie(answer, COOKIE, token, LASTS_SECONDS, request.scope)
     return answer

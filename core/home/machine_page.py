@@ -11,7 +11,7 @@ from core.measure.environment import Machine
 from core.results import training_speed
 from core.store.tables import RunSummary
 from core.ui import dataset, figures, format, guess, hosts, last_measurement, runs
-from core.ui.server import engine, open_pages
+from core.ui.server import engine_problem, open_pages
 from to_device.words import Words
 
 words = Words(__file__)
@@ -24,7 +24,7 @@ SHORTLIST = 3
 def line(machine: Machine | None) -> None:
     """Draw the best device, the host, torch's version, and the dataset."""
     if machine is None:
-        if problem := engine().problem:
+        if problem := engine_problem():
             st.error(problem, title="There are no workers right now")
         else:
             st.caption(words("loading"))

@@ -12,10 +12,10 @@ import os
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from statistics import median
-from threading import Lock, Semaphore
+from threading import Condition
 from typing import Any, Self
 
 from core.config import TRAIN_SAMPLES, RunConfig
@@ -34,6 +34,9 @@ SIMILAR = 2.0  # the amounts of work of similar jobs differ by at most this fact
 # ANN and the CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
 OPEN_QUESTIONS = 8  # a person's calls of Engine.ask, waiting or being answered
+LOOK_SECONDS = 1.0  # between two looks at whose turn it is, if nothing ends
+NEW_SECONDS = 60.0  # a cookie is new for this time
+MOST_ADDRESSES = 10_000  # whose turns are remembered
 words = Words(__file__)
 
 
@@ -233,47 +236,114 @@ class Estimates:
         return backlogs[0] if backlogs else None
 
 
+@dataclass(eq=False)
+class Asker:
+    """Who asks a question; the defaults are for one of whom nothing else is known."""
+
+    owner: str
+    person: str = ""  # several owners may count as one person; "": the owner is one
+    address: str = ""  # on the network; those who share a turn take it one by one
+    since: float = 0.0  # when the owner's cookie was given, by time.monotonic
+
+    def rank(self) -> int:
+        """0, 1 or 2: those with a lower rank come first.
+
+        They are members of an open class (or all, without a class), people outside the
+        class, and people with a new cookie, whom a program can make by the hundred.
+        """
+        if time.monotonic() - self.since < NEW_SECONDS:
+            return 2
+        return 0 if self.person in ("", self.owner) else 1
+
+
 class Questions:
-    """Limits how many Engine.ask calls run at once, in all and per person."""
+    """Limits how many Engine.ask calls run at once, in all and per person.
+
+    When one ends, the next is by rank. Of the same rank, addresses take turns, so that
+    no program holds all places with many cookies.
+    """
 
     def __init__(self, in_all: int, per_person: int) -> None:
         self._in_all, self._per_person = in_all, per_person
-        self._turns = Semaphore(in_all)
-        self._lock = Lock()  # guards the two fields below
+        self._changed = Condition()  # guards the fields below
         self._open: Counter[str] = Counter()  # how many questions each owner has open
-        self._own_turns: dict[str, Semaphore] = {}
+        self._running: Counter[str] = Counter()  # how many of each person's run
+        self._waiting: list[Asker] = []  # in the order in which they came
+        self._turns: dict[str, int] = {}  # by address: number of its newest turn
+        self._number = 0  # of the newest turn
 
-    def ahead(self, owner: str) -> int:
+    def ahead(self, owner: str, person: str = "") -> int:
         """How many questions have to be answered before this owner's next one."""
-        with self._lock:
-            in_all, own = self._open.total(), self._open[owner]
+        with self._changed:
+            in_all = self._running.total() + len(self._waiting)
+            own = self._running[person or owner]
+            own += sum(
+                (a.person or a.owner) == (person or owner) for a in self._waiting
+            )
         return max(in_all - self._in_all + 1, own - self._per_person + 1, 0)
 
     @contextmanager
-    def turn(self, owner: str, seconds: float) -> Iterator[None]:
-        """Wait for the owner's turn, at most `seconds`; the turn lasts for the block.
+    def turn(self, asker: Asker | str, seconds: float) -> Iterator[None]:
+        """Wait for the asker's turn, at most `seconds`; the turn lasts for the block.
 
         The server's own questions, with the owner "", don't wait. Raises ExplainedError
         if no turn comes in time, or if the owner has too many questions open.
         """
+        asker = Asker(asker) if isinstance(asker, str) else asker
+        owner, person = asker.owner, asker.person or asker.owner
         if not owner:
             yield
             return
-        deadline = time.monotonic() + seconds
-        with self._lock:
+        with self._changed:
             if self._open[owner] >= OPEN_QUESTIONS:
                 raise ExplainedError(words("questions.too_many"))
             self._open[owner] += 1
-            own_turns = self._own_turns.setdefault(owner, Semaphore(self._per_person))
+            self._waiting.append(asker)
+            deadline = time.monotonic() + seconds
+            while not (has_turn := self._next() is asker):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    break
+                # Ranks change as time passes, and nobody notifies of that.
+                self._changed.wait(min(left, LOOK_SECONDS))
+            self._waiting.remove(asker)
+            if has_turn:
+                self._number += 1
+                self._turns.pop(asker.address, None)
+                self._turns[asker.address] = self._number
+                if len(self._turns) > MOST_ADDRESSES:
+                    del self._turns[next(iter(self._turns))]
+                self._running[person] += 1
+            else:
+                self._close(owner)
+            self._changed.notify_all()
+        if not has_turn:
+            raise ExplainedError(words("questions.no_turn"))
         try:
-            with ExitStack() as stack:
-                for turns in (own_turns, self._turns):
-                    if not turns.acquire(timeout=max(0, deadline - time.monotonic())):
-                        raise ExplainedError(words("questions.no_turn"))
-                    stack.callback(turns.release)
-                yield
+            yield
         finally:
-            with self._lock:
-                self._open[owner] -= 1
-                if not self._open[owner]:
-                    del self._open[owner], self._own_turns[owner]
+            with self._changed:
+                self._running[person] -= 1
+                self._running += Counter()  # drops people at 0
+                self._close(owner)
+                self._changed.notify_all()
+
+    def _close(self, owner: str) -> None:
+        self._open[owner] -= 1
+        self._open += Counter()
+
+    def _next(self) -> Asker | None:
+        """Whose turn it is now; None if nobody may begin."""
+        if self._running.total() >= self._in_all:
+            return None
+        may = (
+            asker
+            for asker in self._waiting
+            if self._running[asker.person or asker.owner] < self._per_person
+        )
+        # min takes the first of those that are equal, who came first.
+        return min(
+            may,
+            key=lambda asker: (asker.rank(), self._turns.get(asker.address, 0)),
+            default=None,
+        )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from core.jobs.admission import Admission, Gate, Questions, overdue, work
+from core.jobs.admission import Admission, Asker, Gate, Questions, overdue, work
 from core.jobs.dask_connection import Connection, in_background
 from core.jobs.history import History
 from core.jobs.hosts import host_of
@@ -263,20 +263,27 @@ class Engine:
         seconds: float = 30.0,
         owner: str = "",
         lane: str = "question",
+        sender: str = "",
+        since: float = 0.0,
     ) -> Any:
         """Call a quick function on the lab worker, and return its answer.
 
         A stranger's files take the lane "upload", and a visitor's code takes the lane
         "code". The owner's turn must come within `seconds`, and then the answer within
-        as many again. Raises ExplainedError if either is late, if the function raises
-        it, or if the owner has too many questions open.
+        as many again. Turns go to members of an open class first, and then to network
+        addresses (`sender`) one after the other. Owners wait longer while their cookie
+        is new; `since` is when they got it, by time.monotonic. Raises ExplainedError if
+        the turn or the answer is late, if the function raises it, or if the owner has
+        too many questions open.
         """
-        with self._questions[lane].turn(owner, seconds):
+        person = self.admission.gate.person(owner)
+        asker = Asker(owner, person, sender, since)
+        with self._questions[lane].turn(asker, seconds):
             return self._connection.ask(address, self._unpacked(arguments), seconds)
 
     def ahead(self, owner: str, lane: str) -> int:
         """How many questions in the lane come before the owner's next one."""
-        return self._questions[lane].ahead(owner)
+        return self._questions[lane].ahead(owner, self.admission.gate.person(owner))
 
     def _unpacked(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Insert the bytes of checkpoints, since workers can't reach the database."""

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import psutil
 import streamlit as st
+from starlette.requests import HTTPConnection
 
 from to_device.errors import ExplainedError
 
@@ -73,14 +74,41 @@ def is_for_this_machine() -> bool:
 def is_direct(headers: Mapping[str, str]) -> bool:
     """Whether a request came from a browser on this machine, and through no proxy.
 
-    Both Host and Origin must name this machine. Otherwise, a page of another site could
-    reach the app by letting that site's name stand for 127.0.0.1 (DNS rebinding).
+    The Host must name this machine. Otherwise, a page of another site could reach the
+    app by letting that site's name stand for 127.0.0.1 (DNS rebinding). The Origin must
+    name the same host and port, since other programs on this machine serve pages, too.
     """
-    names = {name.lower() for name in headers}
-    if names & {*HANDED_ON} or any(name.startswith("x-forwarded") for name in names):
+    if is_forwarded(headers):
         return False
-    sender = headers.get("Origin", f"//{headers.get('Host', '')}")
-    return is_loopback(f"//{headers.get('Host', '')}") and is_loopback(sender)
+    host = headers.get("Host", "")
+    with suppress(ValueError):
+        sender = urlsplit(headers.get("Origin", f"//{host}")).netloc
+        return is_loopback(f"//{host}") and sender.lower() == host.lower()
+    return False
+
+
+def is_forwarded(headers: Mapping[str, str]) -> bool:
+    """Whether a request came through a proxy."""
+    names = {name.lower() for name in headers}
+    is_marked = any(name.startswith("x-forwarded") for name in names)
+    return is_marked or not names.isdisjoint(HANDED_ON)
+
+
+def is_private(connection: HTTPConnection) -> bool:
+    """Whether a program on this machine sent a request, or one beside the proxy.
+
+    FORWARDED_ALLOW_IPS may name the proxy's network, from which Prometheus asks. People
+    come through the proxy.
+    """
+    headers, client = connection.headers, connection.client
+    with suppress(ValueError):
+        sender = ip_address(client.host if client else "")
+        if sender.is_loopback:
+            return is_direct(headers)
+        trusted = os.environ.get("FORWARDED_ALLOW_IPS", "").split(",")
+        networks = [ip_network(text.strip()) for text in trusted if "/" in text]
+        return not is_forwarded(headers) and any(sender in net for net in networks)
+    return False
 
 
 def is_loopback(url: str) -> bool:

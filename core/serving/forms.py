@@ -3,8 +3,11 @@
 The response to a form redirects to a page, which shows a sentence about the outcome.
 """
 
+import asyncio
 import time
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -63,6 +66,49 @@ class Failures:
         own = sum(theirs == address for _, theirs in recent) * self.OWN_SECONDS
         everywhere = len(recent) * self.ALL_SECONDS
         return min(own, self.MOST_OWN_SECONDS) + min(everywhere, self.MOST_ALL_SECONDS)
+
+
+class TooBusyError(Exception):
+    """Too many requests wait for the same slow thing."""
+
+
+class Turns:
+    """Lets requests do something slow one at a time; addresses take turns.
+
+    If more than `most` requests wait, TooBusyError ends the newest request of the
+    address that has the most. For one event loop.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._is_taken = most, False
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by address
+
+    @asynccontextmanager
+    async def turn(self, address: str) -> AsyncIterator[None]:
+        if self._is_taken:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(address, deque()).append(turn)
+            if sum(map(len, self._waiting.values())) > self._most:
+                fullest = max(self._waiting.values(), key=len)
+                fullest.pop().set_exception(TooBusyError())
+            await turn
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        self._is_taken = False
+        while self._waiting:
+            address = next(iter(self._waiting))
+            turns = self._waiting.pop(address)
+            turn = turns.popleft() if turns else None
+            if turns:
+                self._waiting[address] = turns  # now behind the other addresses
+            if turn is not None and not turn.done():  # nobody canceled the request
+                self._is_taken = True
+                return turn.set_result(None)
 
 
 async def posted(request: Request) -> dict[str, str]:

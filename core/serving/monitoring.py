@@ -1,11 +1,12 @@
 """/livez, /healthz and /metrics, and what is measured for Prometheus.
 
 No probe can hold up the server: probes have two threads of their own and a time limit.
-deploy/Caddyfile hides these addresses from other machines. The metrics' labels have few
-values, and never anybody's name, id, or address.
+Only programs on the same machine or beside the proxy read what they say; others get a
+status. The metrics' labels have few values, and never anybody's name, id, or address.
 """
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,6 +38,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from core.jobs.engine import Engine
 from core.jobs.hosts import first_gpu, host_of
 from core.jobs.job import Job
+from core.serving.execution_policy import is_private
 from core.store.store import Store
 
 T = TypeVar("T")
@@ -48,6 +50,7 @@ NOT_KEPT = "The database is not responding."
 NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
 NO_LAB = "No lab worker is responding. Pages get no answers until one does."
+PRIVATE = re.compile(r"/(metrics|_stcore/(metrics|agent|script-health-check))(/|$)")
 HANGS = "The app did not respond in time."
 
 REGISTRY = CollectorRegistry()
@@ -141,6 +144,20 @@ class ResponseTimes:
             await self.app(scope, hear, say)
 
 
+class PrivatePaths:
+    """ASGI middleware: hides PRIVATE, some of which are Streamlit's own routes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app: ASGIApp = self.app
+        is_hidden = scope["type"] == "http" and PRIVATE.search(scope["path"])
+        if is_hidden and not is_private(HTTPConnection(scope)):
+            app = PlainTextResponse("Not Found", 404)
+        await app(scope, receive, send)
+
+
 def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Route]:
     threads, state = ThreadPoolExecutor(2, "probe"), State(engine, store)
 
@@ -151,13 +168,18 @@ def routes(engine: Callable[[], Engine], store: Callable[[], Store]) -> list[Rou
     async def livez(_: Request) -> Response:
         return PlainTextResponse("The app is running.\n")
 
-    async def healthz(_: Request) -> Response:
-        """200 while all parts answer; otherwise, 503 and the parts that don't."""
+    async def healthz(request: Request) -> Response:
+        """200 while all parts answer; otherwise, 503 and the parts that don't.
+
+        The reasons may name folders and addresses, so only private requests get them.
+        """
         try:
             problems = await in_time(lambda: missing(engine(), store()))
         except TimeoutError:
             problems = {"app": HANGS}
         status, code = ("missing", 503) if problems else ("ok", 200)
+        if not is_private(request):
+            return PlainTextResponse(f"{status}\n", code)
         return JSONResponse({"status": status, "missing": problems}, code)
 
     async def metrics(_: Request) -> Response:

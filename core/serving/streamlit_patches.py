@@ -5,7 +5,9 @@ may not need the patches. To measure what a patch does, leave it out:
 `python -m tools.load --without NAME`.
 """
 
+import asyncio
 import gc
+import math
 import os
 import socket
 import threading
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import h11
 import uvicorn
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -27,9 +30,13 @@ from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.runtime.session_manager import ActiveSessionInfo
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Kind = TypeVar("Kind")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
+LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
+# How many looks may find the same request's headers, or its body, incomplete
+MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
 GRACE_SECONDS = 5  # for connections to close when the server ends
 SIDEBAR = 220  # width in pixels
 SCRIPT = Path(__file__).with_name("page.js")  # browsers run it before they draw a page
@@ -221,6 +228,31 @@ def end_in_time() -> None:
         server.config.timeout_graceful_shutdown = GRACE_SECONDS
 
 
+def hang_up_on_half_requests() -> None:
+    """End connections whose next request doesn't arrive in time.
+
+    uvicorn has a time limit only until the next request's first byte. Without this
+    patch, half-sent requests hold their connections, which are limited, forever.
+    """
+    begin = H11Protocol.connection_made
+
+    def connection_made(protocol: H11Protocol, transport: asyncio.Transport) -> None:
+        begin(protocol, transport)
+        protocol.loop.call_later(LOOK_SECONDS, look, protocol, (None, h11.IDLE), 0)
+
+    def look(protocol: H11Protocol, before: object, looks: int) -> None:
+        is_over = protocol not in protocol.connections  # or it is a websocket now
+        if is_over or protocol.transport.is_closing():
+            return
+        now = protocol.cycle, protocol.conn.their_state
+        looks = looks + 1 if now == before else 0
+        if looks >= MOST_LOOKS.get(now[1], math.inf):
+            return protocol.transport.close()
+        protocol.loop.call_later(LOOK_SECONDS, look, protocol, now, looks)
+
+    H11Protocol.connection_made = connection_made  # type: ignore[assignment]
+
+
 PATCHES = (
     send_at_once,
     draw_pages_in_turn,
@@ -230,6 +262,7 @@ PATCHES = (
     forget_left_pages,
     send_on_newest_connection,
     end_in_time,
+    hang_up_on_half_requests,
 )
 
 

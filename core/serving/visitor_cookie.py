@@ -96,6 +96,11 @@ def read(cookie: str) -> str:
     return _read_dated(cookie)[0]
 
 
+def age(cookie: str) -> float:
+    """How many seconds ago a cookie was given or renewed; 0 for an invalid cookie."""
+    return _read_dated(cookie)[1]
+
+
 def _read_dated(cookie: str) -> tuple[str, float]:
     try:
         value, signed = signer().unsign(cookie, return_timestamp=True)

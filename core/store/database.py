@@ -148,6 +148,9 @@ class Database:
         self._owner = lock
         # No other user may read the file: it has the codes that visitors log in with.
         self.path.touch(0o600)
+        for file in (self.path, *self.path.parent.glob(f"{self.path.name}-*")):
+            with suppress(OSError):  # it belongs to another user, or is gone already
+                file.chmod(0o600)
         self._inode = self.path.stat().st_ino
         connection = self.open_file()
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # `erase` needs this

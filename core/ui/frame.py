@@ -15,7 +15,15 @@ from core.serving.streamlit_patches import SIDEBAR
 from core.store.codec import StoreError
 from core.ui import answers, class_rules, course, format, hosts, practice, runs
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
-from core.ui.server import come, engine, room, store, visitor, visitor_of_cookie
+from core.ui.server import (
+    come,
+    engine,
+    room,
+    store,
+    store_problem,
+    visitor,
+    visitor_of_cookie,
+)
 from to_device.words import Words
 
 LOADING = ":material/hourglass: The workers are loading torch."
@@ -63,7 +71,7 @@ def begin(title: str) -> None:
         st.title(lesson.title)
         st.markdown(lesson.promise, width=PROSE)
     outcome(title)
-    if problem := store().problem:
+    if problem := store_problem():
         st.warning(problem, icon=":material/database_off:")
 
 

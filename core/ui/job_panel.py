@@ -15,7 +15,7 @@ from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
 from core.ui import format, last_measurement, polling
-from core.ui.server import engine, visitor
+from core.ui.server import engine, engine_problem, visitor
 from to_device.errors import ExplainedError
 
 Draw = Callable[[Job], object]
@@ -167,11 +167,11 @@ def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
             slot(f"{place_in_queue(now)}. {job_name} will start automatically.")
         elif now.message and not now.ended:  # the message says why the job waits
             slot(f"{job_name}: {now.message}")
-        if engine().problem and not now.ended:
+        if not now.ended and (problem := engine_problem()):
             title = f"Your {noun} is waiting because there are no workers"
             if now.status == "running":
                 title = f"No worker responds, so your {noun} doesn't go on"
-            st.error(engine().problem, title=title)
+            st.error(problem, title=title)
         if now.status != "queued":
             draw(now)
 

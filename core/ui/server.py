@@ -18,11 +18,13 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.jobs.measurements import keep
 from core.serving import monitoring, streamlit_patches
-from core.serving.visitor_cookie import COOKIE, new, read
+from core.serving.execution_policy import is_direct, is_for_this_machine
+from core.serving.visitor_cookie import COOKIE, age, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
 from core.ui.format import counted
 from to_device.errors import ExplainedError
+from to_device.words import Words
 
 Answer = TypeVar("Answer")
 # How long a visitor's code may take, from the request to its end. This includes the
@@ -30,6 +32,7 @@ Answer = TypeVar("Answer")
 CODE_SECONDS = 180.0
 
 logger = logging.getLogger(__name__)
+words = Words(__file__)
 _tabs: Counter[str] = Counter()  # from a visitor to the number of open tabs
 _pages: dict[str, str] = {}  # from a visitor with open tabs to the newest page
 _tabs_lock = threading.Lock()
@@ -77,8 +80,15 @@ def engine() -> Engine:
 def ask(
     address: str, *arguments: Any, seconds: float = 30.0, lane: str = "question"
 ) -> Any:
+    given = time.monotonic() - age(st.context.cookies.get(COOKIE, ""))
     return engine().ask(
-        address, *arguments, seconds=seconds, owner=visitor(), lane=lane
+        address,
+        *arguments,
+        seconds=seconds,
+        owner=visitor(),
+        lane=lane,
+        sender=st.context.ip_address or "",
+        since=given,
     )
 
 
@@ -170,6 +180,31 @@ def explained(title: str) -> Iterator[None]:
         yield
     except ExplainedError as error:
         st.error(str(error), title=title, icon=":material/error:")
+
+
+def knows_server() -> bool:
+    """Whether this visitor may read paths and addresses of the server.
+
+    The teacher may, and whoever sits at a machine that nobody else can reach.
+    """
+    is_own = is_for_this_machine() and is_direct(st.context.headers)
+    return is_own or room().is_teacher(visitor())
+
+
+def engine_problem() -> str:
+    """Why there are no workers, as this visitor may read it; "" if there are."""
+    return told(engine().problem, words("no_workers"))
+
+
+def store_problem() -> str:
+    """Why some data is not being saved, as this visitor may read it; "" if all is."""
+    return told(store().problem, words("not_kept"))
+
+
+def told(problem: str, general: str) -> str:
+    """`problem`, or `general` if it has a path or address that is not for everybody."""
+    is_for_all = not any(mark in problem for mark in "/\\")
+    return problem if is_for_all or knows_server() else general
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from core.ui.runs import (
     run,
     top_loss,
 )
-from core.ui.server import engine, store, visitor
+from core.ui.server import engine, engine_problem, store, visitor
 from to_device.words import Words
 
 FIRST_STEP_SECONDS = 0.3
@@ -213,10 +213,10 @@ def draw_status(current: Run) -> None:
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Look up this error message")
-    if engine().problem and not current.job.ended:
+    if not current.job.ended and (problem := engine_problem()):
         begun = current.job.status == "running"
         title = words("no_workers.running" if begun else "no_workers.waiting")
-        st.error(engine().problem, title=title)
+        st.error(problem, title=title)
 
 
 def draw_learning(current: Run) -> None:

@@ -44,6 +44,23 @@ def test_short_long_invisible_or_markdown_names_are_refused(typed):
         names.tidy(typed)
 
 
+@pytest.mark.parametrize(
+    "typed", ["\u0410da", "Ad\u0430 L", "\u0391nna", "\u041e'Neil"]
+)
+def test_a_word_of_letters_from_several_alphabets_is_refused(typed):
+    with pytest.raises(ExplainedError, match="Choose another"):
+        names.tidy(typed)
+    assert names.tidy("Ада L") == "Ада L"  # a word of each
+
+
+def test_a_name_that_looks_like_one_of_another_alphabet_is_taken():
+    cyrillic = "\u0421\u043e\u0440\u0430"
+    for name, taken in ((cyrillic, "Copa"), ("COPA", cyrillic)):
+        with pytest.raises(ExplainedError, match="already has that name"):
+            names.tidy(name, [taken])
+    assert names.tidy("Анна", ["Anna"]) == "Анна"
+
+
 @pytest.mark.parametrize("typed", ["ada lovelace", "Ada-Lovelace", "ＡＤＡ lovelace"])
 def test_a_name_that_looks_like_a_taken_one_is_refused(typed):
     with pytest.raises(ExplainedError, match="already has that name"):

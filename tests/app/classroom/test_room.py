@@ -1,3 +1,4 @@
+import time
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -118,12 +119,16 @@ def test_only_admitted_runs_count(room, open_class):
 
 def test_no_rule_holds_for_a_teacher_until_they_sign_out(room, open_class):
     open_class(runs=1, epochs=1, seconds=5)
-    room.welcome(TEACHER)
+    room.welcome(TEACHER, time.time() + 60)
     for _ in range(3):
         begin(room, TEACHER.visitor, 99.0, epochs=9)
     assert room.person(TEACHER.visitor) == TEACHER.visitor
     assert room.may_see(TEACHER.visitor)
     room.dismiss(TEACHER)
+    assert "up to 1 epoch," in refused(begin, room, TEACHER.visitor, epochs=9)
+    room.welcome(TEACHER, time.time() - 1)  # a sign-in that has run out
+    assert not room.is_teacher(TEACHER.visitor)
+    assert not room.may_see(TEACHER.visitor)
     assert "up to 1 epoch," in refused(begin, room, TEACHER.visitor, epochs=9)
 
 

@@ -1,15 +1,20 @@
+import asyncio
+import threading
 import time
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 
 from core.classroom import sign_in_page as sign_in
 from core.classroom.room import Room
 from core.classroom.sign_in_page import PASSWORD
 from core.serving import visitor_cookie as visitor
-from core.serving.forms import Failures, pop_sentence
+from core.serving.forms import Failures, Turns, pop_sentence
 from core.store.store import Store
+from tests.app import event_loop
 from tests.app.ui.client import Client
 from to_device.errors import ExplainedError
 
@@ -41,7 +46,8 @@ def app(monkeypatch, room, waited) -> Starlette:
     monkeypatch.setattr(sign_in, "room", lambda: room)
     monkeypatch.setattr(sign_in, "_sign_ins", {})
     monkeypatch.setattr(sign_in, "failures", Failures())
-    monkeypatch.setattr(sign_in, "asyncio", SimpleNamespace(sleep=sleep))
+    without_waits = SimpleNamespace(**vars(asyncio) | {"sleep": sleep})
+    monkeypatch.setattr(sign_in, "asyncio", without_waits)
     sign_in.password.cache_clear()
     visitor.signer.cache_clear()
     yield Starlette(routes=sign_in.ROUTES)
@@ -79,7 +85,7 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
     assert teacher(other, monkeypatch)
 
 
-def test_nothing_but_the_password_signs_in(app, monkeypatch):
+def test_nothing_but_the_password_signs_in(app, room, monkeypatch):
     browser = browser_of(app, "student")
     browser.post(ENTER, password=WRONG)
     assert pop_sentence("student") == sign_in.WRONG
@@ -93,6 +99,7 @@ def test_nothing_but_the_password_signs_in(app, monkeypatch):
     later = time.time() + sign_in.LASTS_SECONDS + 1
     monkeypatch.setattr(sign_in.time, "time", lambda: later)
     assert teacher(browser, monkeypatch) is None
+    assert not room.is_teacher("student")
     nobody = Client(app)
     nobody.post(ENTER, password=RIGHT)
     assert sign_in.COOKIE not in nobody.cookies
@@ -110,6 +117,58 @@ def test_guessing_is_slowed_down_at_its_own_address_only(app, waited, monkeypatc
     browser.post(ENTER, password=RIGHT)
     assert waited[-1] < 0.2
     assert teacher(browser, monkeypatch)
+
+
+@pytest.mark.usefixtures("app")
+def test_a_flood_of_attempts_is_refused_and_holds_up_no_other_address(monkeypatch):
+    """They hold none of the threads that files need, either."""
+    release, tried, threads = threading.Event(), [], set()
+
+    def fits(typed: str) -> bool:
+        threads.add(threading.current_thread().name)
+        release.wait(60)
+        tried.append(typed)
+        return typed == RIGHT
+
+    monkeypatch.setattr(sign_in, "fits", fits)
+    monkeypatch.setattr(sign_in, "turns", Turns(5))
+
+    async def enter(address: str, password: str) -> int:
+        async def receive() -> dict:
+            return {
+                "type": "http.request",
+                "body": urlencode({"password": password}).encode(),
+            }
+
+        headers = [(b"host", b"course"), (b"origin", b"http://course")]
+        scope = {"type": "http", "client": (address, 1), "headers": headers}
+        return (await sign_in.enter(Request(scope, receive))).status_code
+
+    async def flood() -> tuple[list[int], int]:
+        attempts = [asyncio.create_task(enter("10.0.0.9", "no")) for _ in range(30)]
+        while sum(task.done() for task in attempts) < 24:
+            await asyncio.sleep(0.01)
+        teacher = asyncio.create_task(enter("10.0.0.2", RIGHT))
+        while sum(task.done() for task in attempts) < 25:
+            await asyncio.sleep(0.01)
+        release.set()
+        return await asyncio.gather(*attempts), await teacher
+
+    codes, of_teacher = event_loop.run(flood())
+    assert (codes.count(503), codes.count(303)) == (25, 5)
+    assert of_teacher == 303
+    assert tried.index(RIGHT) <= 2
+    assert len(threads) == 1
+
+
+@pytest.mark.parametrize("password", ["", "open sesame", "open sesame, please"])
+def test_a_password_that_could_be_guessed_is_a_warning_at_the_start(
+    password, monkeypatch, caplog
+):
+    monkeypatch.setenv(PASSWORD, password)
+    sign_in.warn_of_password()
+    assert len(caplog.messages) == (0 < len(password) < sign_in.ADVISED)
+    assert not password or password not in caplog.text
 
 
 @pytest.mark.parametrize(

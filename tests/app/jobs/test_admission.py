@@ -1,4 +1,5 @@
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
@@ -10,6 +11,7 @@ from core.config import RunConfig
 from core.jobs import admission
 from core.jobs.admission import (
     Admission,
+    Asker,
     Estimates,
     Limits,
     Questions,
@@ -250,6 +252,49 @@ def test_one_person_does_not_take_all_turns(in_all, per_person):
         wait(lambda: sorted(owners) == ["ada", *["eve"] * per_person])
         go_on.set()
     assert sorted(owners) == ["ada", "eve", "eve", "eve"]
+
+
+def order_of(askers: list[Asker], monkeypatch) -> list[str]:
+    """Whom one place serves first, if all of them wait for it."""
+    monkeypatch.setattr(admission, "LOOK_SECONDS", 0.01)
+    questions, owners = Questions(1, 1), list[str]()
+
+    def ask(asker: Asker) -> None:
+        with questions.turn(asker, 60):
+            owners.append(asker.owner)
+
+    with ThreadPoolExecutor(len(askers)) as people, questions.turn("first", 5):
+        for number, asker in enumerate(askers, 2):
+            people.submit(ask, asker)
+            wait(lambda number=number: questions.ahead("x") == number)
+    return owners
+
+
+def test_addresses_take_turns_however_many_cookies_each_has(monkeypatch):
+    flood = [Asker(f"flood {n}", address="a") for n in range(6)]
+    ada, bob = Asker("ada", address="b"), Asker("bob", address="c")
+    order = order_of([*flood, ada, bob], monkeypatch)
+    assert {*order[:3]} == {"flood 0", "ada", "bob"}
+
+
+def test_members_come_first_and_new_cookies_last(monkeypatch):
+    now = time.monotonic()
+    new = [Asker(f"new {n}", since=now) for n in range(3)]
+    outside = [Asker(f"outside {n}", person="outside") for n in range(2)]
+    order = order_of([*new, *outside, Asker("member")], monkeypatch)
+    assert order == ["member", "outside 0", "outside 1", "new 0", "new 1", "new 2"]
+
+
+def test_people_who_count_as_one_share_a_place():
+    questions = Questions(2, 1)
+    with questions.turn(Asker("eve", "outside"), 5):
+        with (
+            pytest.raises(ExplainedError, match="busy with"),
+            questions.turn(Asker("mallory", "outside"), 0.05),
+        ):
+            pytest.fail("that place is taken")
+        with questions.turn(Asker("ada"), 5):
+            pass
 
 
 def test_a_turn_that_does_not_come_is_a_sentence():

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -27,6 +29,7 @@ from core.serving.monitoring import (
     NO_WORKER,
     NOT_KEPT,
     REGISTRY,
+    PrivatePaths,
     ResponseTimes,
 )
 from tests.app import event_loop
@@ -59,7 +62,10 @@ def parts() -> SimpleNamespace:
         hosts=SimpleNamespace(answers=lambda *_: TOLD),
     )
     routes = monitoring.routes(lambda: here, lambda: here)
-    here.client = Client(Starlette(routes=routes))
+    routes.append(Route("/_stcore/metrics", lambda _: PlainTextResponse("theirs")))
+    app = PrivatePaths(Starlette(routes=routes))
+    here.client = Client(app, "127.0.0.1", host="127.0.0.1:8501")
+    here.stranger = Client(app)
     return here
 
 
@@ -100,6 +106,18 @@ def test_what_is_lost_is_said_until_it_is_back(parts, lost, problems):
     assert parts.client.get("/livez").status == 200
     vars(parts).update(before)
     assert missing(parts) == {}
+
+
+def test_strangers_learn_no_more_than_whether_all_is_well(parts):
+    for path in ("/metrics", "/_stcore/metrics"):
+        assert parts.client.get(path).status == 200
+        assert parts.stranger.get(path).status == 404
+    assert parts.stranger.get("/livez").status == 200
+    answer = parts.stranger.get("/healthz")
+    assert (answer.status, answer.body) == (200, "ok\n")
+    vars(parts).update(lanes=lambda: None, problem="No tcp://10.0.0.3:8786.")
+    answer = parts.stranger.get("/healthz")
+    assert (answer.status, answer.body) == (503, "missing\n")
 
 
 def test_an_app_that_hangs_is_told_apart_from_one_that_is_healthy(parts, monkeypatch):

@@ -17,6 +17,7 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.web.server.starlette.starlette_static_routes import (
     create_streamlit_static_handler,
 )
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from core.jobs.cluster import ROOT
 from core.serving import streamlit_patches
@@ -26,6 +27,7 @@ from tests.app import event_loop
 from tests.app.ui.client import Client
 
 TITLES = sorted(file.stem.partition("_")[2] for file in ROOT.glob("pages/*.py"))
+BEGIN = H11Protocol.connection_made  # the patch is undone after a test
 OURS = Client(Starlette(routes=streamlit_patches.page_routes(TITLES)))
 
 
@@ -159,3 +161,40 @@ def test_there_is_no_server_below_a_page(path):
         with pytest.raises(HTTPException) as error:
             by_streamlit(f"{page}/_stcore/{path}")
         assert error.value.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: ",
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nX-A: ",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
+    ],
+)
+def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
+    monkeypatch.setattr(streamlit_patches, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(H11Protocol, "connection_made", BEGIN)
+    streamlit_patches.hang_up_on_half_requests()
+
+    async def app(_scope, receive, send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask() -> None:
+        config = uvicorn.Config(app, port=0, lifespan="off", timeout_keep_alive=60)
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        where = server.servers[0].sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(sent)
+        await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
+        writer.close()
+        server.should_exit = True
+        await serving
+
+    event_loop.run(ask())

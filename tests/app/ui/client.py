@@ -17,6 +17,7 @@ class Client:
     app: ASGIApp
     address: str = "10.0.0.1"
     scheme: str = "http"
+    host: str = "course"
     cookies: dict[str, str] = field(default_factory=dict)
     cookie: Morsel | None = None  # the cookie of the newest answer, with its flags
     status: int = 0
@@ -32,7 +33,7 @@ class Client:
 
     def _send(self, method: str, path: str, body: bytes, headers: dict) -> "Client":
         cookies = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        sent = {"host": "course", "cookie": cookies, **headers}
+        sent = {"host": self.host, "cookie": cookies, **headers}
         scope = {
             **{"type": "http", "method": method, "path": path, "scheme": self.scheme},
             **{"query_string": b"", "client": (self.address, 1), "root_path": ""},
