@@ -53,7 +53,8 @@ def test_only_one_app_writes(url, open_store, monkeypatch):
 
 def test_nobody_else_reads_the_file(file_url, open_store):
     path = database.Database(file_url).path
-    path.touch(0o644)  # an older version, or a copy, may have left it so
+    path.parent.mkdir()
+    path.touch()  # an older version, or a copy, may have left it so
     path.chmod(0o644)
     open_store(file_url)
     for file in path.parent.glob(f"{path.name}*"):
