@@ -15,12 +15,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from core.errors import ExplainedError
 from core.store import codec
 from core.store.codec import StoreError
 from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Rows
-from core.words import Words
+from to_device.errors import ExplainedError
+from to_device.words import Words
 
 # Sizes of answers in characters: of one; of one that always fits; of all of a visitor's
 LONGEST_ANSWER, SHORT_ANSWER, MOST_OF_VISITOR = 40_000, 1_000, 400_000

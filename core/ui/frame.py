@@ -18,6 +18,7 @@ from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import (
     come,
     engine,
+    engine_problem,
     room,
     store,
     store_problem,
@@ -149,7 +150,7 @@ def machine() -> Machine:
     """
     whole = engine().machine()
     if whole is None:
-        if problem := engine().problem:
+        if problem := engine_problem():
             st.error(problem, title="There are no workers", icon=":material/error:")
         else:
             st.markdown(LOADING)

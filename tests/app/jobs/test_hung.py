@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from core.jobs import hung
-from tests.jobs.follow import wait
+from tests.app.jobs.follow import wait
 
 
 @contextmanager

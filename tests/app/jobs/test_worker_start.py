@@ -6,7 +6,7 @@ import pytest
 
 from core.jobs import cluster
 from core.jobs.cluster import Process, no_start
-from tests.jobs.follow import wait
+from tests.app.jobs.follow import wait
 
 
 def chained(text: str) -> RuntimeError:
