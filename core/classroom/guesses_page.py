@@ -32,7 +32,6 @@ from core.ui.charts import LATER, Chart, Palette
 from core.ui.format import counted
 from core.ui.lab import Lab
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.runs import RUN
 from core.ui.server import engine, room, store, tell_notice
 from to_device.words import Words
 
