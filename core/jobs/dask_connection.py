@@ -280,9 +280,11 @@ class Connection:
     def obstacle(self, job: Job) -> tuple[str, bool]:
         """Why the job doesn't go on (or ""), and whether it should fail."""
         if job.status == "running":
-            where = "_elsewhere" if self._scheduler else ""
-            is_silent = self.is_up and self.hosts.is_silent(job.worker)
-            return words(f"workers.silent{where}") if is_silent else "", False
+            if not (self.is_up and self.hosts.is_silent(job.worker)):
+                return "", False
+            if self._scheduler:
+                return words("workers.silent_elsewhere"), False
+            return words("workers.silent"), False
         if job.status == "starting":
             waited = time.monotonic() - (job.began or time.monotonic())
             without = max(map(self.hosts.seconds_without, job.resources))
@@ -339,7 +341,9 @@ class Connection:
         if not isinstance(error, KilledWorker):
             return self._lost
         is_replaced = error.last_worker.address in self._replaced
-        return words("workers.replaced" if is_replaced else "workers.lost_worker")
+        if is_replaced:
+            return words("workers.replaced")
+        return words("workers.lost_worker")
 
     def _forget(self, job_id: str) -> Future | None:
         """Drop a job and return its future; call this with the lock."""

@@ -214,8 +214,9 @@ def draw_status(current: Run) -> None:
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Look up this error message")
     if not current.job.ended and (problem := engine_problem()):
-        begun = current.job.status == "running"
-        title = words("no_workers.running" if begun else "no_workers.waiting")
+        title = words("no_workers.waiting")
+        if current.job.status == "running":
+            title = words("no_workers.running")
         st.error(problem, title=title)
 
 
