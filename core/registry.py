@@ -12,15 +12,19 @@ from typing import TypeVar
 Kind = TypeVar("Kind", bound=type)
 
 # From the name of a class to the module that has the class. A module is imported when a
-# row with the name is read: only then does a process need the class.
+# row with the name is read: only then does a process need the class. What jobs report
+# while they run is stored as well as their results.
 CLASSES = {
+    "accuracy_test": "core.lessons.speed.time_to_accuracy_result",
     "browser_gpu": "core.lessons.compare.your_gpu_result",
     "candidate": "core.lessons.compare.candidates",
+    "candidate_failure": "core.lessons.compare.race_result",
     "checkpoint": "core.jobs.job",
     "copies": "core.lessons.speed.copies_result",
     "cost": "core.lessons.scale.scale_result",
     "data_parallel": "core.lessons.scale.scale_result",
     "device_queue": "core.lessons.compare.device_queue_result",
+    "download": "core.data.fashion_mnist",
     "environment": "core.measure.environment",
     "epoch": "core.results",
     "evaluation": "core.lessons.evaluate.evaluate_result",
@@ -28,20 +32,31 @@ CLASSES = {
     "fit": "core.results",
     "gradients": "core.lessons.scale.scale_result",
     "ladder": "core.lessons.speed.climb_result",
+    "ladder_counts": "core.lessons.speed.climb_result",
+    "ladder_progress": "core.lessons.speed.climb_result",
     "ladder_settings": "core.lessons.speed.climb_result",
     "loader": "core.lessons.speed.loader_result",
+    "loader_cell": "core.lessons.speed.loader_result",
     "loader_plan": "core.lessons.speed.loader_result",
     "map": "core.lessons.compare.crossover_result",
+    "map_cell": "core.lessons.compare.crossover_result",
     "memory": "core.lessons.speed.memory_result",
+    "memory_cost": "core.lessons.speed.memory_result",
     "mistake": "core.lessons.mistakes.catalogue",
     "mode": "core.lessons.evaluate.evaluate_result",
     "model_move": "core.lessons.model.model_result",
     "multiplication": "core.lessons.device.parallel_result",
+    "multiplied": "core.lessons.device.parallel_result",
     "numpy_environment": "core.lessons.speed.vectorize_result",
+    "part_losses": "core.lessons.checkpoints.checkpoints_result",
+    "picked_up": "core.jobs.job",
     "precision": "core.lessons.evaluate.evaluate_result",
     "profile": "core.lessons.compare.step_profile_result",
     "race": "core.lessons.compare.race_result",
+    "rank_loss": "core.lessons.scale.scale_result",
+    "repeat": "core.lessons.scale.scale_result",
     "resume": "core.lessons.checkpoints.checkpoints_result",
+    "roofline": "core.lessons.speed.climb_result",
     "round_trip": "core.lessons.checkpoints.checkpoints_result",
     "rules": "core.classroom.rules",
     "run": "core.results",
@@ -50,8 +65,13 @@ CLASSES = {
     "started": "core.results",
     "time_to_accuracy": "core.lessons.speed.time_to_accuracy_result",
     "timing": "core.lessons.compare.timing_pitfalls_result",
+    "timing_reading": "core.lessons.compare.timing_pitfalls_result",
+    "transfer": "core.lessons.model.model_result",
     "transfers": "core.lessons.model.model_result",
+    "trial": "core.lessons.compare.race_result",
+    "trial_progress": "core.lessons.compare.race_result",
     "vectorization": "core.lessons.speed.vectorize_result",
+    "vectorized": "core.lessons.speed.vectorize_result",
 }
 
 # From the name of a job to the address of the function that a worker calls. A

@@ -107,6 +107,16 @@ def engine() -> Iterator["Engine"]:
     server.store().close()
 
 
+@pytest.fixture
+def own_key(engine: "Engine", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let other engines of this process join the cluster of `engine`."""
+    from core.jobs import cluster
+
+    own = engine._connection._cluster
+    assert own is not None
+    monkeypatch.setattr(cluster, "security", lambda *_: own.security)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["Postgres"]:
     """One server for all tests; each finds its database empty."""

@@ -15,14 +15,16 @@ from typing import Any
 
 import pytest
 
-from core import config, errors, explain
+from core import config
 from core.classroom import names
 from core.lessons.compare.your_gpu_result import literal
 from core.script.check import check
 from core.serving import visitor_cookie
 from core.ui.code_editor import lines_in
+from to_device import errors
 from to_device.diagnose.collect_env import diagnose_report
 from to_device.dryrun.script import sources, without_magic
+from to_device.explain import explainer as explain
 from to_device.sim.simulation import in_cuda_words
 
 TIMES_LONGER, MOST_TIMES = 8, 24

@@ -22,6 +22,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from core.folders import DATA
+from core.registry import stored
 from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError, quoted
 
@@ -73,6 +74,7 @@ OTHER_WAYS = (
 )
 
 
+@stored("download")
 @dataclass(frozen=True)
 class Download:
     done_bytes: int

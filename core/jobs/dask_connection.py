@@ -176,6 +176,7 @@ class Connection:
                 loop=self._loop.loop,
             )
             client.subscribe_topic(self._topic, self._receive)
+            self.hosts.security = tls
             self._comm = client.scheduler_comm
             self.hosts.clear()
             self._client, self._problem = client, ""

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from distributed import Security
 from distributed.core import connect, send_recv
 
-from core.jobs.cluster import security
 from core.jobs.worker import answer as worker_answer
 from core.measure.environment import Machine
 
@@ -74,6 +74,7 @@ class Hosts:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the field below
+        self.security = Security()  # with what to ask workers; the connection's own
         # The machine at the address of each Host.speaker; None until it has answered.
         self._described: dict[str, Machine | None] = {}
         self.clear()
@@ -195,7 +196,7 @@ class Hosts:
 
         async def all_answers() -> list[Any]:
             answers = (
-                asyncio.wait_for(_answer(address, question), seconds)
+                asyncio.wait_for(_answer(address, question, self.security), seconds)
                 for address in speakers.values()
             )
             return await asyncio.gather(*answers, return_exceptions=True)
@@ -205,9 +206,9 @@ class Hosts:
         return {k: v for k, v in answers if not isinstance(v, BaseException)}
 
 
-async def _answer(address: str, question: str) -> Any:
+async def _answer(address: str, question: str, keys: Security) -> Any:
     """Ask a worker directly: the scheduler would wait for a dead machine."""
-    arguments = security(address).get_connection_args("client")
+    arguments = keys.get_connection_args("client")
     comm = await connect(address, **arguments)
     try:
         function, args = pickle.dumps(worker_answer), pickle.dumps((question, ()))

@@ -44,6 +44,7 @@ class Stored:
     name: str  # the id of the run
 
 
+@stored("picked_up")
 @dataclass(frozen=True)
 class PickedUp:
     """The first report of every job: a worker has begun the job."""

@@ -38,7 +38,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from core.jobs.engine import Engine
 from core.jobs.hosts import first_gpu, host_of
 from core.jobs.job import Job
-from core.serving.execution_policy import is_private
+from core.serving.request_source import is_private
 from core.store.store import Store
 
 T = TypeVar("T")

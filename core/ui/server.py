@@ -18,7 +18,7 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.jobs.measurements import keep
 from core.serving import monitoring, streamlit_patches
-from core.serving.execution_policy import is_direct, is_for_this_machine
+from core.serving.request_source import is_direct
 from core.serving.visitor_cookie import COOKIE, age, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
@@ -187,6 +187,9 @@ def knows_server() -> bool:
 
     The teacher may, and whoever sits at a machine that nobody else can reach.
     """
+    # This module makes Streamlit caches, for which the runtime has to exist already.
+    from core.serving.execution_policy import is_for_this_machine
+
     is_own = is_for_this_machine() and is_direct(st.context.headers)
     return is_own or room().is_teacher(visitor())
 

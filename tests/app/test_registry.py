@@ -16,8 +16,8 @@ from core.jobs.job import resolve
 from core.lessons.compare import race_result
 from core.registry import CLASSES, JOBS
 from core.store import codec
-from core.ui.lab import all_labs
 from tests.app import samples
+from tests.app.pages.walk import all_labs
 from tests.process import ROOT, python
 
 FILES = sorted(ROOT.glob("core/**/*.py"))

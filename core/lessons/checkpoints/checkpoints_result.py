@@ -50,6 +50,7 @@ class RoundTrip:
     environment: Environment  # describes the device that the model was loaded on
 
 
+@stored("part_losses")
 @dataclass(frozen=True)
 class PartLosses:
     """Losses since the last report, of one of the compared trainings."""

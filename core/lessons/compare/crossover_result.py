@@ -12,6 +12,7 @@ WIDTHS = tuple(2**power for power in range(5, 13))  # 32 to 4096 hidden units
 BATCH_SIZES = tuple(2**power for power in range(4, 13))  # 16 to 4096
 
 
+@stored("map_cell")
 @dataclass(frozen=True)
 class Cell:
     width: int  # hidden units

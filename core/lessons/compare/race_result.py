@@ -15,6 +15,7 @@ from core.results import LossPoint
 RACE_STEPS = {"ann": 300, "cnn": 50}
 
 
+@stored("trial_progress")
 @dataclass(frozen=True)
 class TrialProgress:
     candidate: int  # 0 or 1
@@ -24,6 +25,7 @@ class TrialProgress:
     losses: tuple[LossPoint, ...]  # the losses since the last report
 
 
+@stored("trial")
 @dataclass(frozen=True)
 class Trial:
     candidate: int  # 0 or 1
@@ -41,6 +43,7 @@ class Trial:
         return self.train_seconds + self.evaluate_seconds
 
 
+@stored("candidate_failure")
 @dataclass(frozen=True)
 class CandidateFailure:
     candidate: int

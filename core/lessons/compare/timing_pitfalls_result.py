@@ -9,6 +9,7 @@ from core.measure.speedup import CLOSE, MOMENTS, Speedup, agree
 from core.registry import stored
 
 
+@stored("timing_reading")
 @dataclass(frozen=True)
 class Reading:
     way: str  # one of WAYS

@@ -24,7 +24,7 @@ from core.lessons.compare.your_gpu_result import (
     read,
 )
 from core.measure.environment import Machine
-from core.serving.execution_policy import is_direct
+from core.serving.request_source import is_direct
 from core.ui import answers, charts, controls, dataset, figures, format, runs, server
 from core.ui.charts import LINES, MIDDLE
 from core.ui.frame import PROSE

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from core.serving.execution_policy import is_direct
+from core.serving.request_source import is_direct
 from core.ui import figures, frame
 from core.ui.charts import Palette, palette
 from core.ui.server import explained

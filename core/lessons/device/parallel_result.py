@@ -12,6 +12,7 @@ AT_ONCE, IN_TURN = "At once", "In a chain"
 SHORT_VECTORS = "One core, short vectors"  # a Multiplied.way: vectors of four numbers
 
 
+@stored("multiplied")
 @dataclass(frozen=True)
 class Multiplied:
     work: str  # AT_ONCE or IN_TURN

@@ -107,6 +107,7 @@ class SteppedBatch:
     environment: Environment
 
 
+@stored("transfer")
 @dataclass(frozen=True)
 class Transfer:
     """The time of one kind of copy at one size."""

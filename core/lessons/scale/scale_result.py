@@ -11,6 +11,7 @@ from core.registry import stored
 SIZES = (1, 2, 4)  # numbers of ranks to choose from and to compare
 
 
+@stored("rank_loss")
 @dataclass(frozen=True)
 class RankLoss:
     rank: int
@@ -76,6 +77,7 @@ class Gradients:
         return len({share.all for share in self.shares}) == 1
 
 
+@stored("repeat")
 @dataclass(frozen=True)
 class Repeat:
     done: int

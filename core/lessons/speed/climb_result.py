@@ -90,6 +90,7 @@ class Climb:
         return max(self.epochs, FEWEST_REPEATS)
 
 
+@stored("ladder_progress")
 @dataclass(frozen=True)
 class Progress:
     rung: str  # "" in the direct comparison, so as not to give away the best rung
@@ -97,6 +98,7 @@ class Progress:
     step: int = 0  # steps made in this epoch
 
 
+@stored("ladder_counts")
 @dataclass(frozen=True)
 class Counts:
     """What the simulated accelerator counted in one epoch of a rung."""
@@ -263,6 +265,7 @@ def best(results: Sequence[Result]) -> Result | None:
     return max(candidates, key=lambda r: multiplied(r, results), default=None)
 
 
+@stored("roofline")
 @dataclass(frozen=True)
 class Roofline:
     """The work of training a model, and this machine's rates for such work.

@@ -44,6 +44,7 @@ def per_core(cores: int) -> int:
     return min(cores, MOST_WORKERS)
 
 
+@stored("loader_cell")
 @dataclass(frozen=True)
 class LoaderCell:
     batch_size: int

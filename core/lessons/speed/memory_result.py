@@ -9,6 +9,7 @@ from core.registry import stored
 STEP, CHECKPOINTED, ACCUMULATED = "one batch", "checkpointed", "accumulated"
 
 
+@stored("memory_cost")
 @dataclass(frozen=True)
 class MemoryCost:
     kind: str  # "training" or "inference"

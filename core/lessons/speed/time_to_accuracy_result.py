@@ -9,6 +9,7 @@ from core.registry import stored
 TARGET = 0.925  # the accuracy that small CNNs are known for on Fashion-MNIST
 
 
+@stored("accuracy_test")
 @dataclass(frozen=True)
 class Tested:
     way: str  # the change that was added, by its name in words.toml

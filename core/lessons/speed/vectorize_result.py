@@ -11,6 +11,7 @@ from core.registry import stored
 PYTHON, NUMPY, TORCH = "Python loop", "NumPy", "torch on CPU"
 
 
+@stored("vectorized")
 @dataclass(frozen=True)
 class Vectorized:
     way: str

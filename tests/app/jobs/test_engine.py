@@ -15,7 +15,7 @@ import pytest
 from core.classroom.room import Room, Teacher
 from core.classroom.rules import Rules
 from core.config import RunConfig
-from core.jobs import worker
+from core.jobs import cluster, worker
 from core.jobs.admission import Estimates, Gate, Limits
 from core.jobs.dask_connection import words
 from core.jobs.engine import Engine
@@ -264,6 +264,7 @@ def test_a_spoiled_device_harms_no_other_run(own_engine):
     assert train_worker(own_engine).pid != spoiled.value
 
 
+@pytest.mark.usefixtures("own_key")
 def test_an_engine_can_join_a_cluster_and_leave_it_up(engine):
     guest = Engine(engine._connection._client.scheduler.address)
     assert finish(guest, guest.submit(RUN, SHORT)).status == "finished"
@@ -273,7 +274,8 @@ def test_an_engine_can_join_a_cluster_and_leave_it_up(engine):
 
 def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
     monkeypatch.setattr("core.jobs.dask_connection.CONNECT_SECONDS", 1.0)
-    engine = Engine("tcp://127.0.0.1:9")
+    monkeypatch.setattr(cluster, "security", lambda *_: cluster.temporary())
+    engine = Engine("tls://127.0.0.1:9")
     with pytest.raises(ExplainedError, match=r"127\.0\.0\.1:9 can't be reached"):
         engine.ask("core.devices:describe", seconds=60)
     engine.close()

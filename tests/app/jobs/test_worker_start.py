@@ -57,7 +57,7 @@ class Nanny(cluster.Nanny):
         return await super().start()
 cluster.Nanny = Nanny
 cluster.dask.config.set(cluster.SETTINGS)
-asyncio.run(cluster.local(cluster.security()))
+asyncio.run(cluster.local())
 """
     command = ["-c", code]
     popen = cluster.subprocess.Popen

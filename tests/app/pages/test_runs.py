@@ -161,8 +161,10 @@ def test_a_run_that_ended_badly_says_why(store, somebody):
 
 
 def test_two_thousand_runs_are_listed_with_a_few_queries(train, somebody, store):
-    with store.database.read() as session:
-        run = session.get(RunSummary, train(), options=[undefer("*")])
+    run_id = train()
+    run = store.database.read(
+        lambda session: session.get(RunSummary, run_id, options=[undefer("*")])
+    )
     rows = [
         replace(
             run,

@@ -13,6 +13,7 @@ from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.store.tables import Class
 from core.ui import course, runs, server
+from core.ui.guess import CLOSE
 from tests.app.pages.walk import TEACHER, open_page, open_tab, texts
 from tests.app.store.made_up import finished
 from to_device.errors import ExplainedError
@@ -133,7 +134,7 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     assert "Without a guess" not in texts(at.markdown)
     on_home = next(iter(standings_page.newest().guesses.values()))
     assert on_home.missing == [names["tidy"]]  # amber's first run has finished
-    store.answers.keep("tidy", "race_guess", "A card")
+    store.answers.keep("tidy", "race_guess", CLOSE)
     store.writer.flush()
     standings_page.clear()  # otherwise, the page may show standings of two seconds ago
     late = f"Without a guess: **{names['amber']}** (Compare: which one wins the race?)"
@@ -190,7 +191,7 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     question = course.LESSONS[0].questions[0]
     wrong = next(answer for answer in question.answers if answer != question.right)
     store.answers.keep("amber", question.key, [wrong])
-    store.answers.keep("amber", "race_guess", "A card")
+    store.answers.keep("amber", "race_guess", CLOSE)
     store.writer.flush()
     rows = list(csv.DictReader(handout.table(opened).splitlines()))
     assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
@@ -198,11 +199,11 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     assert (fields["people"], fields["runs"]) == (1, 1)
     assert [fields["names"][run.visitor] for run in fields["best"]] == [name]
     assert fields["hard"][0].question == question
-    assert fields["guesses"][0][1] == "A card: 1"
+    assert fields["guesses"][0][1] == f"{CLOSE}: 1"
     assert "optimizer.step()" in fields["code"]
     assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Guesses")
-    monkeypatch.setattr(guesses.Guess, "measured", lambda *_: (("A card",), "3×"))
+    monkeypatch.setattr(guesses.Guess, "measured", lambda *_: ((CLOSE,), "3×"))
     for is_shown in ((False, ""), (False, "race_guess"), (True, "race_guess")):
         assert (server.room().with_result, server.room().revealed) == is_shown
         press(at, "reveal_guess")

@@ -55,6 +55,7 @@ def test_a_page_says_why_there_are_no_workers(monkeypatch, problem):
     """Or else, that they are starting."""
     engine = SimpleNamespace(machine=lambda: None, problem=problem)
     monkeypatch.setattr(frame, "engine", lambda: engine)
+    monkeypatch.setattr(frame, "engine_problem", lambda: engine.problem)
     at = AppTest.from_function(page_of_a_machine, default_timeout=60).run()
     assert [error.value for error in at.error] == ([problem] if problem else [])
     shown = [text.value for text in at.markdown]

@@ -131,7 +131,7 @@ def test_this_machine_is_diagnosed_with_nothing_but_torch():
 
 
 def test_without_torch_it_is_a_sentence():
-    status, _, error = run(before=NOTHING_BUT_TORCH.replace('"torch", ', ""))
+    status, _, error = run(before=NOTHING_BUT_TORCH.replace(', "torch"', ""))
     assert status == 2
     assert "pip install torch" in error
     assert "Traceback" not in error
