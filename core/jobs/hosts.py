@@ -163,7 +163,8 @@ class Hosts:
     def _ask(self, address: str) -> None:
         machine = None
         try:
-            machine = asyncio.run(_answer(address, "core.devices:describe"))
+            question = "core.devices:describe"
+            machine = asyncio.run(_answer(address, question, self.security))
         except Exception as error:  # the next call asks again, if the worker is alive
             logger.warning("could not get a machine's description: %s", error)
         with self._lock:
