@@ -172,7 +172,7 @@ def _strict_converter() -> Any:
     from cattrs import Converter
 
     converter = Converter(detailed_validation=False, forbid_extra_keys=True)
-    hooks = {str: _text, bytes: _decoded, float: _number}
+    hooks: dict[type, Callable] = {str: _text, bytes: _decoded, float: _number}
     hooks |= dict.fromkeys((int, bool, type(None)), _exact)
     for kind, hook in hooks.items():
         converter.register_structure_hook(kind, hook)

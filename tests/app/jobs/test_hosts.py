@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from distributed import Security
 from distributed.core import Server
 from distributed.worker import run
 
@@ -111,8 +112,9 @@ MACHINES = {"a": "one-lab", "b": "two-lab"}
 @pytest.fixture
 def hosts_answering(monkeypatch) -> Callable[..., Hosts]:
     def hosts_answering_with(answer: Callable[[str], Machine]) -> Hosts:
-        async def describe(address: str, question: str) -> Machine:
+        async def describe(address: str, question: str, keys: Security) -> Machine:
             assert question == "core.devices:describe"
+            assert keys is here.security
             return answer(address)
 
         monkeypatch.setattr(hosts, "_answer", describe)
