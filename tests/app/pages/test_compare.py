@@ -27,7 +27,6 @@ from tests.app.pages.walk import (
     outside_code,
     press,
     show_lab,
-    status,
     texts,
     wait,
 )
@@ -44,14 +43,11 @@ def test_a_race_ends_with_a_verdict_and_files(engine):
     at.number_input(key="race_steps_ann").set_value(20)
     at.number_input(key="race_repeats").set_value(3).run()
     at = press(at, engine, "compare", "core.lessons.compare.race:race")
-    assert "hidden until you guess" in texts(at.tabs[0].info)
-    assert "times as fast" not in texts(at.info)
+    assert at.button(key="show_race_guess")
+    assert not at.tabs[0].get("download_button")
     at.radio(key="race_guess").set_value("About equally fast").run()
-    sentences = texts(at.info) + texts(at.success)
-    assert "You guessed" in sentences or "Your guess fits" in sentences
-    assert "times as fast as" in sentences or BUSY in sentences
-    assert "bit for bit" in texts(at.markdown)
     tab = at.tabs[0]
+    assert len(tab.info) + len(tab.success) == 1
     assert len(tab.get("vega_lite_chart")) == 3
     assert "n = 3" in texts(at.caption)
     labels = [button.proto.label for button in tab.get("download_button")]
@@ -68,7 +64,7 @@ def compared():
 def test_an_impossible_race_is_not_started():
     at = open_page("pages/7_Compare.py")
     at.number_input(key="race_repeats").set_value(1).run()
-    assert "Repeats must be from 3 to 30" in texts(at.warning)
+    assert len(at.warning) == 1
     assert at.button(key="compare").disabled
     at.number_input(key="race_repeats").set_value(3).run()
     assert not at.button(key="compare").disabled
@@ -78,19 +74,15 @@ def test_the_learner_guesses_before_the_readings_show(engine):
     at = open_page("pages/7_Compare.py", tab="The stopwatch")
     at.radio(key="timing_guess").set_value("Less than twice as long").run()
     at = press(at, engine, "time_it", "core.lessons.compare.timing_pitfalls:measure")
-    sentences = texts(at.info) + texts(at.success)
-    assert "The first call took" in sentences
+    assert len(at.tabs[1].info) + len(at.tabs[1].success) == 1
     assert len(at.tabs[1].get("vega_lite_chart")) == 1
-    assert not [row for row in at.tabs[1].markdown if "Example" in row.value]
 
 
 def test_a_step_is_taken_apart_and_the_map_measured(engine):
     at = open_page("pages/7_Compare.py", tab="The profile")
     at.radio(key="profile_guess").set_value("load").run()
     at = press(at, engine, "take_apart", "core.lessons.compare.step_profile:measure")
-    assert "longest part is **" in texts(at.markdown)
-    labels = [button.proto.label for button in at.get("download_button")]
-    assert "Trace for Perfetto" in labels
+    assert "trace_gz" in {button.key for button in at.get("download_button")}
     open_tab(at, "The map")
     alone = next(pick for pick in compared() if pick.threads == 1)
     at.selectbox(key="second_contender").set_value(alone)
@@ -109,8 +101,7 @@ def test_a_step_is_taken_apart_and_the_map_measured(engine):
     assert at.selectbox(key="budget").value == 60
     (tab,) = (tab for tab in at.tabs if tab.label == "The map")
     assert len(tab.get("vega_lite_chart")) == 1
-    assert "Canceled. The measurements so far are still here" in status(at)
-    assert "too close to call" in texts(at.markdown)
+    assert engine.job(job.id).status == "cancelled"
 
 
 def test_a_worker_that_dies_mid_race_leaves_its_trials():
@@ -133,13 +124,13 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
 
     at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
-    assert "The worker process ended" in texts(at.error)
+    assert len(at.error) == 1
     assert len(at.get("vega_lite_chart")) == 3
     assert not at.info  # no verdict on half a race
 
 
 def test_a_race_explains_its_ratios_only_if_there_are_any():
-    assert "Each ratio is" in texts(show_lab("race", RACE).caption)
+    captions = len(show_lab("race", RACE).caption)
     trials = (
         replace(trial, train_seconds=slow, evaluate_seconds=slow)
         for trial in RACE.trials
@@ -147,7 +138,7 @@ def test_a_race_explains_its_ratios_only_if_there_are_any():
     )
     noisy = show_lab("race", replace(RACE, trials=tuple(trials)))
     assert BUSY in texts(noisy.info)
-    assert "Each ratio is" not in texts(noisy.caption)
+    assert len(noisy.caption) == captions - 1
 
 
 @pytest.mark.parametrize(
@@ -165,39 +156,38 @@ def test_compare_offers_only_what_it_can_measure(tab, keys):
 
 def test_a_browsers_gpu_is_judged_like_any_other():
     at = show_lab("your_gpu", BROWSER_GPU, "At 256 and above")
-    assert "Your GPU wins at 256 and above" in texts(at.success)
-    assert "You guessed right" in texts(at.success)
+    assert "256" in texts(at.success)
     assert len(at.get("vega_lite_chart")) == 3
-    assert "your GPU ran at 83%" in texts(at.markdown)
-    assert "The browser calls this GPU `nvidia ampere`" in texts(at.caption)
+    assert "83%" in texts(at.markdown)
+    assert "`nvidia ampere`" in texts(at.caption)
 
 
 @pytest.mark.parametrize(
-    ("speedups", "finding", "lesson"),
+    ("speedups", "first"),
     [
-        ((2, 2, 2, 2, 2, 2), "wins at 64 and above", "wins even at size 64"),
-        ((0.5, 1, 2, 2, 2, 2), "wins at 256 and above", "At size 256, your GPU begins"),
-        ((0.5,) * 6, "wins at no size", "large enough to make up for the start"),
-        ((0.5, 2, 2, 2, 2, 1), "can't tell from which size", "These times don't tell"),
-        ((), "nothing to compare the times with", "32,768 times the work"),
+        ((2, 2, 2, 2, 2, 2), 64),
+        ((0.5, 1, 2, 2, 2, 2), 256),
+        ((0.5,) * 6, None),
+        ((0.5, 2, 2, 2, 2, 1), None),
+        ((), None),
     ],
 )
-def test_a_finding_and_a_lesson_say_where_this_gpu_wins(speedups, finding, lesson):
+def test_the_finding_names_the_first_size_at_which_the_gpu_wins(speedups, first):
     sides = zip_longest(BROWSER_GPU.works, speedups)
     works = (
         replace(work, cpu=tuple(ratio * s for s in work.gpu) if ratio else ())
         for work, ratio in sides
     )
     at = show_lab("your_gpu", replace(BROWSER_GPU, works=tuple(works)))
-    assert finding in texts(at.info)
-    assert lesson in texts(at.markdown)
-    sentences = texts(at.markdown)
-    assert not re.search(r"[{}]|None", sentences)
+    (finding,) = (element.value for element in at.info)
+    sizes = re.findall(r"\d+", finding.partition(".")[0])
+    assert sizes == ([f"{first}"] if first else [])
+    assert not re.search(r"[{}]|None", texts(at.markdown))
 
 
 def test_a_coarse_clock_that_nobody_waited_for_shows_nothing():
     at = show_lab("your_gpu", replace(BROWSER_GPU, unwaited=(1e-9,) * 7))
-    assert "a clock that doesn't wait for the GPU shows 0 s," in texts(at.markdown)
+    assert " 0 s" in texts(at.markdown)
 
 
 def test_a_note_says_why_a_size_has_no_winner():
@@ -206,16 +196,16 @@ def test_a_note_says_why_a_size_has_no_winner():
     slow = ("product", 64, "slow")
     gpu = replace(BROWSER_GPU, works=tuple(works), left_out=(slow,))
     sentences = texts(show_lab("your_gpu", gpu).markdown)
-    assert "Size 64: left out, since each call" in sentences
-    assert "Batch 10,000: not compared" in sentences
-    assert "Training step, batch 64: too close to call" in sentences
+    for size in ("Size 64: ", "Batch 10,000: ", "Training step, batch 64: "):
+        assert size in sentences
 
 
-def test_a_software_gpu_is_told_from_a_gpu_and_its_name_is_literal():
+def test_a_software_gpu_wins_nothing_and_its_name_is_literal():
     for name in HOSTILE:
         gpu = replace(BROWSER_GPU, name=name[:60], kind="software")
         at = show_lab("your_gpu", gpu, "At 64 and above")
-        assert "the speed means nothing" in texts(at.info)
+        assert len(at.info) == 1
+        assert not at.success
         assert "evil" not in outside_code(at)
 
 
@@ -246,7 +236,7 @@ def test_a_gpu_is_measured_once_the_browser_has_one():
     assert "work" not in go  # nor is it sent again
     report({"id": go["id"], "result": {"name": "x", "works": "lies"}})
     assert not at.exception
-    assert "can't be read" in texts(at.warning)
+    assert len(at.warning) == 1
     assert not at.button(key="your_gpu").disabled
 
 
@@ -260,11 +250,12 @@ def test_a_class_sees_the_gpus_that_were_shared(room):
     monday = room.create(TEACHER, "Monday", 30, Rules())
     room.start(TEACHER, monday.id)
     at = open_page("pages/7_Compare.py", tab="Your GPU")
-    assert "The class's GPUs" not in texts(at.markdown)
+    before = len(at.markdown)
     room.join(monday.code, at.session_state["visitor"])
     at.session_state["answers"] = {RESULT: BROWSER_GPU}
     at.run()
-    assert "Nobody has shared a GPU yet." in texts(at.markdown)
+    assert len(at.markdown) > before
+    charts = len(at.get("vega_lite_chart"))
     (button,) = (b for b in at.button if b.label.startswith("Show my GPU"))
     button.click().run()
     mine = at.session_state["answers"][SHARED]
@@ -272,6 +263,6 @@ def test_a_class_sees_the_gpus_that_were_shared(room):
     server.store().answers.keep("another", SHARED, mine | {"name": HOSTILE[0]})
     at.run()
     assert not at.exception
-    assert "Nobody has shared" not in texts(at.markdown)
-    assert "Take my GPU out of the chart" in [button.label for button in at.button]
+    assert len(at.get("vega_lite_chart")) == charts + 1
+    assert not [b for b in at.button if b.label.startswith("Show my GPU")]
     assert "evil" not in outside_code(at)

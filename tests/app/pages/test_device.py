@@ -85,7 +85,7 @@ def test_the_device_page_shows_each_kind_of_verdict(monkeypatch, facts, cause):
     assert all(f"`{function.__name__}`" in texts(at.markdown) for function in CAUSES)
 
 
-def test_a_machine_with_a_gpu_is_told_nothing_of_the_simulated_one(monkeypatch, engine):
+def test_a_machine_with_a_gpu_shows_nothing_of_the_simulated_one(monkeypatch, engine):
     cpu_only = engine.machine()
     gpu = replace(cpu_only.devices[0], device="cuda", backend="CUDA")
     why_not = "The simulated accelerator is not offered beside a real one."

