@@ -1,6 +1,8 @@
+import re
 import threading
 import time
-from unittest.mock import Mock
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,22 +34,22 @@ def test_a_person_with_two_tabs_is_one_until_both_are_closed():
     assert server.open_pages().keys().isdisjoint({"ana", "bo"})
 
 
-@pytest.mark.parametrize(
-    ("ahead", "sentence"),
-    [(0, "Running it"), (7, "Running it, after 7 other programs")],
-)
-def test_who_waits_for_others_programs_is_told_how_many(ahead, sentence, monkeypatch):
-    engine, spinner = Mock(), Mock(side_effect=server.st.spinner)
-    engine.ahead.return_value = ahead
+@pytest.mark.parametrize("ahead", [0, 7])
+def test_the_spinner_counts_the_programs_that_run_before(ahead, monkeypatch):
+    shown = []
+    engine = SimpleNamespace(
+        ahead=lambda _, lane: {"code": ahead}[lane],
+        ask=lambda _, number, **more: (number, more["lane"]),
+    )
     monkeypatch.setattr(server, "engine", lambda: engine)
-    monkeypatch.setattr(server.st, "spinner", spinner)
-    assert server.run_code("Running it", "a:b", 1) is engine.ask.return_value
-    spinner.assert_called_once_with(sentence, show_time=True)
-    engine.ahead.assert_called_once_with("", "code")
-    engine.ask.assert_called_once()
-    assert engine.ask.call_args.args == ("a:b", 1)
-    more = {"seconds": server.CODE_SECONDS, "owner": "", "lane": "code"}
-    assert more.items() <= engine.ask.call_args.kwargs.items()
+
+    def spin(text: str, **_: object) -> AbstractContextManager:
+        shown.append(text)
+        return nullcontext()
+
+    monkeypatch.setattr(server.st, "spinner", spin)
+    assert server.run_code("Running it", "a:b", 1) == (1, "code")
+    assert re.findall(r"\d+", *shown) == ([str(ahead)] if ahead else [])
 
 
 @pytest.mark.parametrize("knows", [True, False])
