@@ -89,7 +89,7 @@ def test_bad_values_are_named(name: str) -> None:
         assert repr(value)[:50] in str(caught.value)
 
 
-def test_all_that_is_wrong_is_told() -> None:
+def test_every_wrong_setting_is_reported() -> None:
     wrong = {"model": "rnn", "epochs": 0, "batch_size": 5000, "learning_rate": 0.0}
     with pytest.raises(ValueError, match="must be") as caught:
         RunConfig(**wrong)  # type: ignore[arg-type]

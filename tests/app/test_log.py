@@ -32,7 +32,7 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     logging.Logger.manager._clear_cache()
 
 
-def test_what_becomes_of_a_job_is_told_with_its_ids(json_lines):
+def test_log_lines_of_a_job_have_its_ids(json_lines):
     jobs = Jobs(lambda *_: None)
     jobs.add(Job("a1", "core.training:run", (), "train", "an id"))
     jobs.start("a1")

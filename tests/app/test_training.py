@@ -122,7 +122,7 @@ def test_accelerator_learns_as_the_cpu_does(result: RunResult, feed: str) -> Non
 
 @pytest.mark.sim
 @pytest.mark.parametrize("item", [False, True])
-def test_what_crosses_in_each_step_is_told_by_line(item: bool) -> None:
+def test_copies_in_each_step_are_listed_by_line(item: bool) -> None:
     config = replace(ONCE, augment=False, item_each_step=item)
     there = training.run(replace(config, device="sim"))
     assert losses(there) == losses(trained(config))
@@ -177,7 +177,7 @@ def test_last_step_is_the_one_announced(reports: list[Any]) -> None:
     assert started.parameters == 109_386
 
 
-def test_losses_are_told_once(reports: list[Any], result: RunResult) -> None:
+def test_each_loss_is_reported_once(reports: list[Any], result: RunResult) -> None:
     losses = [loss for e in reports if isinstance(e, StepProgress) for loss in e.losses]
     assert tuple(losses) == result.losses
 
@@ -252,7 +252,7 @@ def test_regression_figures_are_those_of_the_checkpoint(
     )
 
 
-def test_fits_are_told_ten_times_a_second_at_most(curve_reports: list[Any]) -> None:
+def test_fits_are_reported_ten_times_a_second_at_most(curve_reports: list[Any]) -> None:
     fits = [report for report in curve_reports if isinstance(report, Fit)]
     result = curve_reports[-1]
     assert fits[0].step == result.history[0].step

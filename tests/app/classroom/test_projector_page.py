@@ -36,12 +36,12 @@ def wall(**more: Any) -> str:
     )
 
 
-def test_the_wall_has_a_title_for_which_the_page_waits():
+def test_the_projector_has_the_title_for_which_the_page_waits():
     assert "script" in wall().partition("<h1")[2].partition("</h1>")[0]
 
 
 @pytest.mark.parametrize("more", [{}, {"tally": TALLY}, {"joining": True}])
-def test_nothing_on_the_wall_that_somebody_wrote_is_html(more):
+def test_nothing_that_somebody_wrote_is_html_on_the_projector(more):
     assert "&lt;script" in wall(**more)
     assert "<script" not in wall(**more)
 
@@ -53,7 +53,7 @@ def test_revealed_guesses_replace_the_chart_and_before_a_run_there_is_neither():
     assert [chart in wall(joining=True), bar in wall(joining=True)] == [False, False]
 
 
-def test_the_wall_says_once_which_runs_are_not_ranked_and_why():
+def test_the_projector_says_once_which_runs_are_not_ranked_and_why():
     ranked, once, others = wall().partition("Not ranked yet: below 80%")
     assert (ranked.count("90.00% in 590 steps"), bool(once)) == (1, True)
     assert others.count("in 590 steps") == 2

@@ -56,7 +56,7 @@ def test_fetched_files_are_whole(mirror: Mirror, published: Files) -> None:
     assert sorted(mirror.asked) == sorted(mirror.archives)
 
 
-def test_progress_is_told(mirror: Mirror) -> None:
+def test_progress_is_reported(mirror: Mirror) -> None:
     events: list[Download] = []
     fashion_mnist.download(Watch(events.append))
     done = [event.done_bytes for event in events]

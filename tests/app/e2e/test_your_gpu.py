@@ -103,7 +103,7 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
         ),
     ],
 )
-def test_a_gpu_that_fails_is_told_and_can_be_tried_again(gpu_page, script, sentence):
+def test_a_failed_gpu_shows_a_reason_and_can_be_tried_again(gpu_page, script, sentence):
     page = gpu_page(script)
     expect(page.get_by_text("but its speed means nothing")).to_be_visible()
     press(page)

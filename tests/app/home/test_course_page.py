@@ -19,7 +19,7 @@ def measure(monkeypatch):
     return set_to
 
 
-def test_measurements_are_told_once_their_page_does(measure, monkeypatch):
+def test_figures_appear_only_after_their_page_showed_them(measure, monkeypatch):
     values = {
         course.race.RaceLab.address: samples.RACE,
         course.ladder.PANEL.address: samples.CLIMBED,

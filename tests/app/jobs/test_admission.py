@@ -238,7 +238,7 @@ def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
 
 
 @pytest.mark.parametrize(("in_all", "per_person"), [(4, 2), (2, 1)])
-def test_one_person_does_not_take_all_turns(in_all, per_person):
+def test_one_person_cannot_fill_the_queue(in_all, per_person):
     questions, owners = Questions(in_all, per_person), list[str]()
     go_on = threading.Event()
 

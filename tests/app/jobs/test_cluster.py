@@ -45,7 +45,7 @@ def test_the_script_changes_nothing_that_is_good(tmp_path):
     assert {file.stat().st_mode & 0o077 for file in folder.rglob("*")} == {0}
 
 
-def test_certificates_that_can_not_be_used_are_told(mine):
+def test_unusable_certificates_are_reported(mine):
     (mine / "cert.pem").write_text("nothing")
     with pytest.raises(ExplainedError, match="can't be used"):
         security(folder=str(mine))

@@ -89,7 +89,7 @@ CAN_ELSEWHERE = " ".join(attacks.CAN_ELSEWHERE.split()).split(", ")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the attempts are of Linux")
 @pytest.mark.parametrize("name", CAN_ELSEWHERE)
-def test_without_walls_it_goes_through(name: str, there: dict[str, Any]) -> None:
+def test_unconfined_attacks_succeed(name: str, there: dict[str, Any]) -> None:
     code = attempt(f"REFUSED[{name!r}]", there)
     program = [sys.executable, "-c", code]
     done = subprocess.run(
@@ -134,7 +134,7 @@ def test_it_answers(size: int) -> None:
         ("import os; os.write(1, bytes(range(256))); os.closerange(0, 64)", 0),
     ],
 )
-def test_how_it_ends_is_told(code: str, status: int) -> None:
+def test_the_exit_status_is_reported(code: str, status: int) -> None:
     ended = run(code, b"x" * 10**6)
     assert ended == End(status, bytes(range(256)), b"", b"")
 
@@ -158,14 +158,14 @@ def test_it_knows_no_environment_and_no_name(monkeypatch: pytest.MonkeyPatch) ->
         "import builtins\nfor name in dir(builtins): setattr(builtins, name, None)",
     ],
 )
-def test_a_report_that_cannot_be_written_is_told_without_a_traceback(text: str) -> None:
+def test_an_unwritable_report_is_an_error_without_a_traceback(text: str) -> None:
     report, printed = code.run(Request("your code", text), confine=True)
     assert (report["notes"], printed) == ([code.UNREADABLE], "")
 
 
 @walls
 @pytest.mark.usefixtures("_no_spares")
-def test_a_fact_that_json_does_not_know_is_told_by_its_class() -> None:
+def test_a_fact_that_json_cannot_hold_is_named_by_its_class() -> None:
     request = Request("your code", "import torch\nfacts = {'a': torch.ones(1)}")
     report, _ = code.run(request, confine=True)
     assert (report["status"], report["facts"]) == (OK, {"a": "Tensor"})
@@ -180,7 +180,7 @@ def test_a_fact_that_json_does_not_know_is_told_by_its_class() -> None:
         ("open('/tmp/new', 'w')", "or write files"),
     ],
 )
-def test_an_error_of_the_walls_names_the_limit(text: str, limit: str) -> None:
+def test_an_error_of_the_confinement_names_the_limit(text: str, limit: str) -> None:
     report, _ = code.run(Request("your code", text), confine=True)
     assert limit in code.failed(report["failure"], "your code")
 
@@ -267,7 +267,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
         ),
     ],
 )
-def test_without_walls_nothing_is_confined(
+def test_without_the_tools_nothing_is_confined(
     program: str | None,
     text: str,
     tmp_path: Path,

@@ -272,7 +272,7 @@ def test_an_engine_can_join_a_cluster_and_leave_it_up(engine):
     assert engine.ask("core.devices:describe").cores >= 1
 
 
-def test_a_scheduler_that_is_not_there_is_a_sentence(monkeypatch):
+def test_a_missing_scheduler_is_reported_in_a_sentence(monkeypatch):
     monkeypatch.setattr("core.jobs.dask_connection.CONNECT_SECONDS", 1.0)
     monkeypatch.setattr(cluster, "security", lambda *_: cluster.temporary())
     engine = Engine("tls://127.0.0.1:9")
@@ -343,7 +343,7 @@ def test_a_queue_that_is_cleared_loses_no_cancel(engine, busy):
     assert engine.is_idle(but=busy)
 
 
-def test_the_turns_are_fair(engine, busy):
+def test_the_queue_is_fair(engine, busy):
     ids = [engine.submit(QUICK, owner=owner) for owner in ("ana", "ana", "bo")]
     assert [engine.job(job_id).place for job_id in ids] == [1, 3, 2]
     assert engine.ask("core.devices:describe").cores >= 1  # the lab waits for nobody

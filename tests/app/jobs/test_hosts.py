@@ -24,8 +24,8 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def report(word: float, name: str = "lab", **lanes: int) -> dict:
-    return {"last_seen": word, "resources": lanes, "name": name}
+def report(last_seen: float, name: str = "lab", **lanes: int) -> dict:
+    return {"last_seen": last_seen, "resources": lanes, "name": name}
 
 
 def test_each_lane_takes_what_its_workers_take_together(clock):
@@ -42,7 +42,7 @@ def test_each_lane_takes_what_its_workers_take_together(clock):
     assert here.seconds_without("train") == 3
 
 
-def test_who_says_nothing_is_not_there(clock):
+def test_silent_worker_counts_as_gone(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
     here = Hosts()
     for second in range(int(SILENT_SECONDS) + 2):

@@ -127,7 +127,7 @@ def test_a_finished_job_keeps_the_events_that_its_value_lacks(jobs, status):
     assert list(jobs.end("a", Outcome(status)).events) == stays
 
 
-def test_what_is_filed_is_told_once():
+def test_each_event_is_reported_once():
     events = []
     jobs = Jobs(lambda job, event: events.append((job.id, job.events, event)))
     jobs.add(Job("a", RUN, (), "train", "ada"))

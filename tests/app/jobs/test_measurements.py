@@ -54,7 +54,7 @@ def test_what_was_measured_is_the_same_after_a_restart(
     assert measurement.provenance["environments"] == environments
 
 
-def test_what_did_not_come_to_its_end_is_not_kept(store, caplog):
+def test_an_unfinished_measurement_is_not_stored(store, caplog):
     for candidate in (
         job(RACE, samples.RACE, "cancelled"),
         job(RACE, samples.RACE, "failed"),

@@ -86,7 +86,7 @@ def test_a_newcomer_enters_at_the_current_round():
     assert [serve(waiting) for _ in range(3)] == ["B2", "N1", "A3"]
 
 
-def test_who_gives_up_waiting_has_lost_no_turn():
+def test_a_removed_job_does_not_count_against_its_owner():
     waiting = Queue()
     for name in ("X1", "A1", "B1"):
         come(waiting, name)
@@ -110,7 +110,7 @@ def test_a_job_that_is_put_back_is_next():
 
 
 @given(COMINGS)
-def test_while_somebody_waits_nobody_gets_more_than_two_turns(happened):
+def test_nobody_is_served_three_times_while_another_waits(happened):
     """From when a person's first job waits until its turn, whatever else happens."""
     story = Story([])
     turns: Counter[str] = Counter()
@@ -148,7 +148,7 @@ def test_nobody_starves(happened, patience):
 
 
 @given(COMINGS, st.integers(0, 3))
-def test_a_shown_place_is_kept(happened, patience):
+def test_a_place_in_the_queue_never_gets_worse_by_more_than_one(happened, patience):
     """A job that joins makes it worse by one at most, and all together by patience."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queues, "PATIENCE", patience)
@@ -165,7 +165,7 @@ def test_in_the_round_that_is_served_nobody_is_overtaken(happened):
 
 
 @given(COMINGS)
-def test_places_are_the_order_of_turns(happened):
+def test_places_are_the_order_in_which_jobs_start(happened):
     """1, 2, 3 ... without a gap, and if nobody comes they are served like that."""
     queue = Story(happened).queue
     waiting = [job.id for job in queue.waiting("train")]
@@ -196,7 +196,7 @@ def test_lanes_do_not_wait_for_each_other():
     assert len(waiting) == 1
 
 
-def test_those_who_count_as_one_take_turns_as_one():
+def test_people_who_count_as_one_share_one_place_in_the_order():
     waiting = Queue()
     for name in ("A1", "A2", "A3", "B1"):
         person = "" if name == "B1" else "outside"

@@ -71,7 +71,7 @@ def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("call", "text"), [(("os:_exit", 3), "status 3"), (("os:abort",), "SIGABRT")]
 )
-def test_a_death_is_told(call, text):
+def test_a_death_of_the_child_is_reported(call, text):
     with pytest.raises(sandbox.ChildDiedError, match=text):
         sandbox.call(*call, seconds=HOUR)
 

@@ -38,7 +38,7 @@ def test_warm_up_is_not_counted(clock: Clock, warmup: int) -> None:
     assert next(costs, None) is None
 
 
-def test_works_take_turns(clock: Clock) -> None:
+def test_works_are_timed_alternately(clock: Clock) -> None:
     calls: list[str] = []
 
     def work(name: str, seconds: float) -> Callable[[], None]:

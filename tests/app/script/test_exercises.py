@@ -246,7 +246,7 @@ WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
         ("Speed", SOLUTION["Speed"].replace(FOR, WITHOUT_END)),
     ],
 )
-def test_a_loop_that_never_ends_is_told(title, text, monkeypatch):
+def test_an_endless_loop_is_reported(title, text, monkeypatch):
     monkeypatch.setattr(code, "SECONDS", 4.0)
     assert "stopped" in judge(title, text, False).say
 
@@ -262,14 +262,14 @@ def test_whatever_is_written_is_judged(text):
 @pytest.mark.parametrize(
     "content", ["[Model", "[Model]\nask = 1", '[Model]\nask = ""', "x = 3"]
 )
-def test_a_file_with_a_mistake_is_told_by_its_name(tmp_path, content):
+def test_a_file_with_a_mistake_is_named(tmp_path, content):
     file = tmp_path / "exercises.toml"
     file.write_text(content)
     with pytest.raises(ValueError, match=r"exercises\.toml can't be read"):
         load(file)
 
 
-def test_a_machine_that_is_not_there_is_told(tmp_path):
+def test_a_missing_machine_is_reported(tmp_path):
     file = tmp_path / "exercises.toml"
     keys = ("ask", "code", "solution", "right", "before", "after")
     lines = [f'{key} = ""' for key in keys]

@@ -57,7 +57,7 @@ assert not is_own()
 
 @pytest.mark.parametrize("wish", ["", "confined", "off", "yes"])
 @pytest.mark.parametrize("problem", ["", "bubblewrap is not installed."])
-def test_on_a_server_code_runs_only_between_walls(wish, problem, monkeypatch) -> None:
+def test_on_a_server_code_runs_only_confined(wish, problem, monkeypatch) -> None:
     monkeypatch.setenv("RUN_CODE", wish)
     visit(monkeypatch, {"Host": "demo.example.org"})
     how = mode(answering(problem))

@@ -25,11 +25,11 @@ KEPT = [
 
 
 @pytest.mark.parametrize("value", KEPT, ids=lambda value: type(value).__name__)
-def test_what_is_kept_comes_back(value):
+def test_a_stored_value_is_read_back(value):
     assert codec.loads(codec.dumps(value), "It") == value
 
 
-def test_an_epoch_that_was_kept_without_answers_is_read():
+def test_an_epoch_stored_without_answers_is_read():
     epoch = Epoch(1, 188, 0.9, 0.8, 0.8, 0.5, 24_000.0, wall=(9, 2, 1))
     text = codec.dumps(epoch)
     assert codec.loads(text, "It") == epoch
@@ -89,7 +89,7 @@ def test_a_damaged_curve_is_said_in_a_sentence(part):
         codec.unpack([part], "This run")
 
 
-def test_the_class_of_a_union_is_told_by_its_fields():
+def test_the_class_of_a_union_follows_from_its_fields():
     text = codec.dumps(samples.VECTORIZED)
     environments = codec.loads(text, "").environments
     classes = {type(environment) for environment in environments.values()}

@@ -49,7 +49,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     indirect=["url"],
 )
-def test_what_comes_while_the_database_is_away_is_kept_later(
+def test_writes_are_stored_once_the_database_is_back(
     store, request, url, failure, cause, monkeypatch
 ):
     server = None if url.startswith("sqlite") else request.getfixturevalue("postgres")

@@ -38,7 +38,7 @@ def read(text: str, units: dict[str, float]) -> list[tuple[float, str]]:
 
 
 @given(st.lists(CONFIGS, min_size=2, max_size=6))
-def test_differences_are_told_and_nothing_else(runs: list[RunConfig]) -> None:
+def test_only_differing_settings_are_listed(runs: list[RunConfig]) -> None:
     differing = {
         field.name
         for field in fields(RunConfig)

@@ -12,7 +12,7 @@ def links(at) -> list[str]:
     return [link.proto.label for link in at.get("page_link")]
 
 
-def test_what_goes_on_is_told_on_another_page(engine):
+def test_a_running_job_is_shown_on_other_pages(engine):
     at = open_page("pages/10_Runs.py")
     run_id = engine.submit(runs.RUN, LONG, owner=at.session_state["visitor"])
     wait(lambda: engine.job(run_id).status == "running")

@@ -145,7 +145,7 @@ def test_what_goes_on_can_be_cancelled_and_not_started(use, status, message, sen
     ("status", "why", "sentence"),
     [("failed", "why", "why"), ("cancelled", "", "still"), ("cancelled", "why", "why")],
 )
-def test_a_bad_end_is_told_above_what_there_is(use, status, why, sentence):
+def test_a_bad_end_is_shown_above_the_partial_result(use, status, why, sentence):
     use(job("a", status, 1, message=why))
     at = drawn()
     assert len(slots(at)) == 1  # as much as while it went on
@@ -163,7 +163,7 @@ def test_a_bad_end_is_told_above_what_there_is(use, status, why, sentence):
         (125.0, "you're next, about 2 min"),
     ],
 )
-def test_the_wait_is_told_where_it_is_known(use, seconds, sentence):
+def test_the_expected_wait_is_shown_where_it_is_known(use, seconds, sentence):
     engine, waiting = use(), job("a", "queued", 1, place=1)
     engine.seconds = seconds
     assert job_panel.place_in_queue(waiting).endswith(sentence)
@@ -171,7 +171,7 @@ def test_the_wait_is_told_where_it_is_known(use, seconds, sentence):
     assert "Your teacher paused the queue" in job_panel.place_in_queue(waiting)
 
 
-def test_a_refused_job_is_told_where_it_was_pressed(use):
+def test_a_refusal_is_shown_beside_the_button(use):
     engine = use()
     engine.refuses = "You have 4 jobs waiting or running."
     at = drawn().button(key="start").click().run()

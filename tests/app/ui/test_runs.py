@@ -64,13 +64,13 @@ def test_tables_of_several_runs_name_each(job):
         assert table([]).schema == table(viewed).schema
 
 
-def test_the_time_left_is_told_once_enough_is_done():
+def test_the_time_left_is_estimated_once_enough_is_done():
     assert runs.view(after(1)).seconds_left is None
     assert runs.view(after(10)).seconds_left == pytest.approx(15)
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):
-    runs._numbers.cache_clear()
+    runs.forget()
     ids = ["a", "b", "c"]
     rows = [SimpleNamespace(id=run_id) for run_id in reversed(ids)]
     monkeypatch.setattr(runs, "stored_runs", lambda *_, **__: rows)

@@ -87,7 +87,7 @@ def test_a_tool_that_hangs_or_fails_is_given_up(
     assert facts.probe().nvidia_driver == "580.95.05"
 
 
-def test_gpus_on_the_bus_are_told_by_vendor_and_class(tmp_path: Path) -> None:
+def test_gpus_on_the_bus_are_found_by_vendor_and_class(tmp_path: Path) -> None:
     for name, (vendor, kind) in {
         "gpu": ("0x10de", "0x030200"),
         "instinct": ("0x1002", "0x120000"),

@@ -87,7 +87,7 @@ def test_a_generator_that_is_only_asked_between_steps_is_not_blamed() -> None:
     assert dry_run(text).remarks == []
 
 
-def test_two_optimizers_that_take_turns_with_one_model() -> None:
+def test_two_optimizers_that_alternate_on_one_model() -> None:
     other = "other = torch.optim.SGD(model.parameters()); criterion ="
     text = SCRIPT.replace("criterion =", other)
     text = text.replace("optimizer.step()", "optimizer.step(); other.step()")
@@ -95,7 +95,7 @@ def test_two_optimizers_that_take_turns_with_one_model() -> None:
     assert remarks == [(16, SAID["same_parameters"])]
 
 
-def test_an_optimizer_within_an_optimizer_takes_no_turns() -> None:
+def test_an_optimizer_within_an_optimizer_counts_once() -> None:
     wrapper = """class Wrapper(torch.optim.Optimizer):
     def step(self, closure=None):
         self.inner.step()
@@ -107,7 +107,7 @@ optimizer = Wrapper(model.parameters(), {}); optimizer.inner = inner
     assert dry_run(SCRIPT.replace(maker, wrapper)).remarks == []
 
 
-def test_a_function_that_trains_and_evaluates_is_told_apart_by_mode() -> None:
+def test_training_and_evaluation_in_one_function_are_distinguished_by_mode() -> None:
     text = SCRIPT.replace("model = Net()", "def ask(x): return model(x)\nmodel = Net()")
     text = text.replace("outputs = model(inputs)", "outputs = ask(inputs)")
     text = text.replace("with torch.no_grad():", "if True:")

@@ -183,7 +183,7 @@ def test_the_program_reads_a_pipe_or_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
-def test_a_file_that_cannot_be_read_is_told_in_a_sentence(tmp_path, file):
+def test_an_unreadable_file_is_reported_in_a_sentence(tmp_path, file):
     output = run(str(tmp_path / file), text="", status=2)
     assert f"can't read {tmp_path / file}" in output
     assert "Traceback" not in output

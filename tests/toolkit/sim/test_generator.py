@@ -24,7 +24,7 @@ def test_a_generator_of_the_device() -> None:
     assert torch.equal(first, again)
 
 
-def test_a_state_can_be_kept() -> None:
+def test_a_generators_state_can_be_saved_and_restored() -> None:
     state = torch.sim.get_rng_state()
     first = torch.randperm(9, device="sim")
     torch.sim.set_rng_state(state)

@@ -27,7 +27,7 @@ def test_what_is_allocated_is_what_is_alive(sizes: list[tuple[int, bool]]) -> No
     assert memory.allocated == before
 
 
-def test_the_peak_is_kept_until_it_is_reset() -> None:
+def test_the_peak_lasts_until_it_is_reset() -> None:
     memory.reset_peak()
     low = memory.peak
     torch.empty(10_000, device="sim")

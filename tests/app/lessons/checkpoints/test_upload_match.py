@@ -94,7 +94,7 @@ def test_all_three_formats_fit(model: str) -> None:
     assert {info.device for info in safe.tensors} == {"not recorded"}
 
 
-def test_the_device_in_the_file_is_told() -> None:
+def test_the_device_in_the_file_is_named() -> None:
     opened = open_file(said_to_be_from("cuda:3"))
     assert {info.device for info in opened.tensors} == {"cuda:3"}
     assert same(opened)

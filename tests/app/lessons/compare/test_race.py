@@ -29,7 +29,7 @@ def raced():
         return race.race(CONFIG, PAIR, 30, 2, Watch(events.append)), events
 
 
-def test_they_take_turns_after_a_warm_up(raced):
+def test_contenders_alternate_after_a_warm_up(raced):
     result, _ = raced
     assert [(h.candidate, h.repeat) for h in result.trials] == [
         *((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
@@ -55,7 +55,7 @@ def test_same_seed_same_batches_same_losses(raced):
     assert "bit for bit" in agreement(result)
 
 
-def test_it_is_told_while_it_runs(raced):
+def test_trials_are_reported_while_the_race_runs(raced):
     result, events = raced
     assert [e for e in events if isinstance(e, Trial)] == list(result.trials)
     reported = [

@@ -54,7 +54,7 @@ def test_the_lab_has_all_ways_and_both_thread_counts(monkeypatch):
     assert 1 in {reading.threads for reading in lab.threads}
 
 
-def test_the_queueing_is_told_by_readings_in_turn(monkeypatch):
+def test_queueing_is_measured_by_alternating_readings(monkeypatch):
     device = SlowStart(monkeypatch)
     ratios = timing_pitfalls.queueing(device.launch, CPU, device.synchronize)
     assert ratios == [11] * timing_pitfalls.PAIRS

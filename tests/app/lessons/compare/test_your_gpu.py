@@ -74,7 +74,7 @@ def test_every_piece_of_work_is_timed():
     assert environment.backend == "CPU"
 
 
-def test_what_a_browser_says_is_read_and_kept():
+def test_a_browsers_report_becomes_a_result():
     gpu = read(RESULT, **FACTS)
     assert gpu.crossover == 64
     assert gpu.works[0].speedup.ratio == 2

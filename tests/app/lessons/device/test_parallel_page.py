@@ -28,7 +28,7 @@ def test_a_guess_is_right_if_the_range_touches_it(core, times, right):
 @pytest.mark.parametrize(
     ("short", "part"), [(2e-10, "takes 2.0 times"), (8.5e-11, "draw a conclusion")]
 )
-def test_short_vectors_are_never_told_to_be_faster(short, part):
+def test_short_vectors_are_never_called_faster(short, part):
     slower = Multiplied(AT_ONCE, SHORT_VECTORS, (short,) * 3, "cpu")
     lines = Parallel().lines(replace(MULTIPLIED, found=(*MULTIPLIED.found, slower)))
     assert part in " ".join(lines)

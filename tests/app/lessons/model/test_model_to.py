@@ -31,7 +31,7 @@ def test_every_parameter_and_buffer_is_moved_and_takes_memory(name):
         assert moved.crossed.bytes == size
 
 
-def test_buffers_are_told_from_parameters():
+def test_buffers_are_distinguished_from_parameters():
     kinds = {tensor.name: tensor.kind for tensor in model_to.move("cnn", "cpu").tensors}
     assert kinds["layers.0.2.running_mean"] == "buffer"
     assert kinds["layers.0.2.weight"] == "parameter"

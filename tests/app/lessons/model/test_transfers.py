@@ -19,7 +19,7 @@ def test_every_size_is_measured_in_every_kind():
     assert all(seconds > 0 for transfer in reported for seconds in transfer.seconds)
 
 
-def test_the_kinds_of_a_size_are_timed_in_turn(monkeypatch):
+def test_the_kinds_of_a_size_are_timed_alternately(monkeypatch):
     called = []
     kinds = {("a", "b"): lambda: called.append(1), ("a", "c"): lambda: called.append(2)}
     monkeypatch.setattr(transfers, "host_copies", lambda _: kinds)

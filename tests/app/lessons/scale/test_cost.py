@@ -6,7 +6,7 @@ from core.watch import Watch
 from tests.app import samples
 
 
-def test_each_number_of_ranks_is_timed_in_turn():
+def test_the_numbers_of_ranks_are_timed_alternately():
     reports = []
     result = cost.measure("sprites", "ann", 64, Watch(report=reports.append), repeats=2)
     assert [(s.ranks, s.threads) for s in result.steps] == cost.setups_for(result.cores)

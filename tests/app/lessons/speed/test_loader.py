@@ -62,7 +62,7 @@ def test_every_cell_is_measured_and_reported():
     assert not lab.failures
 
 
-def test_workers_are_compared_by_readings_in_turn():
+def test_workers_are_compared_by_alternating_readings():
     assert measure().direct == ()
     lab = measure(LoaderPlan((64,), (0, 1), (False,)))
     assert {cell.workers for cell in lab.direct} == {0, 1}
@@ -114,7 +114,7 @@ def test_workers_that_fail_leave_a_sentence(monkeypatch):
     assert "1 worker at batch size 4 failed" in lab.failures[0]
 
 
-def test_where_no_cell_is_measured_the_learner_is_told_why(monkeypatch):
+def test_without_a_measured_cell_the_learner_sees_why(monkeypatch):
     assert measure(seconds=0.0).cells == ()  # the page asks for more time
     monkeypatch.setattr(Images, "broken", True)
     with pytest.raises(ExplainedError, match="shared memory"):

@@ -25,7 +25,7 @@ def difference(earlier: str, rung: str, *without: str) -> str:
 
 
 @pytest.mark.parametrize("rung", NAMES[1:])
-def test_a_difference_says_nothing_of_what_is_kept(rung):
+def test_a_shown_difference_leaves_out_the_switches_of_kept_rungs(rung):
     earlier = NAMES[NAMES.index(rung) - 1]
     assert "kept." not in difference(earlier, rung)
 
