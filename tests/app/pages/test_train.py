@@ -32,7 +32,7 @@ from tests.app.pages.walk import (
     texts,
     wait,
 )
-from tests.store.made_up import begin, finished
+from tests.app.store.made_up import begin, finished
 
 TIME = re.compile(r'"(?:seconds|samples_per_second)": [^n]')
 
