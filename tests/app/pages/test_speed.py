@@ -4,7 +4,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.lessons.speed.climb_result import BY_NAME, Progress, Result
-from core.ui.lab import labs
 from tests.app import samples
 from tests.app.pages.walk import (
     component_data,
