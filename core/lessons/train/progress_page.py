@@ -206,8 +206,9 @@ def nothing_yet(task: str, ready: bool) -> None:
 def draw_status(current: Run) -> None:
     # On a phone, page.css keeps run_status on the screen until NEWS_SECONDS after the
     # run's end.
-    ago = time.time() - (current.job.stopped or time.time())
-    is_news = 0 <= ago < NEWS_SECONDS  # below 0 if the clock was set back
+    stopped = current.job.stopped
+    # Below 0 if the clock was set back.
+    is_news = stopped is None or 0 <= time.time() - stopped < NEWS_SECONDS
     with st.container(key="run_status" if is_news else "run_ended"):
         job_panel.slot(*status(current))
     if current.job.status == "failed":
