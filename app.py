@@ -22,7 +22,6 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
-from streamlit import config
 
 from core import log
 from core.classroom import sign_in_page as sign_in
@@ -30,7 +29,7 @@ from core.jobs import cluster
 from core.jobs.admission import Limits
 from core.jobs.engine import in_background
 from core.runs import delete_my_data_page, my_data_page
-from core.serving import descriptors, monitoring, streamlit_patches
+from core.serving import descriptors, monitoring, page_html, streamlit_internals
 from core.serving.monitoring import PrivatePaths, ResponseTimes
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
@@ -58,7 +57,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     from core import startup
     from core.serving import garbage
 
-    streamlit_patches.apply()
+    streamlit_internals.apply()
     startup.load()
     log.set_up(visitor_drawn)  # again, for loggers of the modules imported since
     sign_in.warn_of_password()
@@ -76,13 +75,13 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
 
 routes = [
     *monitoring.routes(engine, store),
-    *streamlit_patches.page_routes(page.title for page in PAGES),
+    *page_html.routes(page.title for page in PAGES),
     *my_data_page.ROUTES,
     *delete_my_data_page.ROUTES,
     *image_wall.ROUTES,
     *sign_in.ROUTES,
 ]
-if mount := config.get_option("server.baseUrlPath").strip("/"):
+if mount := st.get_option("server.baseUrlPath").strip("/"):
     # Browsers add the mount to each path. Health checks don't: they ask for /livez.
     routes += [
         Route(f"/{mount}{route.path}", route.endpoint, methods=route.methods)
@@ -91,7 +90,7 @@ if mount := config.get_option("server.baseUrlPath").strip("/"):
 
 # If a request names a host that isn't allowed, Streamlit refuses only websockets.
 # TrustedHostMiddleware refuses pages and forms, too.
-hosts = list(config.get_option("server.allowedHosts")) or ["*"]
+hosts = list(st.get_option("server.allowedHosts")) or ["*"]
 
 app = st.App(
     "home.py",

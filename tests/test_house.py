@@ -1,5 +1,6 @@
 import ast
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import streamlit
 
 from tests.process import python
 
@@ -172,6 +174,38 @@ sys.exit(f"brought {{others}}" if others - {{"core"}} else status)
     text = b"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
     done = python("-I", "-S", "-c", script, input=text, status=status)
     assert "Traceback" not in done.stderr
+
+
+PUBLIC = {
+    "streamlit",
+    # Its documentation names these, which are modules or named as modules are.
+    *("streamlit.column_config", "streamlit.components", "streamlit.dataframe"),
+    "streamlit.delta_generator.DeltaGenerator",  # the type of each container
+    "streamlit.errors",
+    "streamlit.web.cli",  # the command `streamlit`
+}
+
+
+def of_streamlit(file: Path) -> Iterator[str]:
+    """What a file takes from Streamlit: imports, and modules as attributes of `st`."""
+    modules = {module.name for module in pkgutil.iter_modules(streamlit.__path__)}
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute) and node.attr in modules:
+            yield re.sub(r"^st\.", "streamlit.", ast.unparse(node))
+
+
+def test_one_module_knows_the_private_parts_of_streamlit() -> None:
+    knowing = {
+        name
+        for name, file in NAMES.items()
+        for part in of_streamlit(file)
+        if part.startswith("streamlit.") and part not in PUBLIC
+    }
+    assert knowing == {"core.serving.streamlit_internals"}
 
 
 def test_the_server_side_does_not_import_torch() -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit.net_util import get_internal_ip
 
 from core.classroom.names import LONGEST
+from core.serving.streamlit_internals import internal_address
 from core.store.tables import Class
 from core.store.visitors import as_code
 from core.ui.course import RUNS, TEACHER, link
@@ -118,7 +118,7 @@ def _rename() -> None:
 def address(page: str, query: str = "") -> str:
     """A page's address for other machines, even if this browser uses localhost."""
     base = (st.context.url or "").partition("?")[0].rpartition("/")[0]
-    url, ip = urlsplit(base), get_internal_ip()
+    url, ip = urlsplit(base), internal_address()
     is_local = st.get_option("server.address") in LOCAL
     is_inside = any(file.exists() for file in OF_CONTAINERS)
     if ip and url.hostname in LOCAL and not (is_local or is_inside):

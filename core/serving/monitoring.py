@@ -11,11 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from google.protobuf.message import DecodeError
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -32,13 +30,12 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from core.jobs.engine import Engine
 from core.jobs.hosts import first_gpu, host_of
 from core.jobs.job import Job
 from core.serving.request_source import is_private
+from core.serving.streamlit_internals import asks_for_run, run_event
 from core.store.store import Store
 
 T = TypeVar("T")
@@ -86,10 +83,6 @@ LOOKS = Histogram(
 SESSIONS = Gauge("sessions", "Connected browser tabs", **OURS)
 
 MOST_BYTES = 16_384  # larger messages hold pictures or tables, and aren't parsed
-END_OF = {
-    ForwardMsg.FINISHED_SUCCESSFULLY: "page",
-    ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY: "part",
-}
 
 
 def count_job(job: Job) -> None:
@@ -118,26 +111,21 @@ class ResponseTimes:
         async def hear() -> Message:
             message = await receive()
             data = message.get("bytes") or b""
-            with suppress(DecodeError):  # Streamlit hangs up on a broken message
-                if (
-                    0 < len(data) < MOST_BYTES
-                    and BackMsg.FromString(data).WhichOneof("type") == "rerun_script"
-                ):
-                    waiting.append(time.monotonic())
+            if len(data) < MOST_BYTES and asks_for_run(data):
+                waiting.append(time.monotonic())
             return message
 
         async def say(message: Message) -> None:
             await send(message)
             data = message.get("bytes") or b""
-            forward = ForwardMsg.FromString(data if len(data) < MOST_BYTES else b"")
-            match forward.WhichOneof("type"):
-                case "new_session":
+            match run_event(data) if len(data) < MOST_BYTES else None:
+                case "begin":
                     answering.extend(waiting)
                     waiting.clear()
-                case "script_finished" if forward.script_finished in END_OF:
-                    now, part = time.monotonic(), END_OF[forward.script_finished]
+                case "page" | "part" as drawn:
+                    now = time.monotonic()
                     for request_time in answering:
-                        LOOKS.labels(part).observe(now - request_time)
+                        LOOKS.labels(drawn).observe(now - request_time)
                     answering.clear()
 
         with SESSIONS.track_inprogress():

@@ -4,8 +4,8 @@ from collections import Counter
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import runtime
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+
+from core.serving import streamlit_internals
 
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
 ALL_BYTES = 450_000_000  # what all sessions may hold together
@@ -48,8 +48,7 @@ class UploadLimit:
             self.arriving += Counter()  # drops sessions at 0
 
     def _make_room(self, session: str) -> None:
-        files = runtime.get_instance().uploaded_file_mgr
-        assert isinstance(files, MemoryUploadedFileManager)
+        files = streamlit_internals.uploads()
         while True:
             stored = {
                 key: sum(len(file.data) for file in list(uploads.values()))

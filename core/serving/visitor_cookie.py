@@ -15,13 +15,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+import streamlit as st
 from filelock import FileLock
 from itsdangerous import BadSignature, TimestampSigner
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import config
 
 from core.folders import DATA
 from to_device.errors import ExplainedError
@@ -144,7 +144,7 @@ def set_cookie(
 def mounted_at(headers: Headers) -> str:
     """The app's path, as browsers see it."""
     stripped = next(filter(None, map(headers.get, STRIPPED)), "")
-    path = (stripped or config.get_option("server.baseUrlPath")).strip("/")
+    path = (stripped or st.get_option("server.baseUrlPath")).strip("/")
     return f"/{path}" if PATH.fullmatch(path) else "/"
 
 

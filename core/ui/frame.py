@@ -11,7 +11,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.serving import forms
-from core.serving.streamlit_patches import SIDEBAR
+from core.serving.page_html import SIDEBAR
 from core.store.codec import StoreError
 from core.ui import answers, class_rules, course, format, hosts, practice, runs
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link

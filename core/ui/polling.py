@@ -5,11 +5,8 @@ which takes the server some 30 ms. The browser accepts a new interval at any tim
 fragment sends the interval until its next poll.
 """
 
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.runtime.scriptrunner import get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
-
 from core.jobs.job import Job
+from core.serving import streamlit_internals
 from core.ui.server import visitor
 
 RUN_SECONDS = 0.2  # for the visitor's own run: a poll takes the server some 10 ms
@@ -19,7 +16,7 @@ PATIENT_SECONDS = 3.0  # for other people's jobs, and for jobs that aren't next 
 
 def fragment() -> str:
     """The id of the fragment that is being drawn; "" outside of fragments."""
-    return ThreadState.get().fragment_id or ""
+    return streamlit_internals.fragment_id()
 
 
 def every(seconds: float | None, fragment_id: str = "") -> None:
@@ -28,15 +25,7 @@ def every(seconds: float | None, fragment_id: str = "") -> None:
     If `seconds` is None, the browser stops asking for the fragment. The browser ignores
     an interval that it has already.
     """
-    fragment_id = fragment_id or fragment()
-    message = ForwardMsg()
-    if seconds is None:
-        message.stop_auto_rerun.fragment_ids.append(fragment_id)
-    else:
-        message.auto_rerun.fragment_id = fragment_id
-        message.auto_rerun.interval = seconds
-    if context := get_script_run_ctx():
-        context.enqueue(message)
+    streamlit_internals.set_interval(fragment_id or fragment(), seconds)
 
 
 def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:

@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.classroom.room import Room
 from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.jobs.measurements import keep
-from core.serving import monitoring, streamlit_patches
+from core.serving import monitoring
 from core.serving.request_source import is_direct
+from core.serving.streamlit_internals import give_back_turn, is_drawing
 from core.serving.visitor_cookie import COOKIE, age, new, read
 from core.store.codec import StoreError
 from core.store.store import Store
@@ -61,7 +61,7 @@ class PagesEngine(Engine):
     """An engine that lets another page be drawn while a page waits for an answer."""
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
-        streamlit_patches.give_back_turn()
+        give_back_turn()
         return super().ask(address, *arguments, **more)
 
 
@@ -82,7 +82,7 @@ def ask(
 ) -> Any:
     """The lab worker's answer, for the visitor whose page is drawn, if there is one."""
     more: dict[str, Any] = {}
-    if get_script_run_ctx(suppress_warning=True) is not None:
+    if is_drawing():
         given = time.monotonic() - age(st.context.cookies.get(COOKIE, ""))
         more = {"sender": st.context.ip_address or "", "since": given}
     return engine().ask(
@@ -235,15 +235,14 @@ def visitor() -> str:
     Without a cookie, each session has its own id. The server's own work has no session,
     and its visitor is "".
     """
-    if get_script_run_ctx(suppress_warning=True) is None:
+    if not is_drawing():
         return ""
     return visitor_of_cookie() or st.session_state.setdefault("visitor", new())
 
 
 def visitor_drawn() -> str:
     """The visitor whose page this thread draws, for the log; "" without a page."""
-    drawing = get_script_run_ctx(suppress_warning=True) is not None
-    return visitor_of_cookie() if drawing else ""
+    return visitor_of_cookie() if is_drawing() else ""
 
 
 def visitor_of_cookie() -> str:

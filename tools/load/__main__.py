@@ -31,7 +31,7 @@ def main() -> int:
     add("--class", dest="in_class", action="store_true", help="all join one first")
     add("--url", help="of a server that runs; without it, one is started and ended")
     add("--pid", type=int, help="of the server at --url, to measure its memory")
-    add("--without", default="", help="a patch of core/serving/streamlit_patches.py")
+    add("--without", default="", help="a patch of core/serving/streamlit_internals.py")
     add("--json", action="store_true", help="also print all figures as one line")
     given = parser.parse_args()
     if given.url and (given.in_class or given.without):

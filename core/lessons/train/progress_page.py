@@ -13,7 +13,7 @@ from core.lessons.train import steer_page as steer
 from core.results import Crossing, training_speed
 from core.runs import comparison, finished_run_page
 from core.runs import loss_chart as charts
-from core.serving.streamlit_patches import give_back_turn
+from core.serving.streamlit_internals import give_back_turn
 from core.ui import (
     answers,
     figures,

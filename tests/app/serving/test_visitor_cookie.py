@@ -171,5 +171,5 @@ def test_inside_another_sites_page_a_second_cookie_is_given(browser):
     ],
 )
 def test_the_cookie_is_for_the_apps_own_path(browser, monkeypatch, header, path):
-    monkeypatch.setattr(visitor.config, "get_option", {"server.baseUrlPath": "a/b"}.get)
+    monkeypatch.setattr(visitor.st, "get_option", {"server.baseUrlPath": "a/b"}.get)
     assert browser.get(**header).cookie["path"] == path

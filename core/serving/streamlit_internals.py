@@ -1,0 +1,330 @@
+"""All that the app uses of Streamlit's private parts, and its patches of them.
+
+requirements-web.txt pins Streamlit 1.67, since the next version may change these parts.
+Each patch mends a fault, which its docstring names with the upstream thread. A test
+shows the fault without the patch, so it fails once the patch is no longer needed.
+`python -m tools.load --without NAME` measures what a patch does.
+"""
+
+import asyncio
+import math
+import os
+import socket
+import threading
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal
+
+import h11
+import uvicorn
+from google.protobuf.message import DecodeError
+from streamlit import net_util, runtime
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.app_session import AppSession, AppSessionState
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.scriptrunner import ScriptRunner, get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
+from streamlit.runtime.session_manager import ActiveSessionInfo
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
+LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
+# How many looks may find the same request's headers, or its body, incomplete
+MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
+GRACE_SECONDS = 5  # for connections to close when the server ends
+TURN_SECONDS = 0.3  # the longest that a page waits for the pages before it
+
+_turn = threading.BoundedSemaphore(1)
+_thread = threading.local()
+
+
+def is_drawing() -> bool:
+    """Whether this thread draws a page, so that it has a visitor."""
+    return get_script_run_ctx(suppress_warning=True) is not None
+
+
+def fragment_id() -> str:
+    """The id of the fragment that is being drawn; "" outside of fragments."""
+    return ThreadState.get().fragment_id or ""
+
+
+def set_interval(fragment: str, seconds: float | None) -> None:
+    """Tell the browser how often to ask for a fragment; None: no longer.
+
+    The interval of `st.fragment(run_every=…)` changes only when the whole page is
+    redrawn.
+    """
+    message = ForwardMsg()
+    if seconds is None:
+        message.stop_auto_rerun.fragment_ids.append(fragment)
+    else:
+        message.auto_rerun.fragment_id = fragment
+        message.auto_rerun.interval = seconds
+    if context := get_script_run_ctx():
+        context.enqueue(message)
+
+
+def uploads() -> MemoryUploadedFileManager:
+    """The files that all sessions have uploaded."""
+    files = runtime.get_instance().uploaded_file_mgr
+    assert isinstance(files, MemoryUploadedFileManager)
+    return files
+
+
+def internal_address() -> str | None:
+    """This machine's address in its own network, if it is in one."""
+    return net_util.get_internal_ip()
+
+
+def asks_for_run(data: bytes) -> bool:
+    """Whether a browser's message asks for a page or for part of a page."""
+    with suppress(DecodeError):  # Streamlit hangs up on a broken message
+        return BackMsg.FromString(data).WhichOneof("type") == "rerun_script"
+    return False
+
+
+def run_event(data: bytes) -> Literal["begin", "page", "part"] | None:
+    """What a message tells the browser: a run begins, or a page or a part is drawn."""
+    message = ForwardMsg.FromString(data)
+    match message.WhichOneof("type"):
+        case "new_session":
+            return "begin"
+        case "script_finished":
+            match message.script_finished:
+                case ForwardMsg.FINISHED_SUCCESSFULLY:
+                    return "page"
+                case ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY:
+                    return "part"
+    return None
+
+
+def apply() -> None:
+    """Apply all patches except the one that the variable WITHOUT_PATCH names."""
+    for patch in PATCHES:
+        if patch.__name__ != os.environ.get("WITHOUT_PATCH"):
+            patch()
+
+
+def watch_no_files() -> None:
+    """Stop sessions that reconnect from watching source files.
+
+    Streamlit obeys the setting fileWatcherType only in new sessions
+    (streamlit/streamlit#8738). A session that reconnects looks for the files of all
+    modules: 0.3 s during which nobody is served.
+    """
+    AppSession.register_file_watchers = lambda _: None  # type: ignore[assignment]
+
+
+def finish_scripts() -> None:
+    """Start a fragment's script once the previous script has sent everything.
+
+    Otherwise, a new thread runs the script at once, and the old thread's messages are
+    dropped: the rest of the page, or a whole fragment that was due at the same time
+    (streamlit/streamlit#9921, which was mended only for fragments that are gone).
+    """
+    create = AppSession._create_scriptrunner
+
+    def after_the_last(session: AppSession, request: RerunData) -> None:
+        last = session._scriptrunner  # None once its messages have all been handled
+        if session._state is AppSessionState.SHUTDOWN_REQUESTED:
+            return
+        if last is None or not request.fragment_id:
+            create(session, request)
+        elif not last.request_rerun(request):
+            again = partial(session._create_scriptrunner, request)
+            session._event_loop.call_later(SOON_SECONDS, again)
+
+    AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
+
+
+def send_what_waits() -> None:
+    """Send a fragment's messages even if its next run starts before they are sent.
+
+    Streamlit drops these messages when the fragment's next run starts
+    (streamlit/streamlit#9381). But it keeps references to elements that the browser has
+    cached, which name no fragment. The browser then puts such an element into a
+    container that was never sent, fails, and shows a white page.
+    """
+    clear = ForwardMsgQueue.clear
+
+    def clear_for_page(
+        queue: ForwardMsgQueue,
+        retain_lifecycle_msgs: bool = False,
+        fragment_ids_this_run: list[str] | None = None,
+    ) -> None:
+        if fragment_ids_this_run:
+            queue._delta_index_map = {}  # so that new messages replace no waiting ones
+        else:
+            clear(queue, retain_lifecycle_msgs)
+
+    ForwardMsgQueue.clear = clear_for_page  # type: ignore[assignment]
+
+
+def forget_left_pages() -> None:
+    """Ignore requests for fragments of a page that the browser has left.
+
+    A browser that changes the page may have asked for the old page's fragments just
+    before (streamlit/streamlit#9617 stops only the requests after the change).
+    Streamlit runs them after the next page, under the old page's name. The browser
+    takes this for a change of pages, and shows nothing until somebody reloads the page.
+    """
+    request_rerun = AppSession.request_rerun
+    create = AppSession._create_scriptrunner
+    announce = AppSession._create_new_session_message
+
+    def is_left(session: AppSession, page: str) -> bool:
+        newest = session.__dict__.get("_newest_page")
+        return bool(newest and page) and page != newest
+
+    def request_of_newest(session: AppSession, state: ClientState | None) -> None:
+        if state and state.fragment_id:
+            if is_left(session, state.page_script_hash):
+                return
+        elif state:
+            session.__dict__["_newest_page"] = state.page_script_hash
+        request_rerun(session, state)
+
+    def create_for_newest(session: AppSession, request: RerunData) -> None:
+        if not (request.fragment_id and is_left(session, request.page_script_hash)):
+            create(session, request)
+
+    def announce_newest(session: AppSession, page: str, *more: Any) -> ForwardMsg:
+        # The page may change if a script switches to another. A session's first message
+        # doesn't count: it names Home, since Streamlit hasn't looked up the address.
+        if session.__dict__.get("_newest_page"):
+            session.__dict__["_newest_page"] = page
+        return announce(session, page, *more)
+
+    AppSession.request_rerun = request_of_newest  # type: ignore[assignment]
+    AppSession._create_scriptrunner = create_for_newest  # type: ignore[assignment]
+    AppSession._create_new_session_message = announce_newest  # type: ignore[assignment]
+
+
+def send_on_newest_connection() -> None:
+    """Send to the connection that a session has now.
+
+    Streamlit goes through an older list of connections. Without this patch, messages to
+    a session that has just reconnected are lost, and the session's page waits forever
+    (streamlit/streamlit#15909 keeps the session, not its messages).
+    """
+    send_message = Runtime._send_message
+
+    def to_newest(self: Runtime, old: ActiveSessionInfo, message: ForwardMsg) -> None:
+        newest = self._session_mgr.get_active_session_info(old.session.id)
+        send_message(self, newest or old, message)
+
+    Runtime._send_message = to_newest  # type: ignore[assignment]
+
+
+def end_in_time() -> None:
+    """End the server some seconds after Ctrl-C, even with open connections.
+
+    If a browser reconnects while the server is ending, the browser may get no message,
+    and uvicorn would wait for this connection forever: Streamlit leaves uvicorn's limit
+    unset, and has no setting for it (streamlit/streamlit#13375 brought uvicorn).
+    """
+    shutdown = uvicorn.Server.shutdown
+
+    async def in_time(server: uvicorn.Server, sockets: Any = None) -> None:
+        server.config.timeout_graceful_shutdown = GRACE_SECONDS
+        await shutdown(server, sockets)
+
+    uvicorn.Server.shutdown = in_time  # type: ignore[assignment]
+
+
+def send_at_once() -> None:
+    """Turn Nagle's algorithm off, so that small packets leave the server at once.
+
+    asyncio turns it off only for sockets marked as TCP, but Streamlit's isn't marked,
+    nor is uvicorn's own (Kludex/uvicorn#3149). So each further answer on a connection
+    waits some 40 ms until the browser has confirmed the previous packet. The five
+    answers before a page connects came after 0.06 s, without this patch after 0.21 s
+    (medians of n = 30). A page has 0.3 s for all.
+    """
+    made = H11Protocol.connection_made
+
+    def connection_made(protocol: Any, transport: asyncio.Transport) -> None:
+        connection = transport.get_extra_info("socket")
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made(protocol, transport)
+
+    H11Protocol.connection_made = connection_made  # type: ignore[assignment]
+
+
+def draw_pages_in_turn() -> None:
+    """Draw whole pages one after the other, in the order they were asked for.
+
+    If pages are drawn at the same time, each takes as long as all of them together,
+    since Python switches between threads every 5 ms. Fragments need no turn.
+
+    In three tests on 2 cores, 100 people came within 20 s. 95 of their 100 pages were
+    there after 0.15, 0.17 and 0.42 s; without this patch, after 0.30, 0.30 and 0.56 s.
+    A page has 0.3 s.
+    """
+    run = ScriptRunner._run_script
+
+    def in_turn(script: ScriptRunner, request: RerunData) -> None:
+        if not request.fragment_id_queue:
+            take_turn()
+        try:
+            run(script, request)
+        finally:
+            give_back_turn()
+
+    ScriptRunner._run_script = in_turn  # type: ignore[assignment]
+
+
+def take_turn() -> None:
+    """Wait until this thread may draw a page, or for TURN_SECONDS."""
+    _thread.has_turn = _turn.acquire(timeout=TURN_SECONDS)
+
+
+def give_back_turn() -> None:
+    """Let another page be drawn; call this before the thread waits for something."""
+    if getattr(_thread, "has_turn", False):
+        _thread.has_turn = False
+        _turn.release()
+
+
+def hang_up_on_half_requests() -> None:
+    """End connections whose next request doesn't arrive in time.
+
+    uvicorn has a time limit only until the next request's first byte. Without this
+    patch, half-sent requests hold their connections, which are limited, forever.
+    """
+    begin = H11Protocol.connection_made
+
+    def connection_made(protocol: H11Protocol, transport: asyncio.Transport) -> None:
+        begin(protocol, transport)
+        protocol.loop.call_later(LOOK_SECONDS, look, protocol, (None, h11.IDLE), 0)
+
+    def look(protocol: H11Protocol, before: object, looks: int) -> None:
+        is_over = protocol not in protocol.connections  # or it is a websocket now
+        if is_over or protocol.transport.is_closing():
+            return
+        now = protocol.cycle, protocol.conn.their_state
+        looks = looks + 1 if now == before else 0
+        if looks >= MOST_LOOKS.get(now[1], math.inf):
+            return protocol.transport.close()
+        protocol.loop.call_later(LOOK_SECONDS, look, protocol, now, looks)
+
+    H11Protocol.connection_made = connection_made  # type: ignore[assignment]
+
+
+PATCHES = (
+    watch_no_files,
+    finish_scripts,
+    send_what_waits,
+    forget_left_pages,
+    send_on_newest_connection,
+    end_in_time,
+    send_at_once,
+    draw_pages_in_turn,
+    hang_up_on_half_requests,
+)

@@ -1,0 +1,351 @@
+"""Each patch has a test that fails once Streamlit doesn't need the patch any more.
+
+But only the load test, tools/load, tells whether pages need turns.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import streamlit as st
+import uvicorn
+from starlette.applications import Starlette
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import app_session
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.runtime import Runtime, RuntimeConfig
+from streamlit.web.server.starlette import starlette_server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from core.jobs.cluster import ROOT
+from core.serving import streamlit_internals
+from core.serving.streamlit_internals import give_back_turn, take_turn
+from core.ui import server
+from tests.app import event_loop
+
+SCRIPT = str(ROOT / "home.py")
+OLD, NEW = "the page before", "the newest page"
+
+
+@pytest.fixture(autouse=True)
+def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Take the patches, and a turn, back after each test."""
+    for kind, names in (
+        (
+            AppSession,
+            (
+                "register_file_watchers",
+                "request_rerun",
+                "_create_scriptrunner",
+                "_create_new_session_message",
+            ),
+        ),
+        (ForwardMsgQueue, ("clear",)),
+        (Runtime, ("_instance", "_send_message")),
+        (uvicorn.Server, ("shutdown",)),
+        (H11Protocol, ("connection_made",)),
+    ):
+        for name in names:
+            monkeypatch.setattr(kind, name, getattr(kind, name))
+    yield
+    give_back_turn()
+
+
+def new_runtime() -> Runtime:
+    Runtime._instance = None
+    media = MemoryMediaFileStorage("/media")
+    return Runtime(RuntimeConfig(SCRIPT, media, MemoryUploadedFileManager("/upload")))
+
+
+Fault = Callable[[], Coroutine[Any, Any, bool]]
+
+
+def mends(patch: Callable[[], None], fault: Fault) -> None:
+    """Streamlit has a fault without the patch, and none with it."""
+    assert event_loop.run(fault()), f"{patch.__name__} isn't needed any more"
+    patch()
+    assert not event_loop.run(fault())
+
+
+def test_a_session_that_reconnects_watches_no_files():
+    assert st.get_option("server.fileWatcherType") == "none"
+
+    async def watches() -> bool:
+        manager = new_runtime()._session_mgr
+        script = SimpleNamespace(main_script_path=SCRIPT, is_hello=False)
+        name = manager.connect_session(Mock(), script, {})
+        session = manager.get_active_session_info(name).session
+        assert session._local_sources_watcher is None
+        manager.disconnect_session(name)
+        assert manager.connect_session(Mock(), script, {}, name) == name
+        return session._local_sources_watcher is not None
+
+    mends(streamlit_internals.watch_no_files, watches)
+
+
+class Script:
+    """A run of a script; it takes requests only while it goes on."""
+
+    def __init__(self, initial_rerun_data: Any = None, **_: Any) -> None:
+        self.requests = [initial_rerun_data] if initial_rerun_data else []
+        self.on_event = Mock()
+        self.goes_on = True
+
+    def start(self) -> None: ...
+
+    def request_stop(self) -> None:
+        self.goes_on = False
+
+    def request_rerun(self, request: Any) -> bool:
+        if self.goes_on:
+            self.requests.append(request)
+        return self.goes_on
+
+
+def session(monkeypatch: pytest.MonkeyPatch) -> AppSession:
+    """A session whose scripts don't run, and whose fragments are all there."""
+    monkeypatch.setattr(app_session, "ScriptRunner", Script)
+    monkeypatch.setattr(AppSession, "has_fragment", lambda *_: True)
+    script = SimpleNamespace(main_script_path=SCRIPT, is_hello=False)
+    return AppSession(script, Mock(), Mock(), lambda: None, {})
+
+
+def test_a_script_sends_everything_before_a_fragment_runs(monkeypatch):
+    async def is_cut_off() -> bool:
+        visit = session(monkeypatch)
+        visit.request_rerun(ClientState(page_script_hash=NEW))
+        last = visit._scriptrunner
+        last.goes_on = False  # it has ended, and its last messages are on their way
+        visit.request_rerun(ClientState(fragment_id="f", page_script_hash=NEW))
+        cut_off = visit._scriptrunner is not last
+        if not cut_off:
+            visit._scriptrunner = None  # they have come
+            async with asyncio.timeout(30):
+                while visit._scriptrunner is None:
+                    await asyncio.sleep(0.001)
+        assert [each.fragment_id for each in visit._scriptrunner.requests] == ["f"]
+        return cut_off
+
+    mends(streamlit_internals.finish_scripts, is_cut_off)
+
+
+def test_a_container_is_sent_before_what_it_holds():
+    container, reference = ForwardMsg(), ForwardMsg()
+    container.metadata.delta_path[:] = [0, 0]
+    container.delta.fragment_id = "wall"
+    container.delta.add_block.SetInParent()
+    reference.metadata.delta_path[:] = [0, 0, 0]
+    reference.ref_hash = "a picture that the browser has"
+
+    async def is_lost() -> bool:
+        queue = ForwardMsgQueue()
+        for message in (container, reference):
+            queue.enqueue(message)
+        queue.clear(retain_lifecycle_msgs=True, fragment_ids_this_run=["wall"])
+        left = queue.flush()
+        assert reference in left
+        return container not in left
+
+    mends(streamlit_internals.send_what_waits, is_lost)
+
+
+def test_a_left_page_runs_no_more_fragments(monkeypatch):
+    async def runs() -> bool:
+        visit = session(monkeypatch)
+        visit.request_rerun(ClientState(page_script_hash=OLD))
+        visit.request_rerun(ClientState(page_script_hash=NEW))
+        fragment = ClientState(fragment_id="f", is_auto_rerun=True)
+        fragment.page_script_hash = NEW
+        visit.request_rerun(fragment)
+        fragment.page_script_hash = OLD
+        visit.request_rerun(fragment)
+        asked = [each.page_script_hash for each in visit._scriptrunner.requests]
+        assert asked[:2] == [NEW, NEW]
+        return OLD in asked
+
+    mends(streamlit_internals.forget_left_pages, runs)
+
+
+def test_a_session_that_reconnects_gets_all_that_is_still_to_come():
+    class Client:
+        def __init__(self) -> None:
+            self.got: list[str] = []
+
+        def write_forward_msg(self, message: ForwardMsg) -> None:
+            self.got.append(message.hash)
+            self.after()
+
+        def after(self) -> None: ...
+
+    async def loses_some() -> bool:
+        runtime = new_runtime()
+        await runtime.start()
+        first, second = Client(), Client()
+        name = runtime.connect_session(first, {})
+
+        def reconnect() -> None:
+            if not second.got and runtime._session_mgr.is_active_session(name):
+                first.after = lambda: None
+                runtime.disconnect_session(name)
+                runtime.connect_session(second, {}, name)
+
+        first.after = reconnect
+        visit = runtime._session_mgr.get_active_session_info(name).session
+        for name_of_message in "abc":
+            visit._enqueue_forward_msg(ForwardMsg(hash=name_of_message))
+        try:
+            async with asyncio.timeout(30):
+                while len(first.got + second.got) < 3:
+                    await asyncio.sleep(0.001)
+        finally:
+            runtime.stop()
+            await runtime.stopped
+        return second.got != ["b", "c"]
+
+    mends(streamlit_internals.send_on_newest_connection, loses_some)
+
+
+def test_one_patch_can_be_left_out(monkeypatch):
+    patches = [Mock(__name__=name) for name in "abc"]
+    monkeypatch.setattr(streamlit_internals, "PATCHES", patches)
+    monkeypatch.setenv("WITHOUT_PATCH", "b")
+    streamlit_internals.apply()
+    assert [patch.called for patch in patches] == [True, False, True]
+
+
+def test_a_server_ends_while_connections_are_open(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "GRACE_SECONDS", 0.05)
+    settings = starlette_server._get_uvicorn_config_kwargs()
+    assert "timeout_graceful_shutdown" not in settings, "end_in_time isn't needed"
+    streamlit_internals.end_in_time()
+
+    async def ending() -> bool:
+        ended = uvicorn.Server(uvicorn.Config("app:app"))
+        ended.lifespan = SimpleNamespace(shutdown=lambda: asyncio.sleep(0))
+        ended.servers = []
+        hangs = asyncio.create_task(asyncio.sleep(3600))
+        ended.server_state.tasks.add(hangs)
+        await asyncio.wait_for(ended.shutdown(), 30)
+        await asyncio.wait([hangs])
+        return hangs.cancelled()
+
+    assert event_loop.run(ending())
+
+
+def test_a_connection_sends_small_packets_at_once():
+    async def delays() -> bool:
+        taken: asyncio.Queue[bool] = asyncio.Queue()
+
+        class Protocol(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:
+                super().connection_made(transport)
+                connection = transport.get_extra_info("socket")
+                no_delay = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                taken.put_nowait(not no_delay)
+
+        config = uvicorn.Config(Starlette(), lifespan="off")
+        make = partial(Protocol, config, ServerState(), {})
+        listening = starlette_server._bind_socket("127.0.0.1", 0, 8)
+        server = await asyncio.get_running_loop().create_server(make, sock=listening)
+        async with server:
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.close()
+            return await asyncio.wait_for(taken.get(), 30)
+
+    mends(streamlit_internals.send_at_once, delays)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: ",
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nX-A: ",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
+    ],
+)
+def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.05)
+    streamlit_internals.hang_up_on_half_requests()
+
+    async def app(_scope, receive, send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask() -> None:
+        config = uvicorn.Config(app, port=0, lifespan="off", timeout_keep_alive=60)
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        where = server.servers[0].sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(sent)
+        await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
+        writer.close()
+        server.should_exit = True
+        await serving
+
+    event_loop.run(ask())
+
+
+def in_thread(draw) -> threading.Thread:
+    thread = threading.Thread(target=draw)
+    thread.start()
+    return thread
+
+
+def test_one_page_is_drawn_at_a_time(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 60.0)
+    drawing, most, drawn = 0, 0, 0
+
+    def draw() -> None:
+        nonlocal drawing, most, drawn
+        take_turn()
+        drawing += 1
+        most = max(most, drawing)
+        time.sleep(0.005)
+        drawing, drawn = drawing - 1, drawn + 1
+        give_back_turn()
+
+    for thread in [in_thread(draw) for _ in range(10)]:
+        thread.join()
+    assert (most, drawn) == (1, 10)
+
+
+def test_no_page_waits_long_for_one_that_hangs(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 0.01)
+    take_turn()
+    in_thread(take_turn).join(60)
+    thread = in_thread(lambda: (take_turn(), give_back_turn()))
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 60.0)
+
+    def ask(*_arguments, **_more) -> str:
+        thread = in_thread(lambda: (take_turn(), give_back_turn()))
+        thread.join(60)
+        assert not thread.is_alive()
+        return "an answer"
+
+    monkeypatch.setattr("core.jobs.engine.Engine.ask", ask)
+    take_turn()
+    engine = object.__new__(server.PagesEngine)
+    assert engine.ask("core.devices:describe") == "an answer"
