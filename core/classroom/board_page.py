@@ -38,7 +38,8 @@ def draw() -> None:
             left, right = st.columns([6, 4], gap="medium")
         with left:
             first = leader(standings)
-            st.markdown(f"**{first}** " * bool(first) + headline(standings))
+            text = headline(standings)
+            st.markdown(f"**{first}** {text}" if first else text)
             chart(standings)
             st.caption(words("board.caption"))
         with right:
@@ -156,7 +157,7 @@ def _quest(standings: Standings) -> None:
             (
                 (
                     f"{standings.place(run)}",
-                    standings.names[run.visitor] + " (you)" * (run is own),
+                    standings.names[run.visitor] + (" (you)" if run is own else ""),
                     f"{getattr(run, rules.cost):,.{decimals}f}",
                     f"{run.accuracy:.2%}",
                 )
@@ -178,15 +179,16 @@ def _place(standings: Standings, own: RunSummary | None) -> str:
         task = format.NAMES[standings.task]
         return f"You don't have a run on {task} on the board yet."
     if own in standings.order:
-        tied = "tied for " * (standings.tied(own) > 1)
+        tied = "tied for " if standings.tied(own) > 1 else ""
         number = standings.place(own)
         return f"You are {tied}**number {number}** of {len(standings.order)}."
     rules = standings.classroom.rules
-    lack = f"{(rules.target - (own.accuracy or 0)) * 100:.2f} points to go."
+    text = f"Your best run: **{rules.score(own)}**."
+    if not standings.classroom.is_open:
+        return text
     if rules.quest == "accuracy":
-        lack = f"{(own.seconds or 0) - WITHIN:.1f} s too long."
-    lack *= standings.classroom.is_open
-    return f"Your best run: **{rules.score(own)}**. {lack}"
+        return f"{text} {(own.seconds or 0) - WITHIN:.1f} s too long."
+    return f"{text} {(rules.target - (own.accuracy or 0)) * 100:.2f} points to go."
 
 
 def _queue(standings: Standings) -> None:

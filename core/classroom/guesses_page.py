@@ -23,7 +23,7 @@ from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import BUSY, apart, times
+from core.measure.speedup import BUSY, times, unpaired
 from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
 from core.ui import charts, guess
@@ -110,7 +110,7 @@ def _racers(newest: Race | None) -> set[str]:
 
 def _one_core(result: Multiplications) -> str:
     ways = result.readings(AT_ONCE)
-    return apart(ways["Python loop"], ways["One core"]).figure
+    return unpaired(ways["Python loop"], ways["One core"]).figure
 
 
 def _rung(name: str, climbed: Climbed) -> Measured:

@@ -123,7 +123,7 @@ def address(page: str, query: str = "") -> str:
     is_inside = any(file.exists() for file in OF_CONTAINERS)
     if ip and url.hostname in LOCAL and not (is_local or is_inside):
         base = url._replace(netloc=f"{ip}:{url.port or 80}").geturl()
-    return f"{base}/{page}{'?' * bool(query)}{query}"
+    return f"{base}/{page}?{query}" if query else f"{base}/{page}"
 
 
 def link_to(classroom: Class) -> str:

@@ -278,7 +278,7 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
     with st.expander("Hide a run", icon=":material/visibility_off:"):
         st.markdown(words("teacher.hide"))
         texts = {
-            run_id: describe(run) + " (hidden)" * run.withheld
+            run_id: describe(run) + (" (hidden)" if run.withheld else "")
             for run_id, run in finished.items()
         }
         run = finished[_choice("Run", texts, "teacher_run")]

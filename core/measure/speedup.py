@@ -110,7 +110,7 @@ class Speedup:
         ratio, low, high = speedup.texts
         basis = "measured one after the other"
         if self.n:
-            only = "only " * (self.n < FEWEST_REPEATS)
+            only = "only " if self.n < FEWEST_REPEATS else ""
             basis = f"over {only}{self.n} {pairs}"
         span = capitalized(f"{other} ran {low} to {high} times as fast as {base}")
         if self.winner is None:
@@ -163,7 +163,7 @@ def speedup(first: Sequence[float], second: Sequence[float]) -> Speedup | None:
     return paired(first[:n], second[:n]) if n else None
 
 
-def apart(
+def unpaired(
     first: Sequence[float], second: Sequence[float], ratio: float | None = None
 ) -> Speedup:
     """The speedup from readings at different moments.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import sqrt
 
 from core.config import LABELS
-from core.measure.speedup import Speedup, apart
+from core.measure.speedup import Speedup, unpaired
 from core.results import Epoch
 from core.runs import listing
 from core.store.tables import SETTINGS, RunSummary
@@ -69,7 +69,7 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
         shortest, first = ranked[0]
         if not same_work(run, first):
             slower, faster = ([e.seconds for e in r.history] for r in (run, first))
-            gain = apart(slower, faster, seconds / shortest)
+            gain = unpaired(slower, faster, seconds / shortest)
             low, high = gain.interval
             low = min(low, seconds / _times(first, ranked)[-1])
             return first, run, replace(gain, interval=(low, high))
@@ -170,7 +170,8 @@ def _quality(run: Run) -> float:
 
 def _reached(run: Run) -> str:
     assert run.result is not None
-    return format.quality(run.result) + " accuracy" * run.config.has_images
+    quality = format.quality(run.result)
+    return f"{quality} accuracy" if run.config.has_images else quality
 
 
 def _samples(run: Run) -> int:

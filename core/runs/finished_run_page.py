@@ -79,11 +79,12 @@ def _label(run: RunSummary) -> str:
     about = f"{format.brief(run)}, lr {run.learning_rate:g}"
     if controls.on_phone():  # where a longer text would be cut
         about = format.subject(run)
-    return (
-        f"{name} · {about}: {run.accuracy:.2%}"
-        f"{' · simulated' * run.is_simulated}"
-        f"{f' · {format.STEERED}' if run.changes else ''}"
-    )
+    parts = [name, f"{about}: {run.accuracy:.2%}"]
+    if run.is_simulated:
+        parts.append("simulated")
+    if run.changes:
+        parts.append(format.STEERED)
+    return " · ".join(parts)
 
 
 def nothing_yet() -> None:

@@ -77,7 +77,7 @@ def draw_empty() -> None:
 
 def filters(listed: list[RunSummary]) -> list[RunSummary]:
     """Draw the filters that offer a choice; returns the runs that pass them all."""
-    passing = listed
+    matching = listed
     with st.container(horizontal=True, vertical_alignment="center"):
         text = st.text_input(
             "Search",
@@ -106,12 +106,12 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
                     format_func=names.__getitem__,
                     label_visibility="collapsed",
                 )
-                passing = [r for r in passing if value in (ALL, getattr(r, field))]
+                matching = [r for r in matching if value in (ALL, getattr(r, field))]
         if any(run.hidden for run in listed) and not st.toggle(
             "Show hidden", key="runs_hidden", persist_state="session"
         ):
-            passing = [run for run in passing if not run.hidden]
-    return listing.search(passing, text) if text else passing
+            matching = [run for run in matching if not run.hidden]
+    return listing.search(matching, text) if text else matching
 
 
 def draw_no_match() -> None:

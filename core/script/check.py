@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from core.jobs import code, sandbox
-from core.script import rules
-from core.script.syntax import Finding, Script, Sureness, UnreadableError
+from core.script import lint_rules
+from core.script.syntax import ParsedScript, Problem, Sureness, UnreadableError
 from to_device.dryrun.report import (
     DEVICE_ERROR,
     LONGEST_TEXT,
@@ -22,14 +22,14 @@ words = Words(__file__)
 
 SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
-MOST_FINDINGS = 100  # a page draws a box for each
+MOST_PROBLEMS = 100  # a page draws a box for each
 NAME = "script"
 How = Literal["off", "here", "confined"]
 
 
 @dataclass(frozen=True)
 class Checked:
-    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
     unreadable: str = ""
     ran: bool = False  # True: the script ran to its end, or to a device error
     why_not: str = ""  # why the script did not run, or did not reach its end
@@ -38,31 +38,31 @@ class Checked:
 def check(text: str) -> Checked:
     """What the rules find in a script, by line, or why it is unreadable."""
     try:
-        script = Script(text)
-        findings = {item for rule in rules.RULES for item in rule(script)}
+        script = ParsedScript(text)
+        problems = {item for rule in lint_rules.RULES for item in rule(script)}
     except UnreadableError as error:
         return Checked(unreadable=str(error))
     except (RecursionError, MemoryError):
         return Checked(unreadable="Code in the script is nested too deeply.")
-    return Checked(findings=_first(findings))
+    return Checked(problems=_first(problems))
 
 
-def _first(findings: set[Finding]) -> tuple[Finding, ...]:
-    """The findings by line, at most MOST_FINDINGS."""
-    return tuple(sorted(findings, key=_order)[:MOST_FINDINGS])
+def _first(problems: set[Problem]) -> tuple[Problem, ...]:
+    """The problems by line, at most MOST_PROBLEMS."""
+    return tuple(sorted(problems, key=_order)[:MOST_PROBLEMS])
 
 
-def _order(finding: Finding) -> tuple[int, int, str]:
-    """Sort by line; within a line, the surest finding comes first."""
-    rank = ("sure", "likely", "look").index(finding.sureness)
-    return finding.line, rank, finding.say
+def _order(problem: Problem) -> tuple[int, int, str]:
+    """Sort by line; within a line, the surest problem comes first."""
+    rank = ("sure", "likely", "look").index(problem.sureness)
+    return problem.line, rank, problem.say
 
 
 def check_apart(text: str, how: How = "off") -> Checked:
     """Check a script in a process of its own, since a stranger wrote it.
 
     `how` is the `kind` of an execution_policy.Mode. Unless `how` is "off", the script
-    is also run, and what its run shows is added to the findings.
+    is also run, and what its run shows is added to the problems.
     """
     checked: Checked = sandbox.call(
         "core.script.check:check",
@@ -76,42 +76,42 @@ def check_apart(text: str, how: How = "off") -> Checked:
         return checked
     request = Request(NAME, text, seconds=code.SECONDS - 1, has_magic=True)
     report, _ = code.run(request, how == "confined")
-    findings = set(checked.findings)
+    problems = set(checked.problems)
     if report["status"] != SCRIPT_ERROR:
-        findings.update(found_by_running(report))
-    ordered = _first(findings)
+        problems.update(found_by_running(report))
+    ordered = _first(problems)
     if report["status"] in (OK, DEVICE_ERROR):
-        return replace(checked, findings=ordered, ran=True)
+        return replace(checked, problems=ordered, ran=True)
     why_not = " ".join(report["notes"])
     if failure := report["failure"]:
         error = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
         why_not = words("ran.failed", line=line, error=error) if line else f"{error}."
-    return replace(checked, findings=ordered, why_not=why_not)
+    return replace(checked, problems=ordered, why_not=why_not)
 
 
 def _received(checked: Checked, text: str) -> Checked:
     """What a child found, with nothing that a page can't draw.
 
-    Raises UnreadableAnswerError if a finding is at none of the script's lines.
+    Raises UnreadableAnswerError if a problem is at none of the script's lines.
     """
     lines = range(1, len(NEWLINE.split(text)) + 1)
-    if any(finding.line not in lines for finding in checked.findings):
+    if any(problem.line not in lines for problem in checked.problems):
         raise sandbox.UnreadableAnswerError
-    findings = (
-        replace(item, say=plain(item.say, LONGEST_TEXT)) for item in checked.findings
+    problems = (
+        replace(item, say=plain(item.say, LONGEST_TEXT)) for item in checked.problems
     )
     return replace(
         checked,
-        findings=tuple(findings),
+        problems=tuple(problems),
         unreadable=plain(checked.unreadable, LONGEST_TEXT),
     )
 
 
-def found_by_running(report: dict[str, Any]) -> Iterator[Finding]:
-    def at(line: Any, sure: Sureness, say: str, slug: str = "") -> Iterator[Finding]:
+def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
+    def at(line: Any, sure: Sureness, say: str, slug: str = "") -> Iterator[Problem]:
         if line and line["file"] == NAME:
-            yield Finding(line["line"], sure, say, slug)
+            yield Problem(line["line"], sure, say, slug)
 
     if failure := report["failure"]:
         culprit = failure["culprit"] or failure["line"]

@@ -31,7 +31,7 @@ Sureness = Literal["sure", "likely", "look"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Problem:
     line: int
     sureness: Sureness
     say: str
@@ -88,7 +88,7 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((item.value for item in call.keywords if item.arg == name), None)
 
 
-class Script:
+class ParsedScript:
     """A parsed script, and what its names stand for, as far as we can tell."""
 
     def __init__(self, text: str) -> None:

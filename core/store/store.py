@@ -30,14 +30,14 @@ class Store:
         self._why_passing = ""
 
     @classmethod
-    def passing(cls, why: str) -> Self:
+    def temporary(cls, why: str) -> Self:
         """A store that forgets everything when it closes.
 
         The app uses this store if its database is unusable. `why` is a
         sentence on what is wrong with the database.
         """
         folder = tempfile.TemporaryDirectory(prefix="to-device-")
-        store = cls(f"sqlite:///{Path(folder.name) / 'passing.sqlite'}")
+        store = cls(f"sqlite:///{Path(folder.name) / 'temporary.sqlite'}")
         store._folder = folder
         store._why_passing = (
             f"New data will be lost when the app stops. {why} "

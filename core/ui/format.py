@@ -87,8 +87,9 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min" + f" {rest} s" * bool(rest)
-    return f"{minutes // 60} h" + f" {minutes % 60} min" * bool(minutes % 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 def day(when: date) -> str:

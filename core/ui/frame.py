@@ -179,7 +179,7 @@ def _course() -> None:
     st.markdown(
         f":small[{count} of {len(course)} lessons done]",
         help="A lesson is done once you've answered all its questions correctly, in "
-        "any number of tries." + "\n\nBegun:\n" * bool(begun) + "".join(begun),
+        "any number of tries." + ("\n\nBegun:\n" + "".join(begun) if begun else ""),
     )
 
 

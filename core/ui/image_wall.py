@@ -169,7 +169,7 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     text = f"{which} **{len(now)} of these {WALL} images** wrong."
     if before is not None and len(now) > len(before) and not run.job.ended:
         return f"{text} {words('wall.more', before=len(before))}"
-    return text + " They're framed in red." * bool(now)
+    return f"{text} They're framed in red." if now else text
 
 
 @st.fragment

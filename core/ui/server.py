@@ -49,7 +49,7 @@ def store() -> Store:
         return Store()
     except StoreError as error:
         logger.warning("data is kept only until the app stops: %s", error)
-        return Store.passing(str(error))
+        return Store.temporary(str(error))
 
 
 @cache
@@ -113,7 +113,7 @@ def cached_ask() -> Any:
     return st.cache_data(max_size="100MB", show_spinner=False)(ask)
 
 
-def apart(address: str, *arguments: Any, seconds: float = 60) -> Any:
+def in_child(address: str, *arguments: Any, seconds: float = 60) -> Any:
     """The result of a function that runs in its own process.
 
     If a broken driver makes that process hang or end, the worker continues.

@@ -77,7 +77,9 @@ class StepProfileLab(Lab):
                 title = name if len(lanes) == 1 else f"{name}: {lane}"
                 stop = max(span.end for span in own)
                 early = stop < profile.seconds
-                text = f"{format.precise(stop)}{' ✗ too early' * early}"
+                text = format.precise(stop)
+                if early:
+                    text += " ✗ too early"
                 clocks.append((title, stop * 1e3, text, early))
                 rows += [(title, s.part, s.start * 1e3, s.end * 1e3) for s in own]
         hues = dict(zip(PARTS, charts.palette().runs, strict=False))

@@ -128,8 +128,10 @@ class TimingPitfalls(Lab):
         words.markdown(" ".join([*sentences, self.words["threads"]]))
         n, cpu = len(lab.threads[0].seconds), lab.cpu_environment
         # The table names the numbers of threads, so the caption leaves them out.
-        where = f"Measured on {cpu.device_name}." * bool(figures.elsewhere(cpu))
-        st.caption(f"n = {n} alternating repeats, each after a warm-up. {where}")
+        caption = f"n = {n} alternating repeats, each after a warm-up."
+        if figures.elsewhere(cpu):
+            caption += f" Measured on {cpu.device_name}."
+        st.caption(caption)
         link_to("timing_unsynchronized")
 
 

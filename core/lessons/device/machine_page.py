@@ -11,7 +11,7 @@ import streamlit as st
 from core.lessons.device.device_result import DeviceDetails, DeviceLoad
 from core.ui import answers as visitor_answers
 from core.ui import charts, controls, course, format, frame, hosts, simulated
-from core.ui.server import KeptAnswer, apart, engine, explained
+from core.ui.server import KeptAnswer, engine, explained, in_child
 from core.ui.source import source
 from to_device.diagnose.machine import Diagnosis, Facts
 from to_device.errors import quoted
@@ -25,16 +25,16 @@ LABELS: dict[str, str] = words.table("cards.labels")
 # Answers about the machine, which all visitors share. They are renewed after a while,
 # since a driver may be fixed or a GPU be plugged in while the app runs.
 facts: KeptAnswer[Facts] = KeptAnswer(
-    partial(apart, "to_device.diagnose.facts:probe"), 20
+    partial(in_child, "to_device.diagnose.facts:probe"), 20
 )
 devices: KeptAnswer[list[DeviceDetails]] = KeptAnswer(
     lambda: engine().ask("core.lessons.device.hardware:describe"), 20
 )
 answers: KeptAnswer[dict[str, str]] = KeptAnswer(
-    partial(apart, "core.lessons.device.idioms:answers"), 20
+    partial(in_child, "core.lessons.device.idioms:answers"), 20
 )
 simulated_answers: KeptAnswer[dict[str, str]] = KeptAnswer(
-    partial(apart, "core.lessons.device.idioms:simulated_answers"), 600
+    partial(in_child, "core.lessons.device.idioms:simulated_answers"), 600
 )
 
 
@@ -86,7 +86,8 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         )
         figures["Memory used"] = format.size(used)
         figures["Memory free"] = format.size(total - used)
-        shared = ", shared with the CPU" * device.details.get("shared_memory", False)
+        is_shared = device.details.get("shared_memory", False)
+        shared = ", shared with the CPU" if is_shared else ""
         figures["Total memory"] = f"{format.size(total)}{shared}"
     if load and load.busy_percent is not None:
         figures["Busy"] = f"{load.busy_percent}% of the time"

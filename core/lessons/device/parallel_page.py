@@ -12,7 +12,7 @@ from core.lessons.device.parallel_result import (
     Multiplied,
 )
 from core.measure.environment import Machine
-from core.measure.speedup import STEADY, agree, apart, spanned
+from core.measure.speedup import STEADY, agree, spanned, unpaired
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -71,7 +71,7 @@ class Parallel(Lab):
 
     def finding(self, result: Multiplications) -> Finding:
         at_once = result.readings(AT_ONCE)
-        over = apart(at_once["Python loop"], at_once["One core"])
+        over = unpaired(at_once["Python loop"], at_once["One core"])
         sentence = over.sentence("the Python loop", "torch on one core")
         return Finding(sentence, spanned(TIMES, (10, 1000), *over.interval))
 
@@ -80,7 +80,7 @@ class Parallel(Lab):
         loop, lines = at_once["Python loop"], [self.words["core"]]
         readings = result.readings(AT_ONCE)
         if short := readings.get(SHORT_VECTORS):
-            over = apart(short, readings["One core"])
+            over = unpaired(short, readings["One core"])
             lines.append(
                 words("parallel.short_vectors", times=over.by)
                 if over.winner == 1
@@ -88,7 +88,7 @@ class Parallel(Lab):
             )
         for way, seconds in readings.items():
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
-                over = apart(readings["One core"], seconds)
+                over = unpaired(readings["One core"], seconds)
                 lines.append(over.sentence("one core", way))
                 if over.winner != 1 and way.endswith("cores"):
                     lines.append(words("parallel.few_cores"))

@@ -24,7 +24,7 @@ from core.lessons.mistakes.catalogue import (
     MistakeRun,
     Outcome,
 )
-from core.script.rules import RULES
+from core.script.lint_rules import RULES
 from core.ui import answers, charts, course, format, guess, playground, simulated
 from core.ui.charts import Chart
 from core.ui.job_panel import JobPanel, slot
@@ -409,7 +409,7 @@ def code() -> None:
         (
             "Checking a script",
             words("code.checking", count=len(RULES)),
-            "core.script.rules:code_may_run",
+            "core.script.lint_rules:code_may_run",
             "core.script.check:check",
         ),
         (

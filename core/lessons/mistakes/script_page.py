@@ -1,4 +1,4 @@
-"""Check a pasted script: the app reads it, runs it, and shows findings at its lines."""
+"""Check a pasted script: the app reads it, runs it, and shows problems at its lines."""
 
 from itertools import groupby
 
@@ -7,7 +7,7 @@ import streamlit as st
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
 from core.script.check import Checked
-from core.script.rules import RULES
+from core.script.lint_rules import RULES
 from core.script.syntax import MOST_BYTES
 from core.serving.execution_policy import mode
 from core.ui import code_editor
@@ -48,7 +48,7 @@ def draw() -> None:
                 "script",
                 text,
                 placeholder=words("script.placeholder"),
-                marked=[finding.line for finding in checked.findings]
+                marked=[problem.line for problem in checked.problems]
                 or code_editor.lines_in(checked.unreadable),
             )
     with right:
@@ -67,25 +67,25 @@ def _findings(text: str, checked: Checked) -> None:
         st.warning(checked.unreadable, icon=":material/info:")
     elif not text.strip():
         st.info(words("script.empty"), icon=":material/content_paste:")
-    elif not checked.findings:
+    elif not checked.problems:
         none = words("script.ran") if checked.ran else words("script.none", count=count)
         draw_text = st.info if checked.why_not else st.success
         draw_text(none, icon=":material/check:")
     else:
         counts = {
-            "found": len(checked.findings),
-            "sure": sum(finding.sureness == "sure" for finding in checked.findings),
+            "found": len(checked.problems),
+            "sure": sum(problem.sureness == "sure" for problem in checked.problems),
         }
         how = words("script.both") if checked.ran else words("script.read_only")
         listed = words("script.listed")
         st.markdown(words("script.found", **counts, how=how, listed=listed))
         lines = NEWLINE.split(text)
-        for number, findings in groupby(checked.findings, lambda finding: finding.line):
+        for number, problems in groupby(checked.problems, lambda problem: problem.line):
             with st.container(border=True):
                 st.markdown(f"**Line {number}**")
                 st.code(lines[number - 1].strip(), wrap_lines=True)
-                for finding in findings:
-                    label, color = SURENESS[finding.sureness]
-                    st.markdown(f":{color}-badge[{label}] {finding.say}")
-                    if finding.slug in BY_SLUG:
-                        link_to(finding.slug)
+                for problem in problems:
+                    label, color = SURENESS[problem.sureness]
+                    st.markdown(f":{color}-badge[{label}] {problem.say}")
+                    if problem.slug in BY_SLUG:
+                        link_to(problem.slug)

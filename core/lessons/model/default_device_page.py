@@ -6,7 +6,7 @@ from typing import Any
 import streamlit as st
 
 from core.ui import controls, format, frame, guess, simulated
-from core.ui.server import KeptAnswer, apart, explained
+from core.ui.server import KeptAnswer, explained, in_child
 from to_device.words import Words
 
 words = Words(__file__)
@@ -17,7 +17,7 @@ GUESSES = (  # expressions of core.lessons.model.set_default_device
     "nn.Linear(3, 1).weight",
 )
 default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
-    partial(apart, "core.lessons.model.set_default_device:compare"), 600
+    partial(in_child, "core.lessons.model.set_default_device:compare"), 600
 )
 
 

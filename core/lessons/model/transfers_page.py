@@ -155,9 +155,11 @@ class TransfersLab(Lab):
                 sure = is_steady(best) and is_steady(large)
                 cached = sure and kind[0] == "host to host"
                 text = f"**{speed(best)}** at {best['size']}"
-                text += ", which fits in the cache" * cached
+                if cached:
+                    text += ", which fits in the cache"
                 text += f"; **{speed(large)}** at {large['size']}"
-                text += ", which doesn't" * cached
+                if cached:
+                    text += ", which doesn't"
             start = format.precise(small["us"] / 1e6)
             lines.append(
                 f"{', '.join(map(str, kind)).capitalize()}: {text}. "

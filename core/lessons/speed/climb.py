@@ -27,10 +27,10 @@ from core.lessons.speed.climb_result import (
     TEXTBOOK,
     Climb,
     Climbed,
+    ClimbProgress,
     Counts,
     Direct,
     Kept,
-    Progress,
     Result,
 )
 from core.measure import peak_memory
@@ -68,7 +68,7 @@ def climb(
             obstacle = rung.obstacle(devices.backend(device), settings.model)
             result = Result(rung.name, base_name, message=obstacle)
             if not obstacle:
-                watch.report(Progress(rung.name))
+                watch.report(ClimbProgress(rung.name))
                 try:
                     if base_name and not base:  # a resumed climb has no base yet
                         base = prepare(base_name, settings, device, results)
@@ -180,7 +180,7 @@ def measure(
     """
     seconds, base_seconds = [], []
     for number in range(1, settings.epochs + 1):
-        progress = Progress(rung.name, number)
+        progress = ClimbProgress(rung.name, number)
         epoch_seconds, steps = time_epoch(rung, progress, watch)
         seconds.append(epoch_seconds)
         if base is not None:
@@ -220,7 +220,7 @@ def compare_directly(
     best = climb_result.best(results)
     if best is None:
         return None
-    watch.report(Progress("", 1))
+    watch.report(ClimbProgress("", 1))
     try:
         textbook, rung = None, last
         if rung is None or rung.name != best.rung:
@@ -246,7 +246,7 @@ def take_turns(
     """
     seconds, textbook_seconds, limits = [], [], []
     for pair in range(1, settings.pairs + 1):
-        progress = Progress("", pair)
+        progress = ClimbProgress("", pair)
         if textbook is not None:
             textbook_seconds.append(time_epoch(textbook, progress, watch)[0])
         seconds.append(time_epoch(best, progress, watch)[0])
@@ -257,7 +257,7 @@ def take_turns(
 
 
 def time_epoch(
-    rung: PreparedRung, progress: Progress, watch: Watch
+    rung: PreparedRung, progress: ClimbProgress, watch: Watch
 ) -> tuple[float, int]:
     """Run an epoch; return its seconds and its number of steps.
 

@@ -92,7 +92,7 @@ class Climb:
 
 @stored("ladder_progress")
 @dataclass(frozen=True)
-class Progress:
+class ClimbProgress:
     rung: str  # "" in the direct comparison, so as not to give away the best rung
     epoch: int = 0  # from 1; 0 while the rung is being set up
     step: int = 0  # steps made in this epoch

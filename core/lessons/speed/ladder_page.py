@@ -19,8 +19,8 @@ from core.lessons.speed.climb_result import (
     RUNGS,
     Climb,
     Climbed,
+    ClimbProgress,
     Counts,
-    Progress,
     Result,
     Roofline,
 )
@@ -188,7 +188,7 @@ def draw_status(job: Job) -> None:
 
 
 def progress(job: Job) -> str:
-    now, climb = latest(job, Progress), job.arguments[0]
+    now, climb = latest(job, ClimbProgress), job.arguments[0]
     if now is None:
         return words("ladder.measuring_limit")
     if not now.rung:

@@ -92,9 +92,12 @@ def measure(
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
     """Why loading failed, and that a container may have too little shared memory."""
-    reason, several = str(error).partition("\n")[0].rstrip("."), "s" * (workers != 1)
-    fields = {"workers": f"{workers} worker{several}", "batch_size": batch_size}
-    return words("loader.failed", **fields, reason=reason)
+    return words(
+        "loader.failed",
+        workers="1 worker" if workers == 1 else f"{workers} workers",
+        batch_size=batch_size,
+        reason=str(error).partition("\n")[0].rstrip("."),
+    )
 
 
 def make_loader(

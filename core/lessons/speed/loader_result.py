@@ -6,7 +6,7 @@ from statistics import median
 
 from core.measure.environment import Environment, Machine
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import Speedup, apart, paired
+from core.measure.speedup import Speedup, paired, unpaired
 from core.registry import stored
 
 BATCH_SIZES = (64, 256, 16, 1024)  # in the order of measuring, since time may run out
@@ -67,7 +67,7 @@ class LoaderCell:
         """Speedup over another cell; `in_turn`: whether their readings alternated."""
         cells = other, self
         readings = ([s / cell.samples for s in cell.seconds] for cell in cells)
-        return (paired if in_turn else apart)(*readings)
+        return (paired if in_turn else unpaired)(*readings)
 
 
 @stored("loader")

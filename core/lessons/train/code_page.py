@@ -12,7 +12,7 @@ from core.lessons.mistakes.catalogue_page import link_to
 from core.runs import export
 from core.ui import figures, format
 from core.ui.course import link, page
-from core.ui.server import KeptAnswer, apart, explained
+from core.ui.server import KeptAnswer, explained, in_child
 from core.ui.source import Part, code_tabs, source
 from to_device.words import Words
 
@@ -27,7 +27,7 @@ words = Words(__file__)
 
 def _answer(address: str) -> KeptAnswer[Any]:
     """A function's result, shared by all visitors, renewed after ten minutes."""
-    return KeptAnswer(partial(apart, f"core.lessons.train.{address}"), 600)
+    return KeptAnswer(partial(in_child, f"core.lessons.train.{address}"), 600)
 
 
 orders = _answer("minibatches:compare_orders")
@@ -42,7 +42,7 @@ def _textbook_script(task: str) -> str:
 
 def _print_textbook(task: str) -> str:
     address, script = "core.lessons.train.textbook:run", _textbook_script(task)
-    return apart(address, script, task == "sprites", seconds=120)
+    return in_child(address, script, task == "sprites", seconds=120)
 
 
 textbook_output = {

@@ -184,7 +184,7 @@ def _more(task: str, devices: list[str]) -> None:
     if st.session_state.feed == "dataloader":
         _number("Loader workers", "num_workers")
         only_cpu = devices == ["cpu"]
-        label = "Pinned memory" + ": no accelerator here" * only_cpu
+        label = "Pinned memory: no accelerator here" if only_cpu else "Pinned memory"
         _toggle(label, "pin_memory", only_cpu)
         if st.session_state.pin_memory:
             _toggle("Non-blocking copies", "non_blocking", only_cpu)

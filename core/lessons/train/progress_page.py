@@ -525,7 +525,9 @@ def _epochs(drawn: Sequence[Run]) -> None:
             alt=f"{title} on training and test {samples} after each epoch",
         )
     text = words("figures.epochs", samples=samples, trained=trained)
-    st.caption(text + f" {words('figures.references')}" * references)
+    if references:
+        text += f" {words('figures.references')}"
+    st.caption(text)
 
 
 # Traffic between host and simulated accelerator in each step

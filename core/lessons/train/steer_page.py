@@ -103,5 +103,5 @@ def in_words(run: Run) -> str:
         for change in run.changes[-NAMED:]
     )
     times = format.counted(len(run.changes), "time")
-    newest = " These are the latest changes." * (len(run.changes) > NAMED)
+    newest = " These are the latest changes." if len(run.changes) > NAMED else ""
     return words("steer.changes", run=run.name, times=times, newest=newest, rates=rates)

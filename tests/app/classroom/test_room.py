@@ -20,7 +20,7 @@ IDS = count()
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    store = Store.passing("")
+    store = Store.temporary("")
     yield store
     store.close()
 

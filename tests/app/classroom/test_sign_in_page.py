@@ -31,7 +31,7 @@ def waited() -> list[float]:
 
 @pytest.fixture
 def room() -> Room:
-    store = Store.passing("")
+    store = Store.temporary("")
     yield Room(store.classes)
     store.close()
 

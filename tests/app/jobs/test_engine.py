@@ -86,7 +86,7 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     engine.steer(job_id, "ada", learning_rate=0.01)
     wait(lambda: progress().changes)
     assert [change.learning_rate for change in progress().changes] == [0.01]
-    store = Store.passing("")
+    store = Store.temporary("")
     room, teacher = Room(store.classes), Teacher("a browser", "Ms Bird")
     fixed = Rules(fixed={"learning_rate": "0.01"})
     room.start(teacher, room.create(teacher, "9B", 30, fixed).id)

@@ -159,7 +159,7 @@ def test_the_next_engine_goes_on_with_what_waited_once(
     waiting = own.submit(RUN, SHORT, owner="bob")
     wait(lambda: (run := store.runs.get(going)) and run.progress.losses)
     # As after a kill: nothing is told to the store any more.
-    monkeypatch.setattr(own, "_history", History(Store.passing("")))
+    monkeypatch.setattr(own, "_history", History(Store.temporary("")))
     own._jobs._on_event = lambda *_: None
     store.close()
     own.close()

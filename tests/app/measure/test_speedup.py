@@ -70,7 +70,7 @@ def test_a_verdict_is_as_sure_as_its_pairs(first, second, winner, sentence, righ
 def test_readings_of_different_moments_have_to_differ_by_more_than_they_vary(
     first, second, winner, range
 ):
-    gain = speedup.apart(first, second)
+    gain = speedup.unpaired(first, second)
     if len(first) == 4:
         assert gain.interval[1] / gain.ratio == speedup.unevenness(first)
         return

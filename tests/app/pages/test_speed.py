@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.lessons.speed.climb_result import BY_NAME, Progress, Result
+from core.lessons.speed.climb_result import BY_NAME, ClimbProgress, Result
 from tests.app import samples
 from tests.app.pages.walk import (
     component_data,
@@ -234,7 +234,7 @@ def test_a_cancelled_climb_keeps_its_rungs():
 
 
 def test_the_direct_comparison_does_not_give_away_the_best_rung():
-    at = climb("running", 14, Progress("", 2, 17))
+    at = climb("running", 14, ClimbProgress("", 2, 17))
     assert "2 of 3" in status(at)
     assert BY_NAME[samples.CLIMBED.direct.rung].title not in status(at)
     assert not at.success

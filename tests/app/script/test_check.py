@@ -4,7 +4,7 @@ import pytest
 
 from core.script import check as checking
 from core.script.check import Checked, check, check_apart
-from core.script.syntax import MOST_BYTES, Script
+from core.script.syntax import MOST_BYTES, ParsedScript
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -26,7 +26,7 @@ UNREADABLE = {  # a text, and what the sentence about it says
 @pytest.mark.parametrize("text", UNREADABLE)
 def test_what_cannot_be_read_is_a_sentence(text):
     checked = check(text)
-    assert checked.findings == ()
+    assert checked.problems == ()
     assert UNREADABLE[text] in checked.unreadable
     assert checked.unreadable.endswith(".")
 
@@ -41,9 +41,9 @@ def test_what_has_no_mistake_finds_none(text):
 
 def test_a_notebook_is_read_with_its_magic():
     cells = "!pip install torch\n%matplotlib inline\nfiles = !ls\nif x:\n    !ls\n"
-    (finding,) = check(f"{cells}y = torch.load(f)").findings
-    assert finding.line == 6
-    assert Script(cells).is_notebook
+    (problem,) = check(f"{cells}y = torch.load(f)").problems
+    assert problem.line == 6
+    assert ParsedScript(cells).is_notebook
 
 
 def test_reading_runs_and_imports_nothing():
@@ -53,7 +53,7 @@ def test_reading_runs_and_imports_nothing():
 
 def test_a_script_that_recurses_without_end_is_checked():
     text = "def f():\n    g()\ndef g():\n    f()\nfor x in y:\n    f()"
-    assert check(text).findings == ()
+    assert check(text).problems == ()
 
 
 def test_it_is_checked_in_a_process_of_its_own(monkeypatch):
@@ -111,10 +111,10 @@ def test_a_script_that_may_be_run_is_run(text):
     checked = check_apart(text, "here")
     assert checked.ran
     assert not checked.why_not
-    assert len(checked.findings) == len(RUNS[text])
-    for finding, (line, words) in zip(checked.findings, RUNS[text], strict=True):
-        assert finding.line == line
-        assert words in finding.say
+    assert len(checked.problems) == len(RUNS[text])
+    for problem, (line, words) in zip(checked.problems, RUNS[text], strict=True):
+        assert problem.line == line
+        assert words in problem.say
 
 
 def test_a_loop_that_never_ends_has_not_run(monkeypatch):
@@ -129,4 +129,4 @@ def test_what_does_not_run_is_read_and_says_so():
     checked = check_apart(text, "here")
     assert not checked.ran
     assert "NameError" in checked.why_not
-    assert [finding.line for finding in checked.findings] == [2]
+    assert [problem.line for problem in checked.problems] == [2]

@@ -11,7 +11,7 @@ from core.lessons.speed import climb, climb_result
 from core.lessons.speed.climb_result import (
     RUNGS,
     Climb,
-    Progress,
+    ClimbProgress,
     Result,
     Roofline,
     verdict,
@@ -65,7 +65,7 @@ def test_it_comes_to_the_end():
         assert len(result.seconds) == len(result.base_seconds) == SETTINGS.epochs
         assert result.total == 200
         assert result.peak_bytes > 0
-    epochs = {(e.rung, e.epoch) for e in events if isinstance(e, Progress)}
+    epochs = {(e.rung, e.epoch) for e in events if isinstance(e, ClimbProgress)}
     assert {("fused", 0), ("fused", 1), ("fused", 2)} <= epochs
     # 640 images are 10 batches of 64, 3 of 256, or 2 where the last must be whole.
     steps = {result.rung: (result.steps, result.samples) for result in done.results}
@@ -195,7 +195,7 @@ def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
     events, again = [], []
 
     def cancelled():
-        progress = (e for e in events if isinstance(e, Progress))
+        progress = (e for e in events if isinstance(e, ClimbProgress))
         return any(e.rung == during and e.step for e in progress)
 
     with pytest.raises(CancelledError):
@@ -205,7 +205,7 @@ def test_a_climb_is_resumed_where_it_was_cancelled(during, last):
     climbed = climb.climb(SETTINGS, done, Watch(again.append))
     assert climbed.results[: len(done)] == done
     assert climbed.speedup.ratio == pytest.approx(12)
-    rungs = {event.rung for event in again if isinstance(event, Progress)}
+    rungs = {event.rung for event in again if isinstance(event, ClimbProgress)}
     assert rungs.isdisjoint(result.rung for result in done)
     for result in climbed.results[len(done) :]:
         assert len(result.base_seconds) == SETTINGS.epochs * result.measured

@@ -1,6 +1,6 @@
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.script.check import check
-from core.script.syntax import Finding
+from core.script.syntax import Problem
 
 RIGHT = """\
 import time
@@ -60,7 +60,7 @@ WITHOUT_ZERO_GRAD = "            optimizer.zero_grad()\n -> "
 SYNCHRONIZE = "        torch.accelerator.synchronize()\n -> "
 
 
-def changed(*changes: str) -> list[tuple[Finding, str]]:
+def changed(*changes: str) -> list[tuple[Problem, str]]:
     """What is found where each "old -> new" was changed in the right script, and where.
 
     The line is as it stands in the changed script.
@@ -72,17 +72,17 @@ def changed(*changes: str) -> list[tuple[Finding, str]]:
         text = text.replace(old, new)
     lines = text.splitlines()
     return [
-        (finding, lines[finding.line - 1].strip()) for finding in check(text).findings
+        (problem, lines[problem.line - 1].strip()) for problem in check(text).problems
     ]
 
 
 def slugs(*changes: str) -> list[tuple[str, str]]:
-    """The mistake of each finding, and how sure it is."""
-    return [(finding.slug, finding.sureness) for finding, _ in changed(*changes)]
+    """The mistake of each problem, and how sure it is."""
+    return [(problem.slug, problem.sureness) for problem, _ in changed(*changes)]
 
 
 def slugs_in(text: str) -> list[str]:
-    return [finding.slug for finding in check(text).findings]
+    return [problem.slug for problem in check(text).problems]
 
 
 def test_the_right_script_is_not_blamed():
@@ -99,7 +99,7 @@ def test_each_finding_leads_to_a_mistake_that_there_is():
 def test_a_checkpoint_that_is_loaded_where_it_was_is_pointed_at():
     assert slugs(", map_location=device -> ") == [("cuda_checkpoint", "look")]
     assert slugs_in('a = torch.load(f, "cpu")\nb = torch.load(f, **kwargs)') == []
-    (both,) = check("a = torch.load(f)\nb = torch.load(g)").findings
+    (both,) = check("a = torch.load(f)\nb = torch.load(g)").problems
     assert "2 times" in both.say
 
 
@@ -154,18 +154,18 @@ def test_a_clock_without_synchronize_is_found():
 
 def test_a_clock_around_other_work_is_not_blamed():
     text = "device = 'mps'\nt = time.time()\nread(f)\nprint(time.time() - t)"
-    assert check(text).findings == ()
+    assert check(text).problems == ()
 
 
 def test_workers_without_a_guard_are_found():
     loop = "for x, y in DataLoader(data, num_workers=2):\n    f(x).backward()\n"
-    (finding,) = check(loop).findings
-    assert (finding.line, finding.sureness) == (1, "likely")
-    assert "__main__" in finding.say
-    assert check(f"!pip install torch\n{loop}").findings == ()
-    assert len(check(f"{loop}    print('%d'\n        % 3)").findings) == 1
-    assert check(loop.replace("=2", "=0")).findings == ()
+    (problem,) = check(loop).problems
+    assert (problem.line, problem.sureness) == (1, "likely")
+    assert "__main__" in problem.say
+    assert check(f"!pip install torch\n{loop}").problems == ()
+    assert len(check(f"{loop}    print('%d'\n        % 3)").problems) == 1
+    assert check(loop.replace("=2", "=0")).problems == ()
     inside = loop.replace("\n", "\n    ")
-    assert check(f"def train():\n    {inside}").findings == ()
+    assert check(f"def train():\n    {inside}").problems == ()
     called = RIGHT.replace('if __name__ == "__main__":\n    main', "main")
-    assert [finding.line for finding in check(called).findings] == [18]
+    assert [problem.line for problem in check(called).problems] == [18]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from core.script.syntax import (
-    Finding,
     Loop,
-    Script,
+    ParsedScript,
+    Problem,
     Sureness,
     callee,
     dotted,
@@ -29,7 +29,7 @@ CLEARS = re.compile(r"zero_grad|clear_grad|\bgrad\b|zero_grads")
 CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "time"}
 
 
-def cuda_written_down(script: Script) -> Iterator[Finding]:
+def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
     """`.cuda()` and `"cuda"` where nothing checks which device is available."""
     written: list[ast.expr] = [
         call
@@ -58,14 +58,14 @@ def cuda_written_down(script: Script) -> Iterator[Finding]:
     if lines := sorted(node.lineno for node in written):
         times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = words("rules.cuda_written_down", times=times)
-        yield Finding(lines[0], "look", say, "cuda_hard_coded")
+        yield Problem(lines[0], "look", say, "cuda_hard_coded")
 
 
 def _is_cuda(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and str(value.value).startswith("cuda")
 
 
-def load_without_place(script: Script) -> Iterator[Finding]:
+def load_without_place(script: ParsedScript) -> Iterator[Problem]:
     """`torch.load` without `map_location` puts tensors back on their old device."""
     lines = [
         call.lineno
@@ -77,20 +77,20 @@ def load_without_place(script: Script) -> Iterator[Finding]:
     if lines:
         times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = words("rules.load_without_place", times=times)
-        yield Finding(lines[0], "look", say, "cuda_checkpoint")
+        yield Problem(lines[0], "look", say, "cuda_checkpoint")
 
 
-def code_may_run(script: Script) -> Iterator[Finding]:
+def code_may_run(script: ParsedScript) -> Iterator[Problem]:
     """With `weights_only=False`, `torch.load` runs code in the file."""
     for call in script.all("load"):
         only = keyword(call, "weights_only")
         allowed = isinstance(only, ast.Constant) and only.value is False
         if dotted(call.func) == "torch.load" and allowed:
             say = words("rules.code_may_run")
-            yield Finding(call.lineno, "look", say, "pickle_refused")
+            yield Problem(call.lineno, "look", say, "pickle_refused")
 
 
-def gradients_never_cleared(script: Script) -> Iterator[Finding]:
+def gradients_never_cleared(script: ParsedScript) -> Iterator[Problem]:
     """`backward` and `step` are called, but `zero_grad` isn't."""
     optimizers = {
         name
@@ -113,10 +113,10 @@ def gradients_never_cleared(script: Script) -> Iterator[Finding]:
             elsewhere = CLEARS.search(script.words)
             sureness: Sureness = "likely" if elsewhere else "sure"
             say = words("rules.gradients_never_cleared")
-            yield Finding(steps[0].lineno, sureness, say, "no_zero_grad")
+            yield Problem(steps[0].lineno, sureness, say, "no_zero_grad")
 
 
-def clock_without_waiting(script: Script) -> Iterator[Finding]:
+def clock_without_waiting(script: ParsedScript) -> Iterator[Problem]:
     """The script reads the clock once the work is queued, not once the work is done."""
     if not ACCELERATOR.search(script.words):
         return
@@ -142,10 +142,10 @@ def clock_without_waiting(script: Script) -> Iterator[Finding]:
         )
         if asks and not any(callee(node) in WAITS for node in inside):
             say = words("rules.clock_without_waiting")
-            yield Finding(stop, "likely", say, "timing_unsynchronized")
+            yield Problem(stop, "likely", say, "timing_unsynchronized")
 
 
-def workers_without_guard(script: Script) -> Iterator[Finding]:
+def workers_without_guard(script: ParsedScript) -> Iterator[Problem]:
     """DataLoader workers without the guard `if __name__ == "__main__"`.
 
     Where processes are spawned, each worker imports the script, which then starts
@@ -167,10 +167,10 @@ def workers_without_guard(script: Script) -> Iterator[Finding]:
     inside = (callee(part) for node in runs for part in script.reachable(node))
     if loaders and "backward" in inside:
         say = words("rules.workers_without_guard")
-        yield Finding(loaders[0].lineno, "likely", say)
+        yield Problem(loaders[0].lineno, "likely", say)
 
 
-RULES: tuple[Callable[[Script], Iterator[Finding]], ...] = (
+RULES: tuple[Callable[[ParsedScript], Iterator[Problem]], ...] = (
     cuda_written_down,
     load_without_place,
     code_may_run,
