@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from itertools import chain, pairwise
 from pathlib import Path
 from textwrap import indent
@@ -458,12 +459,14 @@ def paragraphs(answer: Answer) -> Iterator[str]:
     yield f"{'' if answer.kind == 'sure' else 'Possible answer: '}{cause.title}."
     yield answer.why
     if answer.line:
-        yield f"Your line: {answer.line}" + (f"  ({answer.where})" * bool(answer.where))
+        where = f"  ({answer.where})" if answer.where else ""
+        yield f"Your line: {answer.line}{where}"
     yield f"How to check: {answer.check}"
     yield "What to write:\n" + indent(answer.change, "    ")
     kind, _, name = cause.see.partition(":")
     place = f"/Mistakes?mistake={name}" if kind == "mistake" else f"the {name} page"
-    yield f"In this app, see {place}. Read more at {cause.read}"
+    app = f", and {place} of the app" if find_spec("streamlit") else ""
+    yield f"Read more: {cause.read}{app}"
     if answer.others:
         titles = [other.title for other in answer.others]
         yield "\n    ".join(["Other possible causes:", *titles])

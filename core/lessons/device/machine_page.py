@@ -60,6 +60,8 @@ def cards() -> None:
         for device in devices():
             with st.container(border=True):
                 _card(device, loads.get(device.device))
+        if sum(device.backend == "CUDA" for device in devices()) > 1:
+            st.caption(words("cards.workers"))
     # The Compare page has stored the name of the GPU that the browser uses.
     if name := visitor_answers.of_visitor().get("your_gpu_name"):
         st.markdown(words("cards.browser", name=quoted(name)))
