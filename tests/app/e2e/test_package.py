@@ -7,6 +7,7 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -83,6 +84,17 @@ class Environment:
 
     def run(self, *arguments: str, text: str = "", status: int = 0) -> str:
         """What the command prints. AssertionError for another exit status."""
+        done = self._done(*arguments, text=text, status=status)
+        return done.stdout + done.stderr
+
+    def report(self, *arguments: str, text: str = "", status: int = 0) -> Any:
+        """What the command prints with --json."""
+        done = self._done(*arguments, "--json", text=text, status=status)
+        return json.loads(done.stdout)
+
+    def _done(
+        self, *arguments: str, text: str, status: int
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [self.bin / "to-device", *arguments],
             cwd=self.folder,
@@ -94,7 +106,7 @@ class Environment:
         )
         assert done.returncode == status, done.stderr
         assert "Traceback" not in done.stderr
-        return done.stdout + done.stderr
+        return done
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +127,7 @@ def test_without_torch_errors_and_reports_are_explained(bare):
     assert "dryrun" in bare.run("--help")
     assert "collect_env" in bare.run("diagnose", "--help")
     report = "PyTorch version: 2.15.0+cpu\nOS: Debian GNU/Linux 12\n"
-    assert json.loads(bare.run("diagnose", "-", "--json", text=report, status=1))
+    assert bare.report("diagnose", "-", text=report, status=1)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +156,9 @@ def test_a_script_a_module_a_notebook_and_a_pipe_are_tried(full):
     (full.folder / "train.ipynb").write_text(json.dumps({"cells": [cell]}))
     for name, line in (("train.py", 5), ("train.ipynb", 5), ("package.train", 6)):
         arguments = ["-m", name] if name == "package.train" else [name]
-        report = json.loads(full.run("dryrun", *arguments, "--json", status=1))
+        report = full.report("dryrun", *arguments, status=1)
         assert report["failure"]["line"]["line"] == line
-    assert json.loads(full.run("dryrun", "-", "--json", text=MOVED))["status"] == 0
+    assert full.report("dryrun", "-", text=MOVED)["status"] == 0
     assert "nothere" in full.run("dryrun", "-m", "nothere.train", status=2)
     assert "CPU" in full.run("diagnose", status=1)
 
