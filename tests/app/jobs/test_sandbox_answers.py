@@ -167,8 +167,8 @@ def test_a_result_that_is_no_plain_data_is_a_sentence():
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (syntax.Finding, syntax.Finding(3, "look", "This")),
-        (check.Checked, check.Checked((syntax.Finding(3, "sure", "a", "b"),))),
+        (syntax.Problem, syntax.Problem(3, "look", "This")),
+        (check.Checked, check.Checked((syntax.Problem(3, "sure", "a", "b"),))),
         (tuple[int, bytes], (1, b"\x00\xff")),
         (dict[str, float | None], {"a": 0.1, "b": None, "c": 1e300}),
         (list[tuple[int, ...]], [(1, 2), ()]),
@@ -231,7 +231,7 @@ def test_images_that_are_none_are_refused(images, monkeypatch):
 
 @pytest.mark.parametrize("line", [0, 3, -1, 10**9])
 def test_a_finding_is_at_a_line_of_the_script(line, monkeypatch):
-    forged(monkeypatch, check.Checked((syntax.Finding(line, "sure", "a"),)))
+    forged(monkeypatch, check.Checked((syntax.Problem(line, "sure", "a"),)))
     with pytest.raises(sandbox.UnreadableAnswerError):
         check.check_apart("x = 1\ny = 2")
 

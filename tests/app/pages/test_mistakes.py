@@ -239,9 +239,9 @@ def page_with_a_finding() -> None:
 
     from core.lessons.mistakes import script_page
     from core.script.check import Checked
-    from core.script.syntax import Finding
+    from core.script.syntax import Problem
 
-    finding = Finding(1, "sure", "what is wrong", "no_such_mistake")
+    finding = Problem(1, "sure", "what is wrong", "no_such_mistake")
     st.session_state.checked = "x = 1", Checked((finding,), ran=True)
     script_page.draw()
 
