@@ -81,15 +81,19 @@ def raised(failure: Mapping[str, Any]) -> str:
 
 
 def failed(failure: Mapping[str, Any], name: str) -> str:
-    """Which line of the file `name` failed, and which to change; "" if none failed."""
-    line, culprit = failure["line"], failure["culprit"]
+    """Which line of the file `name` failed, and how; "" if none did."""
+    line = failure["line"]
     if line is None or line["file"] != name:
         return ""
-    text = f"Line {line['line']}: {raised(failure)}"
-    if culprit and culprit["file"] == name and failure["why"]:
-        why = capitalized(failure["why"])
-        text += f"\n\nChange line {culprit['line']}. {why}."
-    return text
+    return f"Line {line['line']}: {raised(failure)}"
+
+
+def hint(failure: Mapping[str, Any], name: str) -> str:
+    """Which line of the file `name` to change, and why; "" if that isn't known."""
+    culprit = failure["culprit"]
+    if not (culprit and culprit["file"] == name and failure["why"]):
+        return ""
+    return f"Change line {culprit['line']}. {capitalized(failure['why'])}."
 
 
 def _run_confined(request: Request) -> tuple[dict[str, Any], str]:

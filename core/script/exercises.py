@@ -7,7 +7,7 @@ answer with the same results as the solution is right, no matter how it is writt
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from to_device.words import Words
 words = Words(__file__)
 
 FILE = CONTENT / "exercises.toml"
-MOST_CHARACTERS = 2_000
+MOST_CHARACTERS = 5_000
 NAME = "your code"  # the name of the learner's code in messages
 # A dry run leaves a loop after this many optimizer steps. The number is so large that
 # only the time limit ends a loop early.
@@ -33,7 +33,7 @@ TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differ
 
 @dataclass(frozen=True)
 class Exercise:
-    """A few lines with a mistake, and what has to be true once the mistake is fixed.
+    """Lines to repair or to write, and what has to be true once they are right.
 
     The head of content/exercises.toml explains the fields.
     """
@@ -47,17 +47,24 @@ class Exercise:
     say: Mapping[str, str]  # keyed by fact: what to say if the fact is wrong
     machines: tuple[str, ...] = ("with",)
     lesson: str = ""  # the lesson's title; "": the exercise has the same title
+    given: str = ""  # lines that stand before the learner's in a script of their own
+    # Keyed by fact: what is ticked off once the fact is right, on each machine
+    checks: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if unknown := {*self.machines} - {*SIMULATED}:
             raise ValueError(f"machines: {unknown.pop()!r} must be 'with' or 'without'")
+        if unknown := {*self.checks} - {*self.say}:
+            raise ValueError(f"checks: {unknown.pop()!r} is no fact in `say`")
 
 
 @dataclass(frozen=True)
 class Verdict:
     solved: bool
-    say: str
+    say: str  # praise, or the first flaw
     printed: str = ""
+    hint: str = ""  # which line to change, and why
+    passed: tuple[str, ...] = ()  # the `checks` whose facts are right
 
 
 @cache
@@ -78,21 +85,28 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
         return Verdict(False, words("judge.long"))
-    printed = ""
+    printed, passed = "", {*exercise.checks}
     for machine in exercise.machines:
         report, printed = code.run(request(exercise, text, machine), confine)
         expected = solution_facts(title, machine)
+        hint = ""
         try:
             flaw = next(_flaws(exercise, report, expected), "")
+            found = facts(exercise, report)
+            passed = {name for name in passed if same(found[name], expected[name])}
+            if failure := report["failure"]:
+                hint = code.hint(failure, NAME)
         except Exception:  # the learner's code wrote a report itself, with wrong fields
-            flaw = words("judge.forged")
+            flaw, passed = words("judge.forged"), set()
         if flaw:
             where = ""
             if len(exercise.machines) > 1:
                 has_gpu = SIMULATED[machine]
                 where = words("judge.with") if has_gpu else words("judge.without")
-            return Verdict(False, f"{where}{flaw}"[:LONGEST_TEXT], printed)
-    return Verdict(True, exercise.right, printed)
+            say = f"{where}{flaw}"[:LONGEST_TEXT]
+            ticked = tuple(name for name in exercise.checks if name in passed)
+            return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked)
+    return Verdict(True, exercise.right, printed, passed=tuple(exercise.checks))
 
 
 def request(exercise: Exercise, text: str, machine: str) -> Request:
@@ -121,7 +135,7 @@ def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
     growth = report["growth"]
     keeps = growth and growth["keeps_graph"]
     values = {
-        # All waits except for copies to the device, which every step needs.
+        # All waits in each step except for copies to the device, which it needs.
         "waits": [
             f"Line {wait['line']['line']}: {wait['cause']}"
             for wait in report["waits"]

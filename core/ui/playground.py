@@ -118,7 +118,8 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
     error = ""
     if report and (failure := report["failure"]):
-        error = code.failed(failure, NAME) or code.raised(failure)
+        told = code.failed(failure, NAME) or code.raised(failure)
+        error = "\n\n".join(filter(None, (told, code.hint(failure, NAME))))
     with field:
         lines = code_editor.lines_in(error)
         code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)

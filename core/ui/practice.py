@@ -1,6 +1,6 @@
 """Practice at a lesson's end: an exercise, then questions, one at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.script.exercises import MOST_CHARACTERS, Exercise, load
 from core.serving.execution_policy import mode
-from core.ui import answers, code_editor, course
+from core.ui import answers, code_editor, course, source
 from core.ui.course import Lesson
 from core.ui.guess import explain
 from core.ui.playground import output
@@ -17,6 +17,8 @@ from core.ui.server import engine, explained, run_code, visitor
 from to_device.errors import drawable
 
 MOST_PRINTED = 5_000  # characters that are kept of what an exercise's code prints
+# The tries after which the line to change is named, and a solution is shown
+HINT, SOLUTION = 2, 3
 BROKEN = ""  # a sentence on why the exercises can't be read
 # Keyed by the title of a lesson, or by the name of a script to repair
 EXERCISES: Mapping[str, Exercise] = {}
@@ -27,17 +29,20 @@ except ValueError as error:
 
 
 def exercise(title: str) -> None:
-    """Draw the exercise of the lesson with this title, and its scripts to repair."""
+    """Draw the exercise of the lesson with this title, and its whole scripts."""
     if BROKEN or title in EXERCISES:
         st.subheader("Your turn")
     if BROKEN:
         st.error(BROKEN, title="The exercise can't be shown")
     elif title in EXERCISES:
         _exercise(title)
-    repairs = [name for name in EXERCISES if EXERCISES[name].lesson == title]
-    if repairs:
+    scripts = [name for name in EXERCISES if EXERCISES[name].lesson == title]
+    if len(scripts) == 1:
+        st.subheader(scripts[0])
+        _exercise(scripts[0])
+    elif scripts:
         st.subheader("Repair it")
-        for tab, name in zip(st.tabs(repairs), repairs, strict=True):
+        for tab, name in zip(st.tabs(scripts), scripts, strict=True):
             with tab:
                 _exercise(name)
 
@@ -46,6 +51,9 @@ def exercise(title: str) -> None:
 def _exercise(title: str) -> None:
     exercise, code_mode = EXERCISES[title], mode(engine().ask)
     st.markdown(exercise.ask)
+    if exercise.given:
+        with st.expander("The lines before yours", icon=":material/database:"):
+            st.code(exercise.given, wrap_lines=True)
     left, right = st.columns([6, 4], gap="medium")
     if code_mode.kind == "off":
         left.code(exercise.code, line_numbers=True, wrap_lines=True)
@@ -61,28 +69,84 @@ def _exercise(title: str) -> None:
             with explained("The code was not run"):
                 text = code_editor.text(key)[: MOST_CHARACTERS + 1]
                 earlier_verdict = answers_by_key.pop(f"{key}_verdict", None)
+                tries = answers_by_key.get(f"{key}_tries", 0)
                 judge = "core.script.exercises:judge"
                 confine = code_mode.kind == "confined"
                 verdict = run_code("Running your code", judge, title, text, confine)
                 verdict = replace(verdict, printed=verdict.printed[:MOST_PRINTED])
                 answers.keep(key, text)
                 answers.keep(f"{key}_verdict", asdict(verdict))
+                answers.keep(f"{key}_tries", tries + 1)
                 if asdict(verdict) == earlier_verdict:
                     st.caption("Your code ran again, and the result is the same.")
     verdict = answers_by_key.get(f"{key}_verdict")
+    tries = answers_by_key.get(f"{key}_tries", 0)
+    text = answers_by_key.get(key, exercise.code)
+    told = ""
     with right:
+        _checklist(exercise, verdict.get("passed", ()) if verdict else ())
         if verdict is None:
-            st.markdown("Change the lines, then press **Check it** to run them.")
+            st.markdown("Write in the field, then press **Check it** to run your code.")
         else:
-            explain(drawable(verdict["say"]), verdict["solved"])
+            told = verdict["say"]
+            if tries >= HINT and verdict.get("hint"):
+                told += f"\n\n{verdict['hint']}"
+            explain(drawable(told), verdict["solved"])
             if verdict["printed"]:
                 output(verdict["printed"])
-            solution = st.expander("One way to do it")
-            solution.code(exercise.solution, wrap_lines=True)
-    text = answers_by_key.get(key, exercise.code)
-    lines = code_editor.lines_in(verdict["say"]) if verdict else ()
+            if verdict["solved"]:
+                _download(title, text)
+            _solution(exercise, text, verdict, tries)
+    lines = code_editor.lines_in(told)
     with field:
         code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
+
+
+def _checklist(exercise: Exercise, passed: Collection[str]) -> None:
+    """Draw what the learner's code has to do, ticked as far as it does."""
+    rows = []
+    for name, label in exercise.checks.items():
+        icon = ":green[:material/check_circle:]"
+        if name not in passed:
+            icon = ":gray[:material/radio_button_unchecked:]"
+        rows.append(f"{icon} {label}  ")
+    if rows:
+        st.markdown("\n".join(rows))
+
+
+def _download(title: str, text: str) -> None:
+    """Offer a solved script as a file, with the lines that it was given."""
+    exercise = EXERCISES[title]
+    if exercise.lesson:
+        st.download_button(
+            "Download your script",
+            f"{exercise.given}\n{text}".lstrip("\n") + "\n",
+            file_name="train.py",
+            mime="text/x-python",
+            icon=":material/download:",
+            key=f"download_{title}",
+            on_click="ignore",
+        )
+
+
+def _solution(
+    exercise: Exercise, text: str, verdict: Mapping[str, Any], tries: int
+) -> None:
+    """Show one way to do it, as changes of the learner's text, after some tries."""
+    left = SOLUTION - tries
+    if verdict["solved"]:
+        st.expander("One way to do it").code(exercise.solution, wrap_lines=True)
+    elif left > 0:
+        when = "another try" if left == 1 else f"{left} more tries"
+        st.caption(f"After {when}, you can see one way to do it.")
+    else:
+        change = source.changes(text, exercise.solution)
+        is_new = not exercise.code
+        with st.expander("One way to do it"):
+            if is_new:
+                st.code(exercise.solution, wrap_lines=True)
+            else:
+                st.code(change, language="diff", wrap_lines=True)
 
 
 def questions(lesson: Lesson) -> None:

@@ -192,7 +192,6 @@ class Run:
                 for source in sources(request.name, request.text, request.has_magic):
                     exec(self.script.compile(source), vars(main))
                 exec(compile(self.request.after, "after", "exec"), vars(main))
-                self.facts = vars(main).get("facts", {})
         except SystemExit as end:
             if end.code not in (None, 0):
                 return end
@@ -200,6 +199,7 @@ class Run:
             return error
         finally:
             ended.set()
+            self.facts = vars(main).get("facts", {})  # also of a script that failed
         return None
 
     def _end_in_time(self, ended: threading.Event) -> None:

@@ -8,6 +8,8 @@ EXERCISES = load()
 CODE = {title: exercise.code for title, exercise in EXERCISES.items()}
 SOLUTION = {title: exercise.solution for title, exercise in EXERCISES.items()}
 ANYWHERE = "It loads on one machine only"
+PORTED, WRITTEN = "Port it", "Write it"
+ACCELERATOR = 'torch.accelerator.current_accelerator(check_available=True) or "cpu"'
 MAPPED = CODE[ANYWHERE].replace('"model.pt"', '"model.pt", map_location="cpu"')
 CHOSEN = '"cuda" if torch.cuda.is_available() else "cpu"'
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -84,6 +86,21 @@ ALSO_RIGHT = {
         .replace("softmax", "log_softmax"),
     ],
 }
+ALSO_RIGHT[PORTED] = [
+    SOLUTION[PORTED]
+    .replace(ACCELERATOR, f"torch.device({CHOSEN})")
+    .replace("ANN().to(device)", "ANN()\nmodel.to(device)")
+    .replace("model(features)", "model(features.to(device))")
+    .replace("features, labels = features.to(device), labels.to(device)", "pass")
+    .replace("criterion(outputs, labels)", "criterion(outputs, labels.to(device))")
+    .replace("predicted == labels)", "predicted.cpu() == labels)"),
+]
+ALSO_RIGHT[WRITTEN] = [
+    SOLUTION[WRITTEN]
+    .replace(ACCELERATOR, CHOSEN)
+    .replace("torch.no_grad()", "torch.inference_mode()")
+    .replace("map_location=device", "'cpu', weights_only=True"),
+]
 STILL_WRONG = {
     "Device": [
         (
@@ -169,6 +186,18 @@ STILL_WRONG = {
             "not the cross entropy",
         ),
     ],
+    PORTED: [
+        (SOLUTION[PORTED].replace("ANN().to(device)", "ANN()"), "with a GPU: Line"),
+        (
+            SOLUTION[PORTED]
+            .replace("loss.detach()", "loss.item()")
+            .replace("running_loss.item()", "running_loss"),
+            "in every step, the CPU waits",
+        ),
+        (SOLUTION[PORTED].replace("model.eval()", "pass"), "In the evaluation"),
+        (SOLUTION[PORTED].replace("        optimizer.step()\n", ""), "steps"),
+        (SOLUTION[PORTED].replace(ACCELERATOR, '"cuda"'), "without a GPU: "),
+    ],
     ANYWHERE: [  # each fix has an answer of its own
         (CODE[ANYWHERE], "without a GPU: Line 5"),
         (MAPPED, "without a GPU: Line 9"),
@@ -217,7 +246,24 @@ def test_other_solutions_solve_too(title, text):
 def test_what_is_still_wrong_is_said(title, text, sentence):
     verdict = judge(title, text, False)
     assert not verdict.solved
-    assert sentence in verdict.say
+    assert sentence in f"{verdict.say}\n\n{verdict.hint}"
+
+
+@pytest.mark.parametrize(
+    ("end", "passed"),
+    [
+        ("criterion =", ()),
+        ("model.eval()", ("device", "model", "loop")),
+        ("torch.save", ("device", "model", "loop", "evaluation")),
+        ("loaded =", ("device", "model", "loop", "evaluation", "save")),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_script_that_grows_is_ticked_off_part_by_part(end, passed, fails):
+    text = SOLUTION[WRITTEN].partition(end)[0] + ("nowhere" if fails else "")
+    verdict = judge(WRITTEN, text, False)
+    assert not verdict.solved
+    assert verdict.passed == passed
 
 
 @pytest.mark.parametrize("text", ["-" * 1_990 + "1", "f" + "()" * 990])

@@ -41,7 +41,9 @@ def examples() -> Iterator[str]:
 def test_what_is_written_around_a_function_makes_it_run(address):
     request = Request(NAME, program(address), seconds=9, names=True)
     report, _ = code.run(request, confine=False)
-    sentence = code.failed(report["failure"], NAME) if report["failure"] else ""
+    sentence = ""
+    if failure := report["failure"]:
+        sentence = code.failed(failure, NAME) + code.hint(failure, NAME)
     assert (report["status"], bool(sentence)) == (
         (DEVICE_ERROR, True) if address in FAILS else (OK, False)
     )

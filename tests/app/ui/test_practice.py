@@ -32,7 +32,13 @@ def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
     assert confine is False
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
-    return Verdict(False, "Line 2: what is wrong. \ud800", "what it printed \ud83d")
+    return Verdict(
+        False,
+        "Line 2: what is wrong. \ud800",
+        "what it printed \ud83d",
+        hint="Change line 1. It is why.",
+        passed=tuple(EXERCISES[title].checks)[:1],
+    )
 
 
 def page(part: str, title: str) -> None:
@@ -62,23 +68,46 @@ def check(at: AppTest, title: str, code: str) -> AppTest:
     return at.button[place(at, title)].click().run()
 
 
-@pytest.mark.parametrize("title", EXERCISES)
+SCRIPTS = [title for title, exercise in EXERCISES.items() if exercise.lesson]
+
+
+@pytest.mark.parametrize("title", ["Device", *SCRIPTS])
 def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
     exercise = EXERCISES[title]
     at = opened("exercise", title)
     number = place(at, title)
     assert code_in(at, number)["value"] == exercise.code
     assert not at.info
-    assert "what is wrong" in texts(check(at, title, exercise.code).info)
+    assert "what is wrong" in texts(check(at, title, "mine").info)
     assert "what it printed" in texts(at.code)
-    assert code_in(at, number)["marked"] == [2]
-    assert not at.caption
-    assert "the result is the same" in texts(check(at, title, exercise.code).caption)
     assert exercise.right in texts(check(at, title, exercise.solution).success)
+    assert bool(at.get("download_button")) == (title in SCRIPTS)
     assert not at.exception
     again = opened("exercise", title)
     assert code_in(again, number)["value"] == exercise.solution
     assert again.success
+
+
+def test_each_try_tells_more():
+    at = opened("exercise", "Port it")
+    number, shown = place(at, "Port it"), []
+    for _ in range(practice.SOLUTION):
+        check(at, "Port it", "mine")
+        shown.append((code_in(at, number)["marked"], len(at.expander)))
+    assert shown == [([2], 1), ([2, 1], 1), ([2, 1], 2)]  # one has the lines before
+    (change,) = [code.value for code in at.code if code.language == "diff"]
+    assert "-mine" in change.splitlines()
+    at = opened("exercise", "Port it")
+    assert len(at.expander) == 2
+
+
+def test_what_a_script_does_already_is_ticked_off():
+    at = opened("exercise", "Write it")
+    ticks = [texts(at.markdown).count(":material/check_circle:")]
+    for code in ("mine", EXERCISES["Write it"].solution):
+        check(at, "Write it", code)
+        ticks.append(texts(at.markdown).count(":material/check_circle:"))
+    assert ticks == [0, 1, 0]  # the stand-in for the judge ticks none in the end
 
 
 def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
