@@ -4,7 +4,12 @@ from functools import partial
 
 import streamlit as st
 
-from core.lessons.model import batch_steps_page, default_device_page, model_to_page
+from core.lessons.model import (
+    batch_steps_page,
+    default_device_page,
+    model_to_page,
+    port_page,
+)
 from core.lessons.model.transfers_page import TransfersLab
 from core.ui import dataset, frame, lab
 
@@ -22,6 +27,7 @@ def batch() -> None:
 
 frame.sections(
     {
+        "Before and after": port_page.draw,
         "One batch, step by step": batch,
         "Move a model": partial(model_to_page.draw, model, device),
         "In place, or a copy?": partial(

@@ -31,7 +31,7 @@ def test_a_reload_finds_the_move_again():
 
 
 def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
-    at = open_page("pages/2_Model.py")
+    at = open_page("pages/2_Model.py", tab="One batch, step by step")
     if not engine.machine().simulates:
         pytest.skip("a real accelerator")
     assert at.selectbox(key="moved_to").value == "sim"
@@ -66,7 +66,7 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
 
 
 def test_a_batch_is_gone_through_step_by_step_and_found_again():
-    at = open_page("pages/2_Model.py")
+    at = open_page("pages/2_Model.py", tab="One batch, step by step")
     steps = []
     for _ in range(8):
         steps.append(texts(at.code))
@@ -91,7 +91,7 @@ def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
 
     server.cached_ask().clear()
     monkeypatch.setattr(Engine, "ask", ask)
-    at, unanswered = open_page("pages/2_Model.py"), 0
+    at, unanswered = open_page("pages/2_Model.py", tab="One batch, step by step"), 0
     for tab in ("One batch, step by step", "Move a model", "In place, or a copy?"):
         open_tab(at, tab)
         if tab == "Move a model":
@@ -108,3 +108,19 @@ def test_a_default_device_is_for_new_tensors():
     at.radio(key="default_device_guess").set_value("torch.zeros_like(existing)").run()
     assert "`torch.zeros_like(existing)` ends up on the CPU" in texts(at.success)
     assert "Expected a 'cuda' device type for generator" in texts(at.markdown)
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_script_for_the_cpu_becomes_one_for_any_device():
+    at = open_page("pages/2_Model.py")
+    after = at.code[1].value.splitlines()
+    marks = [line.removeprefix("→").strip() for line in after if line.startswith("→")]
+    assert len(marks) == 4
+    assert [".to(device)" in line for line in marks] == [False, True, True, True]
+    (button,) = [button for button in at.button if button.label == "Run both"]
+    at = button.click().run()
+    assert not at.exception
+    before, after = [code.value for code in at.code[2:4]]
+    assert "on cpu" in before.splitlines()[-1]
+    assert "on cuda:0" in after.splitlines()[-1]
+    assert before.splitlines()[:-1] == after.splitlines()[:-1]

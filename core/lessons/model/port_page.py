@@ -1,0 +1,83 @@
+"""One training script for the CPU and for any device, side by side, and run."""
+
+from difflib import SequenceMatcher
+from typing import Any
+
+import streamlit as st
+
+from core.halves import read
+from core.lessons.mistakes.catalogue_page import link_to
+from core.ui import format, frame, playground, simulated
+from core.ui.course import link, page
+from core.ui.server import ask_once, explained
+from core.ui.source import marked
+from to_device.dryrun.report import Request
+from to_device.words import Words
+
+NAME = "train.py"
+SCRIPTS = {  # keyed by heading
+    "Before: on the CPU": "core.lessons.model.train_on_cpu",
+    "After: on any device": "core.lessons.model.train_on_any_device",
+}
+words = Words(__file__)
+
+
+def draw() -> None:
+    """Draw both scripts with the changed lines marked, and run them when asked."""
+    st.markdown(words("port.intro"), width=frame.PROSE)
+    texts = [read(module) for module in SCRIPTS.values()]
+    new = changed(*texts)
+    for column, heading, text, lines in zip(
+        st.columns(2, gap="medium"), SCRIPTS, texts, (set[int](), new), strict=True
+    ):
+        column.markdown(f"**{heading}**")
+        column.code(marked(text, lines), language="python", height=420)
+    if st.button("Run both", type="primary", icon=":material/play_arrow:"):
+        _run(texts)
+    if reports := st.session_state.get("ported"):
+        _outcome(*reports)
+
+
+def changed(before: str, after: str) -> set[int]:
+    """The numbers, from 1, of the lines of `after` that aren't in `before`."""
+    old, new = before.splitlines(), after.splitlines()
+    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return {
+        line + 1
+        for kind, _, _, start, end in blocks
+        if kind != "equal"
+        for line in range(start, end)
+    }
+
+
+def _run(texts: list[str]) -> None:
+    """Run the first script without a GPU, and the second one with a simulated GPU."""
+    with explained("The scripts were not run"), st.spinner("Running both"):
+        st.session_state.ported = [
+            ask_once(
+                "core.jobs.code:run",
+                Request(NAME, text, steps=10**6, simulates=has_gpu),
+                False,
+            )
+            for text, has_gpu in zip(texts, (False, True), strict=True)
+        ]
+
+
+def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
+    columns = st.columns(2, gap="medium")
+    for column, (report, printed) in zip(columns, reports, strict=True):
+        with column:
+            playground.output(printed or "\n".join(report["notes"]))
+    with columns[0]:
+        st.markdown(words("port.stayed"))
+    with columns[1], simulated.outline("ported", explained=True):
+        copies = [
+            copy for copy in reports[1][0]["copies"] if copy["way"] == "to device"
+        ]
+        size = format.size(sum(copy["bytes"] for copy in copies))
+        lines = sorted({copy["line"]["line"] for copy in copies})
+        where = format.enumerated(map(str, lines))
+        st.markdown(words("port.crossed", size=size, lines=where))
+    with st.container(horizontal=True):
+        link(page("Train"), words("port.next"))
+        link_to("model_not_moved")
