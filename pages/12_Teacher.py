@@ -8,6 +8,7 @@ from core.classroom import guesses_page as guesses
 from core.classroom import handout_page as handout
 from core.classroom import questions_page as questions
 from core.classroom import rules_page as rules
+from core.classroom import scripts_page as scripts
 from core.classroom import sign_in_page as sign_in
 from core.classroom import teacher_page as teacher
 from core.ui import frame
@@ -32,6 +33,7 @@ with explained("The class's data can't be read right now"):
             "What they may do": partial(rules.draw, chosen),
             "Guesses": partial(guesses.reveal, chosen),
             "Questions": partial(questions.draw, chosen),
+            "Scripts": partial(scripts.draw, chosen),
             "Afterward": partial(handout.draw, chosen),
             "Log": partial(teacher.log, chosen),
         }

@@ -31,7 +31,7 @@ def draw() -> None:
         st.columns(2, gap="medium"), SCRIPTS, texts, (set[int](), new), strict=True
     ):
         column.markdown(f"**{heading}**")
-        column.code(marked(text, lines), language="python", height=420)
+        column.code(marked(text, lines), wrap_lines=True)
     if st.button("Run both", type="primary", icon=":material/play_arrow:"):
         _run(texts)
     if reports := st.session_state.get("ported"):
@@ -70,7 +70,7 @@ def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
             playground.output(printed or "\n".join(report["notes"]))
     with columns[0]:
         st.markdown(words("port.stayed"))
-    with columns[1], simulated.outline("ported", explained=True):
+    with columns[1], simulated.outline("ported"):
         copies = [
             copy for copy in reports[1][0]["copies"] if copy["way"] == "to device"
         ]

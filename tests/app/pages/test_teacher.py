@@ -211,6 +211,8 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     assert "Compare" in log(opened)
     open_tab(at, "Questions")
     assert "0 of 1" in texts(at.markdown)
+    open_tab(at, "Scripts")
+    assert [list(table.value.index) for table in at.table][-1] == [name]
     open_tab(at, "Afterward")
     press(press(at, "delete_class"), "sure")
     assert store.classes.all() == []

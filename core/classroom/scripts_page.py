@@ -1,0 +1,64 @@
+"""For the teacher: who has ported a script, and who has written one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from core.store.tables import Class
+from core.ui.practice import EXERCISES
+from core.ui.server import room, store
+
+SCRIPTS = ("Port it", "Write it")
+
+
+@dataclass(frozen=True)
+class ScriptProgress:
+    """How far a member is with a script."""
+
+    solved: bool
+    tries: int
+    passed: int  # how many of the exercise's checks
+
+    def text(self, title: str) -> str:
+        if self.solved:
+            return "✓"
+        if not self.tries:
+            return "–"
+        tries = "1 try" if self.tries == 1 else f"{self.tries} tries"
+        checks = len(EXERCISES[title].checks)
+        return f"{self.passed} of {checks} parts, {tries}" if checks else tries
+
+
+def progress(
+    answers: Mapping[str, Mapping[str, Any]], title: str, visitor: str
+) -> ScriptProgress:
+    """A member's progress; `answers` are keyed by question, then by visitor."""
+    verdict = answers.get(f"turn_{title}_verdict", {}).get(visitor) or {}
+    tries = answers.get(f"turn_{title}_tries", {}).get(visitor) or 0
+    return ScriptProgress(
+        bool(verdict.get("solved")), int(tries), len(verdict.get("passed", ()))
+    )
+
+
+def draw(classroom: Class) -> None:
+    titles = [title for title in SCRIPTS if title in EXERCISES]
+    keys = [f"turn_{t}_{part}" for t in titles for part in ("verdict", "tries")]
+    answers, names = (
+        store().answers.of_class(classroom.id, keys),
+        room().names(classroom.id),
+    )
+    if not names or not titles:
+        st.markdown("Nobody is in this class yet.")
+        return
+    rows, done = [], dict.fromkeys(titles, 0)
+    for visitor, name in sorted(names.items(), key=lambda item: item[1].casefold()):
+        own = {title: progress(answers, title, visitor) for title in titles}
+        for title in titles:
+            done[title] += own[title].solved
+        rows.append((name, *(own[title].text(title) for title in titles)))
+    counts = [f"{title}: **{done[title]} of {len(names)}**" for title in titles]
+    st.markdown(" · ".join(counts))
+    st.table(pd.DataFrame(rows, columns=("Name", *titles)).set_index("Name"))
