@@ -59,7 +59,7 @@ class CNN(nn.Module):
             nn.Dropout(0.1),
             nn.Linear(96 * 3 * 3, 10),
         )
-        # In this memory layout, convolutions are fastest.
+        # In this memory layout, convolutions are usually fastest.
         self.to(memory_format=torch.channels_last)
 
     def forward(self, images: Tensor) -> Tensor:

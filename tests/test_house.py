@@ -47,7 +47,8 @@ OF_THE_APP = {
 # it: what stands side by side, as the lessons do, knows nothing of each other.
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
-    *(("to_device.errors", "to_device.names", "to_device.version", "to_device.words"),),
+    ("to_device.builds", "to_device.errors", "to_device.names"),
+    ("to_device.version", "to_device.words"),
     *(("to_device.devices", "to_device.explain", "to_device.nvml", "to_device.sim"),),
     ("to_device.diagnose", "to_device.dryrun", "to_device.launcher"),
     *(("to_device.cli",), ("to_device.__main__",)),

@@ -154,7 +154,7 @@ for epoch in range(1, EPOCHS + 1):
     mean_loss = torch.stack(losses).mean().item()  # over the steps
     seconds = time.perf_counter() - started
 
-    model.eval()  # no dropout, and batch norm uses its learned statistics
+    model.eval()  # no dropout, and batch norm uses its running averages
     with torch.inference_mode():
         batches = test_inputs.split(1000)
         outputs = torch.cat([model(inputs.to(device)) for inputs in batches])

@@ -45,16 +45,17 @@ def architecture_missing(facts: Facts) -> Answer:
     first = facts.first
     if first is None or not first.complaint or not first.architecture:
         return False
-    if not facts.architectures or runs_on(facts.architectures, first.architecture):
+    built, gpu = facts.architectures, first.architecture
+    if not built or runs_on(built, gpu, version(facts.cuda)):
         return False
     codes = ", ".join(f"`{code}`" for code in facts.architectures)
     if facts.build == "ROCm":
         missing, command = f"its architecture {first.architecture}", ""
         advice = words("causes.architecture_missing.rocm", **LINKS)
     else:
-        _, number = _split(first.architecture)
+        _, number = _split(gpu)
         missing = f"compute capability {number // 10}.{number % 10}"
-        wheel = _newest_wheel(facts, lambda _, code: runs_on(code, first.architecture))
+        wheel = _newest_wheel(facts, lambda cuda, codes: runs_on(codes, gpu, cuda))
         command = _install(wheel)
         ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
@@ -296,23 +297,42 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
     )
 
 
-def runs_on(built: tuple[str, ...], architecture: str) -> bool:
+def runs_on(
+    built: tuple[str, ...], architecture: str, cuda: tuple[int, ...] = ()
+) -> bool:
     """Whether a GPU of `architecture` runs code for any of those in `built`.
 
-    An "sm_89" GPU runs "sm_86" code: machine code runs on devices of the same
-    major version and at least the same minor version. Code for a virtual
-    architecture ("compute_90") runs on all later devices. Source: NVIDIA's
-    CUDA programming guide, "Application compatibility". AMD's GPUs run only
-    code for their own architecture.
+    `cuda` is the build's version of CUDA. An "sm_89" GPU runs "sm_86" code:
+    machine code runs on devices of the same major version and at least the same
+    minor version. Code for a virtual architecture ("compute_90") runs on all later
+    devices. Source: NVIDIA's CUDA programming guide, "Application compatibility".
+    Jetsons are an exception, as in torch.cuda's DEVICE_REQUIREMENT. AMD's GPUs run
+    only code for their own architecture.
     """
     kind, number = _split(architecture)
     if kind != "sm":
         return architecture in built
     return any(
-        number >= least
-        and (other == "compute" or (other == "sm" and number // 10 == least // 10))
-        for other, least in map(_split, built)
+        number >= code
+        if other == "compute"
+        else other == "sm" and _runs(code, number, cuda)
+        for other, code in map(_split, built)
     )
+
+
+# The GPUs of Jetsons (TX1, TX2, Xavier, Orin, Thor). Code for one of them runs on no
+# other GPU. 101 was the first number of 110.
+JETSON = (53, 62, 72, 87, 101, 110)
+
+
+def _runs(code: int, gpu: int, cuda: tuple[int, ...]) -> bool:
+    """Whether a GPU of compute capability `gpu` / 10 runs code for `code` / 10."""
+    if code in JETSON:
+        return gpu == code or {gpu, code} == {101, 110}
+    # Since CUDA 13.2, Xavier and Orin run the code of other GPUs of their generation.
+    if gpu in JETSON and not (gpu in (72, 87) and cuda >= (13, 2)):
+        return False
+    return gpu // 10 == code // 10 and gpu >= code
 
 
 def _split(architecture: str) -> tuple[str, int]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from to_device import devices, nvml
+from to_device import builds, devices, nvml
 from to_device.diagnose.machine import VARIABLES, Facts, VisibleDevice
 
 MOST_OF_A_MESSAGE = 300  # characters
@@ -112,9 +112,14 @@ def architecture(device: torch.device) -> str:
 
 
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """CUDA version and architectures of PyTorch's wheels; () before torch 2.9."""
+    """CUDA version and architectures of PyTorch's wheels.
+
+    They come from torch, or, before torch 2.9, from the table in builds.toml.
+    """
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
-    wheels = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", {})
+    wheels = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
+    if wheels is None:
+        return builds.releases(kind)
     return tuple(
         (cuda, tuple(f"sm_{code}" for code in sorted(codes[kind])))
         for cuda, codes in wheels.items()

@@ -21,6 +21,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any, NamedTuple
 
+from to_device import builds
 from to_device.errors import Parser, end_with_pipe
 
 HELP = """Explain an error from a file or a pipe; needs only Python.
@@ -107,7 +108,10 @@ class Wording(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """One entry of errors.toml. Its texts may have {name}, {devices}, and {shapes}."""
+    """One entry of errors.toml.
+
+    Its texts may have {name}, {devices}, {shapes}, and the fields of `builds.fields`.
+    """
 
     slug: str
     title: str
@@ -439,6 +443,7 @@ def _answer(kind: str, causes: list[Cause], text: str, line: str, where: str) ->
         "{name}": name,
         "{devices}": " and one on ".join([*devices, "another device"][:2]),
         "{shapes}": f" {shapes[0]}" if shapes else "",
+        **{f"{{{key}}}": text for key, text in builds.fields().items()},
     }
     texts = {
         key: re.sub("|".join(fill), lambda at: fill[at[0]], getattr(cause, key))

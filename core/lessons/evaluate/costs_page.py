@@ -152,7 +152,7 @@ class Precisions(Lab):
 
     def caption(self, costs: tuple[PrecisionCost, ...]) -> str:
         has_tf32 = any(cost.precision == "TF32" for cost in costs)
-        no_tf32 = "" if has_tf32 else " This device doesn't support TF32."
+        no_tf32 = "" if has_tf32 else " TF32 is measured only on NVIDIA GPUs."
         return (
             f"All {costs[0].images:,} test images, with the model in `eval()` mode. "
             "The thin line runs from the smallest to the largest of n = "

@@ -48,7 +48,7 @@ def compare(
 
 
 def precisions(device: torch.device) -> list[str]:
-    """The precisions to time. Only NVIDIA GPUs have TF32, and only since Ampere."""
+    """The precisions to time; TF32 only on NVIDIA GPUs, which have it since Ampere."""
     nvidia = device.type == "cuda" and torch.version.cuda
     if nvidia and torch.cuda.get_device_capability(device) >= (8, 0):
         return [FLOAT32, TF32, BFLOAT16]

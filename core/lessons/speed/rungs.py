@@ -412,7 +412,7 @@ def graphed(split: Split, model: nn.Module, device: Device, kept: Kept) -> Epoch
         model.parameters(), lr=kept.learning_rate, fused=True, capturable=True
     )
     batch = torch.arange(kept.batch_size, device=device)  # the graph's input
-    # No float16, since GradScaler decides on the CPU whether to skip a step.
+    # No float16, which would need a GradScaler in the graph.
     half = kept.half and half_dtype(device) == torch.bfloat16
 
     def step() -> Tensor:

@@ -1,0 +1,53 @@
+"""The table of PyTorch's builds, compared with the installed torch."""
+
+import datetime
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from to_device import builds
+from to_device.diagnose.diagnosis import runs_on, version
+from to_device.explain.explainer import knowledge, of_cause
+
+TORCHS = torch.cuda.PYTORCH_RELEASES_CODE_CC
+
+
+def test_the_table_knows_every_build_that_the_installed_torch_knows():
+    known = builds.table()["cuda"]
+    for cuda, machines in TORCHS.items():
+        for machine, codes in machines.items():
+            assert set(known[cuda][machine]) == codes, (cuda, machine)
+    for cuda in known.keys() - TORCHS.keys():
+        assert version(torch.__version__)[:2] != version(builds.table()["torch"]), cuda
+    assert builds.table()["read"] <= datetime.date.today()
+
+
+@pytest.mark.parametrize("cuda", ["13.0", "13.2"])
+def test_a_gpu_runs_the_code_that_torch_says_it_runs(cuda, monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    runs = torch.cuda._code_compatible_with_device
+    codes = torch.cuda.DEVICE_REQUIREMENT
+    for code in codes:
+        for gpu in codes:
+            expected = runs(gpu, code)
+            if cuda == "13.2" and gpu in (53, 62):  # CUDA 13 has no code for these
+                continue
+            ours = runs_on((f"sm_{code}",), f"sm_{gpu}", version(cuda))
+            assert ours == expected, (code, gpu)
+
+
+def test_the_builds_that_texts_name_exist():
+    versions = [*builds.table()["cuda"], *builds.table()["ended"]]
+    exist = {"cpu", "xpu", *map(builds.index, versions)}
+    answers = [of_cause(cause) for cause in knowledge().causes.values()]
+    texts = [f"{a.why}\n{a.check}\n{a.change}" for a in answers]
+    assert not [field for field in builds.fields() if f"{{{field}}}" in "".join(texts)]
+    for folder in ("content", "core", "docs", "pages", "to_device"):
+        for path in Path(folder).rglob("*"):
+            if path.suffix in (".toml", ".md", ".py") and path.name != "errors.toml":
+                texts.append(path.read_text("utf-8"))
+    named = re.findall(r"\b(cu1\d\d|rocm\d[\d.]*)\b", "\n".join(texts))
+    named += re.findall(r"download\.pytorch\.org/whl/(\w+)", "\n".join(texts))
+    assert {name for name in named if name} <= exist
