@@ -1,0 +1,181 @@
+"""Gradients, losses, optimizers, mixed precision, and torch.compile."""
+
+import torch
+from torch import nn
+
+
+def backward_twice(device):
+    cell = nn.RNNCell(2, 3)
+    hidden = torch.zeros(1, 3)
+    for _ in range(2):
+        hidden = cell(torch.ones(1, 2), hidden)
+        hidden.sum().backward()
+        hidden = hidden.detach()  # fixed
+    assert cell.weight_ih.grad is not None
+
+
+def inplace(device):
+    x = torch.ones(3, requires_grad=True).exp()
+    y = x.sigmoid()
+    y += x  # broken
+    y = y + x  # fixed
+    y.sum().backward()
+    torch.testing.assert_close(y, x.sigmoid() + x)
+
+
+def no_graph(device):
+    model = nn.Linear(3, 1)
+    inputs = torch.ones(2, 3)
+    with torch.no_grad():  # broken
+        outputs = model(inputs)
+    outputs.sum().backward()
+    assert model.weight.grad.tolist() == [[2, 2, 2]]
+
+
+def scalar_loss(device):
+    model = nn.Linear(3, 1)
+    loss = model(torch.ones(2, 3))
+    loss.backward()  # broken
+    loss.mean().backward()  # fixed
+    assert model.weight.grad.tolist() == [[1, 1, 1]]
+
+
+def custom_backward(device):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            ctx.factor = factor
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            grad_input = grad * ctx.factor
+            return grad_input  # broken
+            return grad_input, None  # fixed
+
+    x = torch.ones(3, requires_grad=True)
+    Scale.apply(x, 2).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def empty_parameters(device):
+    class Net(nn.Module):
+        def __init__(self, layers):
+            super().__init__()
+            self.layers = layers  # broken
+            self.layers = nn.ModuleList(layers)  # fixed
+
+    model = Net([nn.Linear(3, 3), nn.Linear(3, 1)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    assert len(optimizer.param_groups[0]["params"]) == 4
+
+
+def nan_loss(device):
+    model = nn.Linear(1, 1)
+    inputs = torch.linspace(1, 10, 8).unsqueeze(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=10)  # broken
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # fixed
+    losses = []
+    for _ in range(80):
+        optimizer.zero_grad()
+        predicted = torch.distributions.Normal(model(inputs), 1.0, validate_args=True)
+        loss = -predicted.log_prob(3 * inputs).mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # fixed
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+
+
+def scheduler_first(device):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.1)
+    before = model.bias.item()
+    model(torch.ones(1, 2)).sum().backward()
+    scheduler.step()  # broken
+    optimizer.step()
+    scheduler.step()  # fixed
+    assert optimizer.param_groups[0]["lr"] == 0.05
+    assert model.bias.item() < before
+
+
+def scaler_misused(device):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    before = model.bias.item()
+    loss = model(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.unscale_(optimizer)  # broken
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()  # fixed
+    assert model.bias.item() < before
+
+
+def fp16_weights(device):
+    model = nn.Linear(2, 1).half()
+    for p in model.parameters():  # fixed
+        if p.requires_grad:  # fixed
+            p.data = p.data.float()  # fixed
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    before = model.bias.item()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = model(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    assert model.bias.item() < before
+
+
+def inference_tensor(device):
+    backbone, head = nn.Linear(3, 3), nn.Linear(3, 1)
+    inputs = torch.ones(2, 3)
+    with torch.inference_mode():  # broken
+        features = backbone(inputs)  # broken
+    with torch.no_grad():  # fixed
+        features = backbone(inputs)  # fixed
+    head(features).sum().backward()
+    assert head.weight.grad is not None
+    assert backbone.weight.grad is None
+
+
+def recompiles(device):
+    torch.compiler.reset()
+
+    def double(x):
+        return x * 2
+
+    with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+        compiled = torch.compile(double, backend="eager", fullgraph=True)  # broken
+        compiled = torch.compile(double, backend="eager", dynamic=True)  # fixed
+        for length in range(2, 12):
+            assert compiled(torch.ones(length)).sum() == 2 * length
+
+
+def compile_failed(device):
+    torch.compiler.reset()
+
+    def step(x):
+        torch._dynamo.graph_break()
+        return x * 2
+
+    step = torch.compile(step, backend="eager", fullgraph=True)  # broken
+    step = torch.compile(step, backend="eager")  # fixed
+    assert step(torch.ones(3)).sum() == 6
+
+
+def compile_toolchain(device):
+    from unittest import mock
+
+    torch.compiler.reset()
+    model = nn.Sequential(nn.Linear(3, 2), nn.GELU())
+    config = torch._inductor.config
+    missing = mock.patch.object(config.cpp, "cxx", ("no-such-compiler",))
+    with missing, config.patch(force_disable_caches=True, compile_threads=1):
+        model = torch.compile(model)  # broken
+        assert model(torch.ones(2, 3)).shape == (2, 2)

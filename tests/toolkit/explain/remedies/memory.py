@@ -1,0 +1,44 @@
+"""Memory, files, and processes' limits."""
+
+import os
+import resource
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from to_device.sim import memory
+
+
+def out_of_memory(device):
+    dataset = TensorDataset(torch.ones(64, 1 << 14))
+    seen = 0
+    with memory.limited_to(3 << 20):
+        loader = DataLoader(dataset, batch_size=64)  # broken
+        loader = DataLoader(dataset, batch_size=16)  # fixed
+        for (batch,) in loader:
+            seen += len(batch.to(device))
+            del batch
+    assert seen == 64
+
+
+def host_memory(device):
+    count = 1 << 38  # broken
+    count = 16  # fixed
+    loader = DataLoader(range(64), batch_size=count, num_workers=0)
+    batch = torch.empty(loader.batch_size, 3, 224, 224)
+    assert len(batch) == count
+
+
+def open_files(device):
+    dataset = TensorDataset(torch.ones(200, 2))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 64, before[1]))
+    try:
+        torch.multiprocessing.set_sharing_strategy("file_system")  # fixed
+        loader = DataLoader(dataset, num_workers=1, multiprocessing_context="fork")
+        kept = [batch for (batch,) in loader]
+    finally:
+        torch.multiprocessing.set_sharing_strategy("file_descriptor")
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(kept) == 200

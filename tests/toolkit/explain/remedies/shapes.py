@@ -1,0 +1,220 @@
+"""Shapes, dtypes, indices, and what a tensor can be made of."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+
+def dtype_mismatch(device):
+    model = nn.Linear(4, 2)
+    inputs = torch.from_numpy(np.ones((8, 4)))
+    inputs = inputs.float()  # fixed
+    assert model(inputs).shape == (8, 2)
+
+
+def target_dtype(device):
+    outputs = torch.zeros(4, 2)
+    labels = torch.tensor([0, 1, 1, 0], dtype=torch.int32)
+    labels = labels.long()  # fixed
+    loss = nn.functional.cross_entropy(outputs, labels)
+    torch.testing.assert_close(loss, torch.tensor(2.0).log())
+
+
+def cpu_half(device):
+    x = torch.eye(3).half()
+    x = x.float()  # fixed
+    assert torch.linalg.det(x) == 1
+
+
+def integer_input(device):
+    model = nn.Linear(4, 2)
+    pixels = torch.full((8, 4), 255, dtype=torch.uint8)
+    images = pixels  # broken
+    images = pixels.float() / 255  # fixed
+    assert images.mean() == 1
+    assert model(images).shape == (8, 2)
+
+
+def index_dtype(device):
+    embedding = nn.Embedding(10, 3)
+    indices = torch.tensor([1.0, 2.0])
+    indices = indices.long()  # fixed
+    assert embedding(indices).shape == (2, 3)
+
+
+def half_unsupported(device):
+    tensor = torch.ones(3, dtype=torch.bfloat16)
+    array = tensor.numpy()  # broken
+    array = tensor.float().numpy()  # fixed
+    assert array.sum() == 3
+
+
+def shapes_multiplied(device):
+    x = torch.ones(8, 3, 20)
+    layer = nn.Linear(x.shape[1], 5)  # broken
+    layer = nn.Linear(x.shape[-1], 5)  # fixed
+    assert layer(x).shape == (8, 3, 5)
+    assert nn.LazyLinear(5)(x).shape == (8, 3, 5)
+
+
+def conv_channels(device):
+    images = torch.ones(2, 16, 28, 28)
+    layer = nn.Conv2d(12, 8, kernel_size=3)  # broken
+    layer = nn.Conv2d(images.shape[1], 8, kernel_size=3)  # fixed
+    assert layer(images).shape == (2, 8, 26, 26)
+
+
+def gray_images(device):
+    images = torch.ones(2, 1, 28, 28)
+    layer = nn.Conv2d(3, 8, kernel_size=3)
+    images = images.expand(-1, 3, -1, -1)  # fixed
+    assert layer(images).shape == (2, 8, 26, 26)
+
+
+def alpha_channel(device):
+    images = torch.ones(2, 4, 28, 28)
+    layer = nn.Conv2d(3, 8, kernel_size=3)
+    images = images[:, :3]  # fixed
+    assert layer(images).shape == (2, 8, 26, 26)
+
+
+def channels_last(device):
+    images = torch.ones(2, 28, 28, 3)
+    layer = nn.Conv2d(3, 8, kernel_size=3)
+    images = images.permute(0, 3, 1, 2)  # fixed
+    assert layer(images).shape == (2, 8, 26, 26)
+
+
+def view_stride(device):
+    x = torch.arange(24).reshape(2, 3, 4).permute(0, 2, 1)
+    flat = x.view(len(x), -1)  # broken
+    flat = x.reshape(len(x), -1)  # fixed
+    assert flat[0, :3].tolist() == [0, 4, 8]
+
+
+def image_too_small(device):
+    images = torch.ones(1, 3, 2, 2)
+    layer = nn.Conv2d(3, 8, kernel_size=3)
+    images = torch.nn.functional.interpolate(images, size=(64, 64))  # fixed
+    assert layer(images).shape == (1, 8, 62, 62)
+
+
+def target_size(device):
+    outputs = torch.zeros(64, 1)
+    targets = torch.ones(64)
+    criterion = nn.BCEWithLogitsLoss()
+    loss = criterion(outputs, targets)  # broken
+    loss = criterion(outputs.squeeze(1), targets)  # fixed
+    torch.testing.assert_close(loss, torch.tensor(2.0).log())
+
+
+def one_hot(device):
+    outputs = torch.zeros(4, 3)
+    labels = torch.tensor([[0, 1, 0]] * 4)
+    loss = nn.functional.cross_entropy(outputs, labels[:, :1])  # broken
+    loss = nn.functional.cross_entropy(outputs, labels.argmax(dim=1))  # fixed
+    torch.testing.assert_close(loss, torch.tensor(3.0).log())
+
+
+def label_outside(device):
+    outputs = torch.zeros(4, 10)
+    labels = torch.tensor([1, 10, 5, 3])
+    labels = labels - 1  # fixed
+    loss = nn.functional.cross_entropy(outputs, labels)
+    torch.testing.assert_close(loss, torch.tensor(10.0).log())
+
+
+def embedding_index(device):
+    ids = torch.tensor([0, 7, 10])
+    embedding = nn.Embedding(10, 3)  # broken
+    embedding = nn.Embedding(11, 3)  # fixed
+    assert ids.max() < embedding.num_embeddings or embedding(ids) is None
+    assert embedding(ids).shape == (3, 3)
+
+
+def index_outside(device):
+    scores = torch.arange(10.0)
+    labels = torch.tensor([1, 10])
+    labels = labels - 1  # fixed
+    assert scores[labels].tolist() == [0, 9]
+
+
+def single_number(device):
+    loss = torch.ones(3).sum()
+    value = loss.data[0]  # broken
+    value = loss.item()  # fixed
+    assert value == 3
+
+
+def ambiguous_truth(device):
+    outputs, labels = torch.zeros(4, 2), torch.tensor([0, 1, 1, 0])
+    loss = nn.CrossEntropyLoss(outputs, labels)  # broken
+    loss = nn.CrossEntropyLoss()(outputs, labels)  # fixed
+    torch.testing.assert_close(loss, torch.tensor(2.0).log())
+
+
+def not_a_tensor(device):
+    x = [1.0, 2.0, 3.0]
+    x = x.to(device)  # broken
+    x = torch.as_tensor(x, dtype=torch.float32, device=device)  # fixed
+    assert x.sum().item() == 6
+
+
+def negative_strides(device):
+    array = np.arange(6.0).reshape(2, 3)[:, ::-1]
+    image = torch.from_numpy(array)  # broken
+    image = torch.from_numpy(array.copy())  # fixed
+    assert image[0].tolist() == [2, 1, 0]
+
+
+def ragged_list(device):
+    tensors = [torch.ones(2), torch.zeros(2)]
+    tensor = torch.tensor(tensors)  # broken
+    tensor = torch.stack(tensors)  # fixed
+    assert tensor.sum() == 2
+
+
+def bce_range(device):
+    logits = torch.tensor([2.0, -2.0])
+    targets = torch.tensor([1.0, 0.0])
+    loss = nn.BCELoss()(logits, targets)  # broken
+    loss = nn.BCEWithLogitsLoss()(logits, targets)  # fixed
+    torch.testing.assert_close(loss, -torch.tensor(2.0).sigmoid().log())
+
+
+def batch_of_one(device):
+    model = nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2))
+    dataset = torch.ones(65, 4)
+    loader = DataLoader(dataset, batch_size=64, shuffle=True)  # broken
+    loader = DataLoader(dataset, batch_size=64, shuffle=True, drop_last=True)  # fixed
+    assert [model(batch).shape for batch in loader] == [(64, 2)]
+
+
+def shapes_differ(device):
+    outputs, labels = torch.zeros(64, 10), torch.zeros(64)
+    hits = outputs == labels  # broken
+    hits = outputs.argmax(dim=1) == labels  # fixed
+    assert hits.shape == (64,)
+
+
+def collate(device):
+    import torch.nn.functional as F
+
+    images = [torch.ones(3, 8, 8), torch.ones(3, 6, 9)]
+    images = [F.interpolate(i[None], size=(8, 8))[0] for i in images]  # fixed
+    (batch,) = DataLoader(images, batch_size=2)
+    assert batch.shape == (2, 3, 8, 8)
+
+
+def dataset_empty(device):
+    import os
+
+    from torchvision.datasets import ImageFolder
+
+    os.makedirs("data/train/cat")
+    open("data/train/cat/1.png", "w").close()
+    dataset = []  # broken
+    dataset = ImageFolder("data/train")  # fixed
+    loader = DataLoader(dataset, shuffle=True)
+    assert len(loader) == 1

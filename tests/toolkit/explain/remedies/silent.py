@@ -1,0 +1,255 @@
+"""Mistakes without an error: without the remedy, what the program is for fails."""
+
+import gc
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from to_device.sim import ledger, memory
+
+
+def memory_not_freed(device):
+    outputs = torch.ones(1 << 10, device=device)
+    loss = outputs.sum()
+    del outputs, loss  # fixed
+    gc.collect()
+    torch.accelerator.empty_cache()
+    assert memory.allocated < 4 << 10
+
+
+def validation_memory(device):
+    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(8)]).to(device)
+    inputs = torch.ones(64, 64, device=device)
+    model.eval()
+    memory.reset_peak()
+    before = memory.allocated
+    with torch.inference_mode():  # fixed
+        outputs = model(inputs)
+    assert outputs.shape == (64, 64)
+    assert memory.peak - before < 4 * inputs.nbytes
+
+
+def memory_grows(device):
+    model = nn.Linear(64, 64).to(device)
+    used, total = [], 0
+    for _ in range(4):
+        loss = model(torch.ones(64, 64, device=device)).square().mean()
+        total += loss  # broken
+        total += loss.item()  # fixed
+        used.append(memory.allocated)
+    assert used[-1] == used[1]
+
+
+def slows_down(device):
+    model = nn.Linear(64, 64).to(device)
+    used, losses = [], []
+    for _ in range(4):
+        loss = model(torch.ones(64, 64, device=device)).square().mean()
+        losses.append(loss)  # broken
+        losses.append(loss.item())  # fixed
+        used.append(memory.allocated)
+    assert used[-1] == used[1]
+
+
+def detach(device):
+    history = []
+    w = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        loss = (w * 2).sum()
+        history.append(loss)  # broken
+        history.append(loss.detach())  # fixed
+    assert not any(loss.requires_grad for loss in history)
+
+
+def item_every_step(device):
+    losses = torch.ones(5, device=device)
+    total = torch.zeros((), device=device)
+    with ledger.counting() as counts:
+        for loss in losses:
+            total += loss.item()  # broken
+            total += loss.detach()  # fixed
+    assert counts.waits.total() == 0
+    assert total.item() == 5
+
+
+def no_zero_grad(device):
+    w = nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()  # fixed
+        (2 * w).sum().backward()
+        optimizer.step()
+    torch.testing.assert_close(w.item(), 0.4)
+
+
+def no_eval_mode(device):
+    model = nn.Dropout(0.5)
+    model.eval()  # fixed
+    assert model(torch.ones(100)).sum() == 100
+
+
+def loaded_results(device):
+    model = nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5), nn.Linear(50, 1))
+    loaded = nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5), nn.Linear(50, 1))
+    x = torch.ones(2, 4)
+    model.eval()
+    loaded.load_state_dict(model.state_dict())
+    loaded.eval()  # fixed
+    assert torch.equal(model(x), loaded(x))
+
+
+def saving(device):
+    model, restored = nn.Linear(3, 1), nn.Linear(3, 1)
+    torch.save(model.state_dict(), "model.pt")
+    state = torch.load("model.pt", map_location=device)
+    restored.load_state_dict(state)  # fixed
+    assert torch.equal(restored.weight, model.weight)
+
+
+def mean_of_batch_means(device):
+    labels = torch.tensor([1] * 4 + [0])
+    predicted = torch.ones(5, dtype=torch.long)
+    hits, batches = 0, 0
+    for part in torch.arange(5).split(4):
+        hits += (predicted[part] == labels[part]).float().mean()  # broken
+        hits += (predicted[part] == labels[part]).sum()  # fixed
+        batches += 1
+    accuracy = hits / batches  # broken
+    accuracy = hits / len(labels)  # fixed
+    torch.testing.assert_close(accuracy, torch.tensor(0.8))
+
+
+def to_not_reassigned(device):
+    x = torch.ones(3)
+    x.to(device)  # broken
+    x = x.to(device)  # fixed
+    assert x.device.type == device.type
+
+
+def tensor_not_registered(device):
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            mask = torch.ones(3)
+            self.mask = mask  # broken
+            self.register_buffer("mask", mask)  # fixed
+
+    model = Masked().to(device)
+    assert model.mask.device.type == device.type
+    assert not list(model.parameters())
+
+
+def move_to_gpu(device):
+    model, inputs = nn.Linear(3, 1), torch.ones(2, 3)
+    place = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    model.to(place)  # fixed
+    inputs = inputs.to(place)  # fixed
+    assert model(inputs).device.type == device.type
+
+
+def colab_limit(device):
+    accelerator = torch.accelerator.current_accelerator
+    place = torch.device("cpu")  # broken
+    place = accelerator(check_available=True) or "cpu"  # fixed
+    assert torch.ones(3, device=place).device.type == device.type
+
+
+def softmax_before_loss(device):
+    inputs, labels = torch.eye(3).repeat(8, 1), torch.arange(3).repeat(8)
+    model = nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for _ in range(40):
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        outputs = outputs.softmax(1)  # broken
+        loss = nn.functional.cross_entropy(outputs, labels)  # fixed
+        loss = nn.functional.cross_entropy(outputs, labels)
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.4
+
+
+def not_learning(device):
+    inputs, labels = torch.eye(3).repeat(8, 1), torch.arange(3).repeat(8)
+    model, criterion = nn.Linear(3, 3), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for _ in range(40):
+        optimizer.zero_grad()
+        logits = model(inputs)
+        loss = criterion(logits.softmax(1), labels)  # broken
+        loss = criterion(logits, labels)  # fixed
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.4
+
+
+def mixed_precision(device):
+    model, x = nn.Linear(4, 4), torch.ones(2, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # fixed
+        outputs = model(x)
+    outputs.float().sum().backward()
+    assert outputs.dtype == torch.bfloat16
+    assert model.weight.grad.dtype == torch.float32
+
+
+def nan_half(device):
+    x = torch.full((2, 512), 16.0)
+    layer = nn.Linear(512, 2)
+    nn.init.constant_(layer.weight, 16.0)
+    with torch.autocast("cpu", dtype=torch.float16):  # broken
+        outputs = layer(x)  # broken
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # fixed
+        outputs = layer(x)  # fixed
+    assert torch.isfinite(outputs).all()
+
+
+class Noisy:
+    """Items with a random generator of their own."""
+
+    rng = np.random.default_rng(0)
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        return self.rng.random()
+
+
+def seed(worker):
+    dataset = torch.utils.data.get_worker_info().dataset
+    dataset.rng = np.random.default_rng(torch.initial_seed())
+
+
+def same_augmentation(device):
+    options = {"num_workers": 2, "multiprocessing_context": "fork"}
+    loader = DataLoader(Noisy(), **options)  # broken
+    loader = DataLoader(Noisy(), worker_init_fn=seed, **options)  # fixed
+    assert len({number.item() for number in loader}) == 8
+
+
+def not_reproducible(device):
+    torch.manual_seed(0)
+    first = torch.rand(3)
+    torch.rand(1)
+    torch.manual_seed(0)  # fixed
+    torch.use_deterministic_algorithms(True)  # fixed
+    again = torch.rand(3)
+    torch.use_deterministic_algorithms(False)
+    assert torch.equal(first, again)
+
+
+def cpu_only(device):
+    model, x = nn.Linear(3, 1), torch.ones(2, 3)
+    device = torch.device("cpu")  # fixed
+    model.to(device)
+    assert model(x.to(device)).device.type == "cpu"
+
+
+def slow_inference(device):
+    model, batch = nn.Linear(3, 1), torch.ones(2, 3)
+    model.eval()
+    with torch.inference_mode():  # fixed
+        outputs = model(batch)
+    assert not outputs.requires_grad
