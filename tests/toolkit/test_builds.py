@@ -51,3 +51,5 @@ def test_the_builds_that_texts_name_exist():
     named = re.findall(r"\b(cu1\d\d|rocm\d[\d.]*)\b", "\n".join(texts))
     named += re.findall(r"download\.pytorch\.org/whl/(\w+)", "\n".join(texts))
     assert {name for name in named if name} <= exist
+    drivers = re.findall(r"\bdrivers? (?:before )?(\d{3})\b", "\n".join(texts))
+    assert set(drivers) == {builds.fields()["driver"]}
