@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from torch._logging._internal import log_registry
 from torch.distributed.run import get_args_parser
 
@@ -51,6 +52,15 @@ def test_every_option_of_torchrun_exists():
     assert len(commands) > 5
     for command in commands:
         get_args_parser().parse_args([*shlex.split(command), "train.py"])
+
+
+def test_every_option_of_pip_exists():
+    install = pytest.importorskip("pip._internal.commands").create_command("install")
+    found = re.findall(r"(?<!uv )\bpip install ((?:[^`\n#;&|\\]|\\\n)+)", texts())
+    commands = [text for text in found if text.count('"') % 2 == 0]
+    assert len(commands) > 15
+    for command in commands:
+        install.parse_args(shlex.split(command))
 
 
 def test_every_log_of_torch_exists():
