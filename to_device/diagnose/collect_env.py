@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 
+from to_device import builds
 from to_device.diagnose.diagnosis import diagnose, words
 from to_device.diagnose.machine import VARIABLES, Diagnosis, Facts, VisibleDevice
 from to_device.errors import ExplainedError
@@ -11,9 +12,9 @@ LINES: str = words.table("pasted.lines")  # commands that print such a report
 MOST_CHARACTERS = 100_000
 MOST_OF_A_LINE = 400  # characters
 MOST_ENTRIES = 100  # GPUs, and settings in environment variables
-# The first NVIDIA driver for each major version of CUDA. Source: the CUDA Toolkit's
-# release notes, "CUDA Minor Version Compatibility".
-DRIVERS = ((580, "13"), (525, "12"), (450, "11"), (1, "10"))
+# The first NVIDIA driver for each major version of CUDA, the newest first.
+_FIRST = {int(driver): cuda for cuda, driver in builds.table()["drivers"].items()}
+DRIVERS = sorted({1: "10", **_FIRST}.items(), reverse=True)
 NOTHING = ("N/A", "None", "Could not collect")
 # Possessive quantifiers (`++`) and atomic groups (`(?>`) try no other match, so that
 # the time grows only with a line's length, not with its square.
@@ -27,8 +28,9 @@ Wheels = tuple[tuple[str, tuple[str, ...]], ...]
 def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
     """Diagnose a machine from what collect_env and the page's other commands print.
 
-    `releases` are PyTorch's wheels, as this machine's torch lists them. Raises
-    ExplainedError if the text isn't from collect_env, or says too little about a Mac.
+    `releases` are PyTorch's wheels, as this machine's torch lists them; without torch,
+    they come from builds.toml. Raises ExplainedError if the text isn't from
+    collect_env, or says too little about a Mac.
     """
     lines = text[:MOST_CHARACTERS].replace("\r", "").split("\n")
     text = "\n".join(line[:MOST_OF_A_LINE] for line in lines)
@@ -53,6 +55,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         raise ExplainedError(words("pasted.no_torch"))
     system, platform = values.get("OS", ""), values.get("Python platform", "")
     is_mac, is_arm = "mac" in system.lower(), "arm64" in system + platform
+    kind = "aarch64" if is_arm or "aarch64" in platform else "x86_64"
     mps = values.get("MPS", "").split()
     rosetta = is_mac and re.search(r"(?m)^Apple M\d", text) is not None and not is_arm
     if is_mac and is_arm and not mps:
@@ -74,7 +77,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         xpu="xpu" if values["PyTorch version"].endswith("+xpu") else "",
         mps=mps[:1] == ["True"],
         architectures=tuple(values.get("Built for", "").split()),
-        releases=releases,
+        releases=releases or builds.releases(kind),
         complaint=error[1][:300] if error else "",
         vendors=tuple(name for name, by in MAKERS.items() if re.search(by, bus, re.I)),
         nvidia_gpus=tuple(names),

@@ -129,9 +129,13 @@ def _right_build(facts: Facts) -> dict[str, str]:
     if present == "NVIDIA":
         driver = version(facts.driver_cuda)
         wheel = _newest_wheel(facts, lambda cuda, _: not driver or cuda <= driver)
+        # A driver also runs later minor versions of the major version that it knows.
+        wheel = wheel or _newest_wheel(facts, lambda cuda, _: cuda[:1] <= driver[:1])
         which = words("install.nvidia_driver")
         if facts.driver_cuda:
-            which = words("install.nvidia_version", driver_cuda=facts.driver_cuda)
+            major = str(driver[0]) if driver else facts.driver_cuda
+            fields = {"driver_cuda": facts.driver_cuda, "major": major}
+            which = words("install.nvidia_version", **fields)
         install = words("install.nvidia", which=which, **LINKS)
         command = _install(wheel)
     else:

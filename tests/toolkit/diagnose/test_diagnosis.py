@@ -80,6 +80,7 @@ def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
         ("architecture_missing", {}, ["/whl/cu126"]),  # the only one with code for 6.1
         ("driver_too_old", {}, ["/whl/cu126"]),
         ("cpu_build", {}, ["/whl/cu130"]),
+        ("cpu_build", {"driver_cuda": "12.2"}, ["/whl/cu126"]),  # a later minor version
         ("cpu_build", {"system": "Windows"}, ["On Windows"]),
         ("hidden", {}, ["unset CUDA_VISIBLE_DEVICES"]),
         ("no_permission", {}, ["render"]),

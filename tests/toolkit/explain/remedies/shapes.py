@@ -129,7 +129,6 @@ def embedding_index(device):
     ids = torch.tensor([0, 7, 10])
     embedding = nn.Embedding(10, 3)  # broken
     embedding = nn.Embedding(11, 3)  # fixed
-    assert ids.max() < embedding.num_embeddings or embedding(ids) is None
     assert embedding(ids).shape == (3, 3)
 
 
