@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -31,6 +32,8 @@ PROGRAMS = dict(programs())
 @pytest.fixture(scope="module")
 def ended():
     """For each program's name, what each half said before it ended."""
+    if sys.platform != "linux":
+        pytest.skip("some programs fork or limit this process")
     run = python("-m", "tests.toolkit.explain.remedies.run")
     texts = json.loads(run.stdout)
     if isinstance(texts, str):
@@ -40,9 +43,9 @@ def ended():
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_change_ends_the_error_that_the_entry_explains(ended, name):
-    halves = ended.get(name)
-    if halves is None:
-        pytest.skip("this build of torch says it in other words")
+    if name not in ended and name == "no_driver":
+        pytest.skip("this build of torch has another message for it: cpu_build")
+    halves = ended[name]
     assert halves["fixed"] == ""
     if PROGRAMS[name][0] == "silent":
         assert "\nAssertionError" in halves["broken"]

@@ -17,10 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
 
-def join(backend="gloo", size=1, **options):
+def join(backend="gloo"):
     """Make a process group of one process."""
     store = dist.HashStore()
-    dist.init_process_group(backend, store=store, rank=0, world_size=size, **options)
+    dist.init_process_group(backend, store=store, rank=0, world_size=1)
 
 
 def loader_options(device):
