@@ -25,6 +25,7 @@ from to_device.sim import generator, ledger, memory, queue, rules
 from to_device.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
+NUMBERS = int | float | complex
 WAYS = {(True, False): ledger.TO_DEVICE, (False, True): ledger.TO_HOST}
 # CUDA's driver buffers a non-blocking copy to the device of up to this many bytes, so
 # the host doesn't wait, even if its memory isn't pinned.
@@ -95,6 +96,19 @@ class Plan:
         self.reason = REASONS.get(self.name, self.name)  # if the host waits
         self.fetches = FETCHES.get(self.reason)
         self.writes = op._schema.is_mutable
+        self.takes_numbers = torch._C._should_allow_numbers_as_tensors(self.name)
+
+    def number(self, value: Any, arguments: list[Any]) -> Any:
+        """What the CPU's kernel takes in the place of a tensor for a Python number.
+
+        A number doesn't change the dtype of the tensor beside it, even if this tensor
+        has no dimensions, so it must not become a tensor of its own dtype.
+        """
+        if self.takes_numbers:
+            return value
+        tensor = next((x for x in arguments if isinstance(x, Tensor)), None)
+        dtype = None if tensor is None else torch.result_type(tensor, value)
+        return torch.tensor(value, dtype=dtype)
 
 
 plan_of = cache(Plan)
@@ -153,8 +167,8 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         plan, hosts = plan_of(op), Hosts()
         on_host = [hosts.of(value) for value in args]
         for place in plan.tensors:  # torch may hand us a number for a tensor
-            if place < len(on_host) and isinstance(on_host[place], int | float):
-                on_host[place] = torch.tensor(on_host[place])
+            if place < len(on_host) and isinstance(on_host[place], NUMBERS):
+                on_host[place] = plan.number(on_host[place], on_host)
         named = {name: hosts.of(value) for name, value in kwargs.items()}
         if hosts.strangers:
             rules.check_same_device(op, args, kwargs, hosts.strangers)
@@ -201,7 +215,8 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
         staged = non_blocking and way == ledger.TO_DEVICE and size <= STAGED
         if staged and not source.is_pinned():
-            source = pin(source)  # as CUDA's driver does, in memory of its own
+            # As CUDA's driver does, in memory of its own, which never overlaps itself
+            source = pin(source.contiguous())
         queue.put(partial(there.copy_, source))
         is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())
         if way != ledger.WITHIN and not is_pinned:
@@ -313,6 +328,16 @@ def operations_of(key: str) -> list[Any]:
     return [lookup_op(name) for name in names if name.startswith("aten::")]
 
 
+def has_kernels(*devices: str) -> Callable[[Any], bool]:
+    """A test of whether PyTorch has a kernel of its own for each of the devices."""
+
+    def check(op: Any) -> bool:
+        entry = rules.entries().get(op.name(), "")
+        return all(re.search(rf"\b{device}\b", entry) for device in devices)
+
+    return check
+
+
 def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     fall_through = torch.library.fallthrough_kernel
@@ -339,10 +364,12 @@ def register() -> None:
     # PyTorch would build these operations from others for a spare device. CUDA has a
     # kernel for each of them. So the simulated device also runs each as a whole, and
     # its counts and messages are as on CUDA.
-    built = operations_of("CompositeExplicitAutograd")
-    for op in operations_of("CompositeExplicitAutogradNonFunctional") + [
-        op for op in built if re.search(r"\bCUDA\b", rules.entries().get(op.name(), ""))
-    ]:
+    whole = operations_of("CompositeExplicitAutogradNonFunctional")
+    whole += filter(has_kernels("CUDA"), operations_of("CompositeExplicitAutograd"))
+    # Of these, some have no kernel on the CPU, so there is nothing to run.
+    built = operations_of("CompositeImplicitAutograd")
+    whole += filter(has_kernels("CPU", "CUDA"), built)
+    for op in whole:
         ATEN.impl(op, partial(fallback, op), KEY)
     recurrent = [lookup_op(f"aten::{name}") for name in IN_FLOAT16.split()]
     lists = autocast_list("LOWER_PRECISION_FP"), autocast_list("PROMOTE")
