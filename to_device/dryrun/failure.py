@@ -32,10 +32,15 @@ OF_DEVICES = re.compile(
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
 REASONS: dict[str, str] = words.table("reasons")  # by a part of an error's message
 IN_WORKER = re.compile(r'File "([^"\n]+)", line (\d+)')
-SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)")
+SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)|sparse (row|column) compressed")
 # current_accelerator() without check_available=True returns the device that torch was
 # built for, even on a machine without this device.
 CHOOSES_CUDA = re.compile(r"cuda|current_accelerator\(\)")
+# What PyTorch says where its C++ or a library's kernels meet the spare device.
+NO_KERNEL = re.compile(
+    "Could not run .* with arguments from the '.*(sim|cuda|PrivateUse1)'|Triton|DLPack"
+    "|__cuda_array_interface__|[Uu]nsupported device.*(sim|cuda)|device.*PrivateUse1"
+)
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -59,6 +64,14 @@ def text(error: BaseException) -> str:
         return in_cuda_words(format(str(error), f".{MOST_CHARACTERS}"))
     except BaseException:
         return ""
+
+
+def attach(error: Exception, tensors: list[Tensor]) -> None:
+    """Word an error as CUDA does, and keep the failed call's tensors with it."""
+    error.args = tuple(
+        in_cuda_words(part) if isinstance(part, str) else part for part in error.args
+    )
+    error.__dict__.setdefault(ARGUMENTS, tensors)
 
 
 def is_of_devices(error: BaseException) -> bool:
@@ -99,7 +112,8 @@ def missing_feature(error: BaseException) -> str:
     if SPARSE.search(message) and not mixes_sparse(error):
         return "A dry run can't simulate sparse tensors on the GPU."
     needs = f"The script needs something that a dry run doesn't have: {message}."
-    return needs if NOT_BUILT_IN.search(message) else ""
+    is_missing = NOT_BUILT_IN.search(message) or NO_KERNEL.search(message)
+    return needs if is_missing else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:

@@ -6,6 +6,7 @@ import traceback
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -149,6 +150,11 @@ class Origins:
     def here(self) -> Line | None:
         return next((line for line, _ in self.stack()), None)
 
+    def forget(self) -> None:
+        self._of.clear()
+        self._lines.clear()
+        self.movers.clear()
+
     def install(self) -> None:
         """Note what no TorchFunctionMode sees: parameters, UNSEEN, METHODS."""
         parameter: Any = nn.Parameter
@@ -159,6 +165,7 @@ class Origins:
             setattr(kind, name, self._placing(getattr(kind, name)))
 
     def _noting(self, function: Any) -> Any:
+        @wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             self._note(result, [])
@@ -167,6 +174,7 @@ class Origins:
         return wrapper
 
     def _placing(self, method: Any) -> Any:
+        @wraps(method)  # libraries read the names of a loader's arguments
         def wrapper(this: Any, *args: Any, **kwargs: Any) -> None:
             if not self.starts_processes:
                 kwargs = {k: v for k, v in kwargs.items() if k not in OF_WORKERS}

@@ -48,7 +48,6 @@ from to_device.errors import quoted
 from to_device.names import NO_DEVICES
 from to_device.sim import memory as device_memory
 from to_device.sim import simulation
-from to_device.sim.simulation import in_cuda_words
 from to_device.words import Words
 
 words = Words(__file__)
@@ -73,11 +72,7 @@ class Mode(TorchFunctionMode):
             try:
                 result = cuda.call(function, args, kwargs)
             except Exception as error:
-                error.args = tuple(
-                    in_cuda_words(part) if isinstance(part, str) else part
-                    for part in error.args
-                )
-                error.__dict__.setdefault(failure.ARGUMENTS, tensors)
+                failure.attach(error, tensors)
                 raise
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
             self.origins.note(name, result, tensors)

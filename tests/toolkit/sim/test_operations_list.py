@@ -158,7 +158,7 @@ def operands(dtypes: tuple[torch.dtype, ...]) -> Iterator[Any]:
 
 
 def placed(pair: tuple[Any, Any]) -> Iterator[tuple[Any, ...]]:
-    """The pair on the device. One tensor may stay on the CPU if it is a number there."""
+    """The pair on the device. A tensor without dimensions may stay on the CPU."""
     for stays in (None, *pair):
         there = [x for x in pair if isinstance(x, Tensor) and x is not stays]
         if there and (stays is None or (torch.is_tensor(stays) and not stays.dim())):

@@ -1,0 +1,159 @@
+"""The plugin in pytest processes of their own, since the device never leaves one."""
+
+import pytest
+
+from tests.process import ROOT, python
+
+pytest_plugins = ["pytester"]
+pytestmark = pytest.mark.timeout(600)
+
+LIBRARY = """
+import torch
+from torch import nn
+
+class Shift(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(2, 2)
+        self.shift = torch.ones(2)
+
+    def forward(self, x):
+        return self.scale(x) + self.shift
+
+def noise(x):
+    return x + torch.zeros(2)
+"""
+TESTS = """
+import pytest
+import torch
+from library import Shift, noise
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("device", ["cpu", "cuda"][: 1 + torch.cuda.device_count()])
+def test_right(device):
+    x = torch.ones(2, device=device)
+    assert (x + 1).sum().item() == 4
+
+@pytest.fixture(scope="module")
+def model():
+    return Shift().cuda()
+
+def test_forgotten(model):
+    model(torch.ones(3, 2, device="cuda"))
+
+def test_second_gpu():
+    torch.ones(2, device="cuda:1")
+
+def test_ordinary():
+    assert 1 == 2
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
+    """Runs pytest with the plugin, and returns its result."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{pytester.path}")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makepyfile(library=LIBRARY)
+
+    def run(tests: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(test_it=tests)
+        plugin = "-p", "to_device.pytest_plugin", "-p", "no:cacheprovider"
+        return pytester.runpytest_subprocess(*plugin, "-rs", *options)
+
+    return run
+
+
+def test_a_suite_on_the_device(run) -> None:
+    result = run(TESTS, "--dry-cuda", "--dry-cuda-report")
+    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    text = result.stdout.str()
+    on_cuda, _, summary = text.partition("- on CUDA -")[2].partition("simulated CUDA")
+    assert "Expected all tensors to be on the same device" in on_cuda
+    assert "library.py:8  self.shift = torch.ones(2)" in on_cuda  # what has to change
+    assert "2 of 5 tests" in summary or "3 of 5 tests" in summary
+    assert "a second GPU, cuda:1" in summary
+    assert "1 waits" in summary  # of .item()
+
+
+def test_single_tests_have_the_device_without_the_option(run) -> None:
+    tests = """
+import pytest, torch
+@pytest.mark.dry_cuda
+def test_marked():
+    assert torch.zeros(1).cuda().is_cuda
+def test_counting(dry_cuda):
+    torch.ones(2, device="cuda").sum().item()
+    assert dry_cuda.waits.total() == 1
+@pytest.mark.dry_cuda
+def test_wrong():
+    torch.zeros(2).cuda() + torch.zeros(2)
+def test_other():
+    assert not torch.cuda.is_available()
+"""
+    run(tests).assert_outcomes(passed=3, failed=1)
+
+
+def test_tests_for_the_cpu_move_what_they_make(run) -> None:
+    tests = """
+import numpy as np
+import torch
+from torch import nn
+from library import Shift, noise
+
+def test_model_is_used_before_its_call():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    before = [p.clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    assert all(p.is_cuda for p in before)
+    np.testing.assert_allclose(before[0].detach().numpy(), before[0].detach().cpu())
+
+def test_numbers_are_those_of_the_cpu():
+    torch.manual_seed(0)
+    drawn = torch.rand(2)
+    torch.manual_seed(0)
+    assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
+
+def test_library_forgets():
+    noise(torch.ones(2))
+
+def test_attribute_is_forgotten():
+    Shift()(torch.ones(2))
+"""
+    result = run(tests, "--dry-cuda-move")
+    result.assert_outcomes(passed=2, failed=2)
+    assert "library.py:14" in result.stdout.str()
+
+
+@pytest.mark.slow
+def test_processes_of_xdist(run) -> None:
+    result = run(TESTS, "--dry-cuda", "-p", "xdist", "-n", "1")
+    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    assert "a second GPU" in result.stdout.str().partition("simulated CUDA device")[2]
+
+
+@pytest.mark.slow
+def test_a_real_gpu_is_left_alone(run, pytester: pytest.Pytester) -> None:
+    """As far as this can be seen: torch says that it has one."""
+    pytester.makepyfile(
+        real_gpu="""
+import torch
+torch.accelerator.is_available = lambda: True
+torch.accelerator.current_accelerator = lambda: torch.device("cuda")
+"""
+    )
+    tests = "import sys\ndef test_it(dry_cuda):\n    assert dry_cuda is None"
+    result = run(tests, "-p", "real_gpu", "--dry-cuda")
+    result.assert_outcomes(passed=1)
+    assert "--dry-cuda steps aside" in result.stdout.str()
+
+
+def test_a_run_without_the_option_does_not_import_torch() -> None:
+    script = """
+import sys, pytest
+status = pytest.main(["-p", "to_device.pytest_plugin", "--version"])
+sys.exit(status or "torch" in sys.modules or "to_device.dryrun" in sys.modules)
+"""
+    python("-c", script)

@@ -1,0 +1,328 @@
+"""A dry run of a test suite: what pytest's plugin does where there is torch."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from functools import wraps
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
+from torch.utils._pytree import tree_leaves
+
+from to_device.dryrun import cuda, failure
+from to_device.dryrun.command import SHARE_OF_MEMORY, available_memory, size
+from to_device.dryrun.origins import Origins
+from to_device.dryrun.report import Failure
+from to_device.dryrun.script import OURS, Line, Script
+from to_device.names import NO_DEVICES, REPORTED, SIMULATED
+from to_device.sim import ledger, memory, simulation
+
+BESIDE_GPU = (
+    "--dry-cuda steps aside: this machine has {}, and the tests run on it. To test "
+    "without it, set CUDA_VISIBLE_DEVICES to nothing."
+)
+TO_NUMPY = (Tensor.numpy, Tensor.__array__)
+
+
+def install(root: Path, options: Any) -> "Suite | str":
+    """Install the device for good, and return the plugin that watches the tests.
+
+    Beside a real accelerator nothing is installed, and a sentence says so. Raises
+    ValueError if the device doesn't work here.
+    """
+    if torch.accelerator.is_available():
+        return BESIDE_GPU.format(torch.accelerator.current_accelerator())
+    os.environ.update(NO_DEVICES)
+    if why_not := simulation.offer():
+        raise ValueError(why_not)
+    limit = options.dry_cuda_memory
+    memory.capacity = (
+        size(limit) if limit else int(available_memory() * SHARE_OF_MEMORY)
+    )
+    suite = Suite(root, options.dry_cuda_own)
+    cuda.install(suite.mode)
+    suite.mode().__enter__()  # for good, so also while test modules are imported
+    if options.dry_cuda_move:
+        moving = Moving()
+        moving.install()
+        suite.modes.append(moving)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("to_device."):
+            vars(module)["__tracebackhide__"] = True  # in pytest's tracebacks
+    return suite
+
+
+class Sources(Script):
+    """The files that may be to blame: below pytest's root, and in the named folders."""
+
+    def __init__(self, root: Path, own: list[str]) -> None:
+        self.main: set[str] = set()
+        self.folders = f"{root}{os.sep}", f"{os.getcwd()}{os.sep}"
+        self.named = tuple(f"{Path(folder).resolve()}{os.sep}" for folder in own)
+
+    def owns(self, file: str) -> bool:
+        return super().owns(file) or (
+            file.startswith(self.named) and not file.startswith(OURS)
+        )
+
+
+class Watch:
+    """What a test has made the device do since this object was made."""
+
+    def __init__(self) -> None:
+        self._before = ledger.counts.since(ledger.Counts())
+
+    @property
+    def counts(self) -> ledger.Counts:
+        return ledger.counts.since(self._before)
+
+    @property
+    def waits(self) -> Any:
+        return self.counts.waits
+
+    @property
+    def copies(self) -> Any:
+        return self.counts.copies
+
+
+class Suite:
+    """Runs each test; once more, with a trace, if it fails for a device's reason.
+
+    The trace, which names the line to change, would make every test slower. The second
+    run makes fixtures anew, also those of the module and the session.
+    """
+
+    def __init__(self, root: Path, own: list[str]) -> None:
+        self.origins = Origins(Sources(root, own), starts_processes=True)
+        self.traces = False
+        self.modes: list[Moving] = []
+        self.root = root
+        self.told = ""  # on the device error of the test that runs
+        self.is_installed = False
+
+    def mode(self) -> TorchFunctionMode:
+        return Mode(self)
+
+    def watch(self) -> Watch:
+        return Watch()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: Any, nextitem: Any) -> bool:
+        from _pytest.runner import runtestprotocol
+
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        self.told, watch = "", Watch()
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        if self.told:
+            reports = self._traced(item, nextitem, reports)
+        counts = watch.counts
+        for report in reports:
+            done: dict[str, Any] = {
+                "operations": counts.operations.total(),
+                "waits": counts.waits.total(),
+                "copies": counts.copies.total(),
+                "copied": counts.copied.total(),
+            }
+            if missing := getattr(report, "missing", ""):
+                done |= {"missing": missing, "when": report.when}
+            report.user_properties.append((REPORTED, done))
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _traced(self, item: Any, nextitem: Any, first: list[Any]) -> list[Any]:
+        """The reports of a second run with a trace, or the first ones if it passes."""
+        from _pytest.runner import runtestprotocol
+
+        if not self.is_installed:
+            self.origins.install()
+            self.is_installed = True
+        item.session._setupstate.teardown_exact(None)
+        self.told, self.traces = "", True
+        try:
+            item._initrequest()
+            again = runtestprotocol(item, nextitem=nextitem, log=False)
+        finally:
+            self.traces = False
+            self.origins.forget()
+        return again if self.told else first
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        report: Any = yield
+        error = call.excinfo.value if call.excinfo else None
+        if error is None or report.outcome != "failed":
+            return report
+        if missing := self.missing(error):
+            report.outcome, report.missing = "skipped", missing
+            report.longrepr = (str(item.path), item.location[1] or 0, missing)
+            return report
+        for cause in failure.chain(error):
+            if failure.is_of_devices(cause):
+                explained = failure.explain(cause, self.origins)
+                self.told = "\n".join(self._lines(explained))
+                report.sections.append(("on CUDA", self.told))
+                break
+        return report
+
+    def missing(self, error: BaseException) -> str:
+        """Why a test can't be judged here; "" if it can."""
+        return next(
+            filter(None, map(failure.missing_feature, failure.chain(error))), ""
+        )
+
+    def _lines(self, told: Failure) -> Iterator[str]:
+        yield f"{told.kind}: {told.message.partition(chr(10))[0]}"
+        for argument in told.arguments:
+            name, at = argument.name or "a tensor", argument.line
+            made = f", made at {self._at(at)}" if at else ""
+            yield f"{name} {argument.shape} is on {argument.device}{made}"
+        if told.culprit and told.why:
+            yield f"The line to change ({told.why}):"
+            yield f"  {self._at(told.culprit)}"
+
+    def _at(self, line: Line) -> str:
+        file = line.file.removeprefix(f"{self.root}{os.sep}")
+        return f"{file}:{line.number}  {line.code}"
+
+
+class Mode(TorchFunctionMode):
+    """Sees each function of torch that a test calls."""
+
+    def __init__(self, suite: Suite) -> None:
+        super().__init__()
+        self.suite = suite
+
+    def __torch_function__(
+        self, function: Any, _: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs, suite = kwargs or {}, self.suite
+        for moving in suite.modes:
+            args = moving.arguments(function, args)
+        try:
+            result = cuda.call(function, args, dict(kwargs))
+        except Exception as error:
+            leaves = tree_leaves((args, kwargs))
+            failure.attach(error, [x for x in leaves if isinstance(x, Tensor)])
+            raise
+        for moving in suite.modes:
+            result = moving.result(function, result, kwargs)
+        name = getattr(function, "__name__", "")
+        if suite.traces and name != "__get__":
+            leaves = tree_leaves((args, kwargs))
+            tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+            if not any(map(is_functorch_wrapped_tensor, tensors)):
+                suite.origins.note(name, result, tensors)
+                if name == "to" and result is args[0]:
+                    suite.origins.note_kept(result)
+        return result
+
+
+class Moving:
+    """Moves what a test makes to the device, as a test for CUDA would.
+
+    A tensor moves if a test file makes it, and a model once it is made. So what the
+    code under test makes without `device=` stays on the CPU, and fails as on CUDA. A
+    test file's own `.numpy()` copies to the CPU first.
+    """
+
+    def __init__(self) -> None:
+        self.makers = {*_device_constructors()} - {torch.Generator}
+        names = "arange empty full ones rand randn tensor zeros"
+        self.makers |= {getattr(torch, name) for name in names.split()}
+        self.building = threading.local()  # the models whose __init__ runs
+
+    def install(self) -> None:
+        """Watch how models are made: those of today, and classes that come later."""
+        waiting: list[Any] = [nn.Module]
+        seen = set()
+        while waiting:
+            kind = waiting.pop()
+            if kind not in seen:
+                seen.add(kind)
+                waiting += kind.__subclasses__()
+                self._watch(kind)
+        before = nn.Module.__init_subclass__
+
+        def init_subclass(cls: Any, **options: Any) -> None:
+            before(**options)
+            self._watch(cls)
+
+        nn.Module.__init_subclass__ = classmethod(init_subclass)  # type: ignore[assignment]
+        from_numpy: Any = torch.from_numpy
+
+        @wraps(from_numpy)
+        def moving(array: Any) -> Tensor:
+            return self._moved(from_numpy(array))
+
+        # No TorchFunctionMode sees this function.
+        setattr(torch, "from_numpy", moving)  # noqa: B010 - its type is narrower
+
+    def _watch(self, kind: Any) -> None:
+        init = vars(kind).get("__init__")
+        if init is None:
+            return
+
+        @wraps(init)
+        def wrapper(this: Any, *args: Any, **kwargs: Any) -> None:
+            models = vars(self.building).setdefault("models", [])
+            models.append(this)
+            try:
+                init(this, *args, **kwargs)
+            finally:
+                models.pop()
+            if not models and is_for_test(sys._getframe(1)):
+                this.to(SIMULATED)
+
+        kind.__init__ = wrapper
+
+    def arguments(self, function: Any, args: Any) -> Any:
+        if function in TO_NUMPY and is_of_test(sys._getframe(2)):
+            return (args[0].detach().cpu(), *args[1:])
+        return args
+
+    def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
+        makes = function in self.makers and kwargs.get("device") is None
+        return self._moved(result) if makes and isinstance(result, Tensor) else result
+
+    def _moved(self, tensor: Tensor) -> Tensor:
+        """The tensor on the device, with the numbers that the CPU's generator drew."""
+        if not (tensor.is_cpu and is_of_test(sys._getframe(2))):
+            return tensor
+        return tensor.detach().to(SIMULATED).requires_grad_(tensor.requires_grad)
+
+
+def is_test_file(file: str) -> bool:
+    name = Path(file).name
+    return name.startswith(("test_", "conftest")) or name.endswith("_test.py")
+
+
+def is_of_test(frame: FrameType | None) -> bool:
+    """Whether a test file made the call: itself, or through numpy or torch."""
+    libraries = tuple(
+        str(Path(module.__file__ or "").parent)
+        for module in (torch, sys.modules["numpy"])
+    )
+    while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
+        frame = frame.f_back
+    return frame is not None and is_test_file(frame.f_code.co_filename)
+
+
+def is_for_test(frame: FrameType | None) -> bool:
+    """Whether a test file made a model, itself or through functions but no model."""
+    while frame:
+        if is_test_file(frame.f_code.co_filename):
+            return True
+        names = frame.f_code.co_varnames[:1]
+        if names and isinstance(frame.f_locals.get(names[0]), nn.Module):
+            return False
+        frame = frame.f_back
+    return False
