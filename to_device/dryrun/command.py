@@ -13,7 +13,8 @@ from importlib.machinery import PathFinder
 from itertools import accumulate
 from pathlib import Path
 
-from to_device.dryrun.report import NOT_SIMULATED, Report, Request, terminal_lines
+from to_device.dryrun import launchers
+from to_device.dryrun.report import NOT_SIMULATED, OK, Report, Request, terminal_lines
 from to_device.errors import ExplainedError, Parser, end_with_pipe
 
 HELP = """Find out, on a machine without CUDA, whether a script would run on CUDA.
@@ -21,6 +22,7 @@ HELP = """Find out, on a machine without CUDA, whether a script would run on CUD
     to-device dryrun train.py --epochs 10 --steps 3 --memory 8GB
     to-device dryrun notebook.ipynb
     to-device dryrun -m package.train --epochs 10
+    to-device dryrun torchrun --nproc-per-node 4 train.py
     to-device dryrun - < train.py
 
 Other options are passed to the script, and so is everything after "--". The exit
@@ -54,19 +56,24 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
     parser.add_argument("--seconds", type=float, default=60, help="the time limit")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    arguments = list(arguments)
-    end = arguments.index("--") if "--" in arguments else len(arguments)
+    arguments, environment = list(arguments), dict[str, str]()
     # As for python, -m counts only before a script's name: later, it is the script's.
     first = 0
-    while first < end and re.match("--[a-z]", arguments[first]):
+    while first < len(arguments) and re.match("--[a-z]", arguments[first]):
         has_value = arguments[first] != "--json" and "=" not in arguments[first]
         first += 2 if has_value else 1
+    if launched := launchers.read(arguments[first:]):
+        script, environment = launched
+        own = 2 if script[0] == "-m" else 1  # what comes after the script is its own
+        arguments[first:] = [*script[:own], "--", *script[own:]]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
     is_module = arguments[first:end][:1] == ["-m"]
     if is_module:
         del arguments[first]
         end -= 1
     ours, of_script = parser.parse_known_args(arguments[:end])
     ours.is_module = is_module
+    ours.environment = environment
     ours.arguments = of_script + arguments[end + 1 :]
     return ours
 
@@ -143,7 +150,12 @@ def dry_run(request: Request) -> dict:
 
 def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun") -> int:
     """Returns the exit status: see HELP. Raises ModuleNotFoundError without torch."""
-    ours = options(sys.argv[1:] if arguments is None else arguments, prog)
+    try:
+        ours = options(sys.argv[1:] if arguments is None else arguments, prog)
+    except ExplainedError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return 2
+    os.environ.update(ours.environment)
     if importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("there is no torch", name="torch")
     try:
@@ -163,6 +175,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         capacity=ours.memory or most,
     )
     report = dry_run(request)
+    if report["fails_after_loop"]:
+        whole = dry_run(dataclasses.replace(request, shortens=False))
+        report = whole if whole["failure"] or whole["status"] == OK else report
     failure = report["failure"]
     if ours.memory and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=most))

@@ -166,13 +166,16 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         (torch, "compile", _skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
         (torch.backends.cudnn, "is_acceptable", lambda _: False),
-        (torch.distributed, "init_process_group", _refuse("several processes")),
         (torch.UntypedStorage, "_share_cuda_", refuse_sharing),
         (Tensor, "record_stream", lambda *_: None),  # would refuse our Stream
         (nn.DataParallel, "scatter", _scatter),
         (backward_class, "apply", _within(mode, backward_class.apply)),
     ):
         setattr(owner, name, replacement)
+    if torch.distributed.is_available():
+        from to_device.dryrun import one_rank
+
+        one_rank.install(_refuse_now)
     for name in ("is_autocast_enabled", "get_autocast_dtype"):
         setattr(torch, name, _of_simulated(getattr(torch, name)))
     autocast: Any = torch.autocast
@@ -234,6 +237,10 @@ def _refuse(feature: str) -> Callable:
         raise CannotSimulateError(feature)
 
     return refuse
+
+
+def _refuse_now(feature: str) -> None:
+    raise CannotSimulateError(feature)
 
 
 def _of_simulated(function: Callable) -> Callable:

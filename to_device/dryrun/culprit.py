@@ -29,6 +29,8 @@ def line_to_change(
     tensor: Tensor, line: Line, frames: Frames, origins: Origins
 ) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
+    if at := origins.moved_back.get(id(tensor)):
+        return at, words("why.moved_back")
     start = origins.of(tensor)
     for ancestor in start.chain() if start else ():
         if ancestor.copies or is_moved(ancestor):

@@ -27,6 +27,7 @@ OF_DEVICES = re.compile(
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
+    "|No backend type associated with device type cpu"
     '|unsafe to autocast|(_cuda|dot)" not implemented'
 )
 WITHOUT_LEAF = re.compile("non-leaf Tensor|empty parameter list|'NoneType'")
@@ -75,6 +76,8 @@ def attach(error: Exception, tensors: list[Tensor]) -> None:
 
 
 def is_of_devices(error: BaseException) -> bool:
+    if isinstance(error, AttributeError) and error.name == "cuda":
+        return True  # only code for CUDA asks a tuple, say, for this method
     is_torch = isinstance(error, RuntimeError | TypeError | ValueError)
     return is_torch and bool(OF_DEVICES.search(text(error)) or mixes_sparse(error))
 
@@ -112,8 +115,9 @@ def missing_feature(error: BaseException) -> str:
     if SPARSE.search(message) and not mixes_sparse(error):
         return "A dry run can't simulate sparse tensors on the GPU."
     needs = f"The script needs something that a dry run doesn't have: {message}."
-    is_missing = NOT_BUILT_IN.search(message) or NO_KERNEL.search(message)
-    return needs if is_missing else ""
+    if NOT_BUILT_IN.search(message):
+        return needs
+    return needs if NO_KERNEL.search(message) and not mixes_sparse(error) else ""
 
 
 def explain(error: BaseException, origins: Origins) -> Failure:

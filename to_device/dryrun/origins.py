@@ -134,6 +134,8 @@ class Origins:
         self._lines: dict[tuple[int, str], Line] = {}
         # Which line last moved a tensor to the device, by the calls that made it.
         self.movers: dict[tuple[Call, ...], Line] = {}
+        # Which line moved a model's parameter from the device to the CPU, by its id.
+        self.moved_back: dict[int, Line] = {}
 
     def __iter__(self) -> Iterator[Origin]:
         origins = list(self._of.values())
@@ -154,6 +156,7 @@ class Origins:
         self._of.clear()
         self._lines.clear()
         self.movers.clear()
+        self.moved_back.clear()
 
     def install(self) -> None:
         """Note what no TorchFunctionMode sees: parameters, UNSEEN, METHODS."""
@@ -161,6 +164,8 @@ class Origins:
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
         for name in UNSEEN:
             setattr(torch, name, self._noting(getattr(torch, name)))
+        for name in ("cpu", "to"):
+            setattr(nn.Module, name, self._moving(getattr(nn.Module, name)))
         for kind, name in METHODS:
             setattr(kind, name, self._placing(getattr(kind, name)))
 
@@ -169,6 +174,20 @@ class Origins:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             self._note(result, [])
+            return result
+
+        return wrapper
+
+    def _moving(self, move: Any) -> Any:
+        @wraps(move)
+        def wrapper(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            tensors = list(nn.Module.parameters(module))
+            there = [tensor for tensor in tensors if not tensor.is_cpu]
+            result = move(module, *args, **kwargs)
+            line = self.here()
+            for tensor in there:
+                if line and tensor.is_cpu:
+                    self.moved_back[id(tensor)] = line
             return result
 
         return wrapper

@@ -47,6 +47,7 @@ class Request:
     traceback: bool = True  # True: print the traceback of the script's error
     # True: report values, and count waits and copies in the whole run, not in each step
     names: bool = False
+    shortens: bool = True  # False: no loop is left early
     # Code to run in the script's module before the script (unobserved) and after it. If
     # `after` makes a dictionary `facts`, the report includes it.
     before: str = ""
@@ -153,6 +154,8 @@ class Report:
     facts: dict[str, Any] = field(default_factory=dict)  # set by Request.after
     remarks: list[Remark] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)  # empty without Request.names
+    # The script failed after a loop that was left early, so the loop has to run whole.
+    fails_after_loop: bool = False
 
     def plain(self) -> dict[str, Any]:
         """The report as JSON data, in which each line comes with its code."""

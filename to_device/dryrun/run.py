@@ -42,7 +42,7 @@ from to_device.dryrun.report import (
     Request,
     Value,
 )
-from to_device.dryrun.script import Line, Progress, Script, sources
+from to_device.dryrun.script import Line, Script, sources
 from to_device.dryrun.steps import Steps
 from to_device.errors import quoted
 from to_device.names import NO_DEVICES
@@ -88,8 +88,7 @@ class Run:
         self.script = Script(
             request.name,
             request.steps,
-            request.seconds,
-            lambda: Progress(self.steps.count, self.steps.calls),
+            lambda: self.steps.progress(),
             request.module,
         )
         self.origins = Origins(self.script, request.starts_processes)
@@ -107,7 +106,7 @@ class Run:
     def report(self) -> Report:
         if self.request.simulates:
             # A request with `names` wants values from the whole run: shorten no loops.
-            if not self.request.names:
+            if not self.request.names and self.request.shortens:
                 self.script.install()
             self.origins.install()
             self.script.returned = self.origins.note_returned
@@ -118,6 +117,8 @@ class Run:
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)
         notes = [words("notes.compiled")] if cuda.compiles else []
+        rank = sys.modules.get("to_device.dryrun.one_rank")
+        notes += [words("notes.one_rank")] if rank and rank.was_used else []
         if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
             notes.append(words("notes.loops", loops=loops))
         memory = None
@@ -138,6 +139,7 @@ class Run:
             self.facts,
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
+            fails_after_loop=status == NOT_SIMULATED and explanation is not None,
         )
 
     def _tell(self, line: int, name: str, value: Any) -> Any:
@@ -229,8 +231,14 @@ class Run:
             while first and not self.script.owns(first.tb_frame.f_code.co_filename):
                 first = first.tb_next
             traceback.print_exception(error.with_traceback(first))
-        sentence = words("notes.after_loop") if self.script.shortened else ""
-        if isinstance(error, FileNotFoundError):
+        sentence = ""
+        if self.script.shortened:  # the loop's end may be what the script lacks
+            return (
+                NOT_SIMULATED,
+                failure.explain(error, self.origins),
+                words("notes.after_loop"),
+            )
+        if isinstance(error, FileNotFoundError) and error.filename:
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
         return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
 

@@ -2,8 +2,9 @@
 
 Once an optimizer has made enough steps, the loop around it ends, and the script goes on
 after the loop. If the loop is over a range, it skips to the range's last item. A loop
-that calls models but no optimizer, such as an evaluation, ends after a share of the
-time limit. All lines keep their numbers.
+that calls models but no optimizer, such as an evaluation, ends later. What counts is
+how much torch has done, and never the time: a slow machine leaves the same loops as a
+fast one. All lines keep their numbers.
 """
 
 import ast
@@ -15,7 +16,6 @@ import linecache
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -23,9 +23,12 @@ from typing import Any, NamedTuple
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a script
-LEAST_SECONDS = 1.0  # no loop is cut short earlier, so short training finishes
-# A loop without optimizer steps may take this share of the time limit.
-SHARE_WITHOUT_STEPS = 1 / 20
+# No loop ends before so much work (see Progress), so that short training finishes. This
+# is about a second's on two cores of 2026.
+LEAST_WORK = 10_000
+LEAST_WORK_WITHOUT_STEPS = 30_000  # for a loop in which no optimizer makes a step
+# Libraries' code with this text may train, so its loops end as well.
+TRAINS = re.compile(rb"\.backward\(|[\w.]*optim\w*\.step\(")
 # Kinds of expressions whose values are reported even if no variable gets them.
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
@@ -49,6 +52,8 @@ class Line(NamedTuple):
 class Progress(NamedTuple):
     steps: int  # how many steps optimizers have made
     calls: int  # how often layers with parameters were called
+    work: int  # calls of torch and operations, and one for each 64 KB of memory
+    in_model: bool = False  # whether a model's forward pass runs
 
 
 class Source(NamedTuple):
@@ -90,12 +95,10 @@ class Script:
         self,
         name: str,
         steps: int,
-        seconds: float,
         progress: Callable[[], Progress],
         module: str = "",
     ) -> None:
         self.steps, self.progress, self.shortens = steps, progress, False
-        self.longest = max(LEAST_SECONDS, SHARE_WITHOUT_STEPS * seconds)
         self.tell: Tell | None = None  # called with each value that a line makes
         # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
@@ -155,13 +158,19 @@ class Script:
         def source_to_code(this: Any, data: bytes, path: str, **options: Any) -> Any:
             if isinstance(data, bytes) and self.owns(path):
                 return self.code(data, path)
+            is_torch = "/torch/" in path.replace("\\", "/")
+            if isinstance(data, bytes) and TRAINS.search(data) and not is_torch:
+                tree = Loops(path, of_library=True).visit(ast.parse(data, path))
+                return compile(ast.fix_missing_locations(tree), path, "exec")
             return of_python(this, data, path, **options)
 
         loader.source_to_code = source_to_code
 
-    def turns(self, iterable: Iterable, file: str, number: int) -> Iterator:
+    def turns(
+        self, iterable: Iterable, of_library: bool, file: str, number: int
+    ) -> Iterator:
         """Yield items until the loop should end, and then a range's last item."""
-        goes_on = self.begin(file, number)
+        goes_on = self.begin(of_library, file, number)
         last = iterable[-1:] if isinstance(iterable, range) else ()
         for item in iterable:
             if item not in last and not goes_on():
@@ -169,19 +178,23 @@ class Script:
                 return
             yield item
 
-    def begin(self, file: str, number: int) -> Callable[[], bool]:
+    def begin(self, of_library: bool, file: str, number: int) -> Callable[[], bool]:
         """Return a function for a loop that begins now.
 
-        The loop calls the function before each turn, to know whether to go on.
+        The loop calls the function before each turn, to know whether to go on. A loop
+        over a model's layers goes on, and so does a library's, unless it trains.
         """
-        before, began, turns = self.progress(), time.monotonic(), itertools.count()
+        before, turns = self.progress(), itertools.count()
+        if before.in_model:
+            return lambda: True
 
         def goes_on() -> bool:
             now, turn = self.progress(), next(turns)
             steps, calls = now.steps - before.steps, now.calls - before.calls
-            least = LEAST_SECONDS if steps else self.longest
-            enough = (steps or min(turn, calls)) >= self.steps
-            is_over = enough and time.monotonic() - began > least
+            least = LEAST_WORK if steps else LEAST_WORK_WITHOUT_STEPS
+            others = 0 if of_library else min(turn, calls)
+            enough = (steps or others) >= self.steps
+            is_over = enough and now.work - before.work > least
             if is_over:
                 self.shortened.add(Line(file, number))
             return not is_over
@@ -241,25 +254,31 @@ class Returns(ast.NodeTransformer):
 class Loops(ast.NodeTransformer):
     """Makes each loop ask whether to go on."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, of_library: bool = False) -> None:
+        self.file, self.of_library = file, ast.Constant(of_library)
 
     def visit_For(self, loop: ast.For) -> ast.AST:
         self.generic_visit(loop)
-        loop.iter = _call("__turns__", self.file, loop.iter, loop.iter)
+        if not yields(loop):
+            values = loop.iter, self.of_library
+            loop.iter = _call("__turns__", self.file, loop.iter, *values)
         return loop
 
     def visit_While(self, loop: ast.While) -> list[ast.AST]:
         self.generic_visit(loop)
-        is_endless = isinstance(loop.test, ast.Constant)
-        if is_endless and any(isinstance(n, ast.Yield) for n in ast.walk(loop)):
-            return [loop]  # an endless generator: its caller decides when it ends
+        if yields(loop):
+            return [loop]
         goes_on = f"__goes_on_{loop.lineno}__"
-        begin = _call("__begin__", self.file, loop.test)
+        begin = _call("__begin__", self.file, loop.test, self.of_library)
         first = ast.Assign([ast.Name(goes_on, ast.Store())], begin)
         test = [loop.test, ast.Call(_name(goes_on), [], [])]
         loop.test = ast.copy_location(ast.BoolOp(ast.And(), test), loop.test)
         return [ast.copy_location(first, loop), loop]
+
+
+def yields(loop: ast.AST) -> bool:
+    """Whether the loop is a generator's: its caller decides when it ends."""
+    return any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(loop))
 
 
 def _call(

@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 
 from to_device.dryrun.origins import Origins, parameters
 from to_device.dryrun.report import Copy, Growth, Memory, Wait
-from to_device.dryrun.script import Line
+from to_device.dryrun.script import Line, Progress
 from to_device.names import SIMULATED
 from to_device.sim import ledger, memory
 
@@ -100,6 +100,8 @@ class Steps:
         self.whole = whole
         self.count = 0  # how many steps the optimizer has made
         self.calls = 0  # how often layers with parameters were called
+        self._work = 0  # see Progress.work
+        self._depth = 0  # how many models' forward passes run
         self.current: Step = defaultdict(list)
         self.done = [self.current] if whole else []
         self._ends: list[int] = []  # bytes still allocated at the end of each step
@@ -119,7 +121,9 @@ class Steps:
         """Watch optimizers, and the device's memory, waits, and copies."""
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
-        nn.modules.module.register_module_forward_pre_hook(self._note_call)
+        hooks = nn.modules.module
+        hooks.register_module_forward_pre_hook(self._note_call)
+        hooks.register_module_forward_hook(self._note_return, always_call=True)
         steps, of_device = self, memory.Block
 
         class Block(of_device):  # type: ignore[valid-type,misc]
@@ -144,6 +148,7 @@ class Steps:
         If the function calls others, their waits and copies count as its own.
         """
         outer = self.name, self.arguments
+        self._work += 1
         if not self.name:
             self.name, self.arguments = name, arguments
         try:
@@ -154,7 +159,9 @@ class Steps:
     def _wait(self, why: str) -> None:
         if line := self.origins.here():
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
-            if self.name in ("to", "cuda") and why == "copy to device":
+            if self.name == "__getitem__" and why == "copy to device":
+                cause = "indices from the CPU"
+            elif self.name in ("to", "cuda") and why == "copy to device":
                 pinned = any(tensor.is_pinned() for tensor in self.arguments)
                 way = "without non_blocking" if pinned else "from unpinned memory"
                 cause = f"a copy {way}"
@@ -178,6 +185,7 @@ class Steps:
 
     def _note_piece(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
+        self._work += piece.size >> 16
         piece.kind = WORK if self._in_step else ""
         if memory.allocated > self.peak.size:
             self.peak = self._peak_now()
@@ -187,13 +195,22 @@ class Steps:
     def _peak_now(self) -> Peak:
         return Peak(memory.allocated, self.count, list(self._live.values()))
 
+    def progress(self) -> Progress:
+        work = self._work + ledger.counts.operations.total()
+        return Progress(self.count, self.calls, work, self._depth > 0)
+
+    def _note_return(self, *_: Any) -> None:
+        self._depth -= 1
+
     def _note_call(self, module: nn.Module, inputs: tuple) -> None:
         # Before the first step, a model in training mode may fill a replay buffer. A
         # loop with gradients trains, and ends early even if the script has no step.
         acts = module.training and not torch.is_grad_enabled()
         fills = acts and self.origins.has_optimizer and not self.count
-        if not fills and next(module.parameters(recurse=False), None) is not None:
+        # A class may have a method `parameters` of its own.
+        if not fills and any(p is not None for p in module._parameters.values()):
             self.calls += 1
+        self._depth += 1
         is_outermost, self._was_called = not self._was_called, True
         batch = inputs[0] if inputs and isinstance(inputs[0], Tensor) else None
         if is_outermost and module.training and batch is not None and batch.dim():
@@ -249,9 +266,10 @@ class Steps:
     def _in_each(self) -> dict[Use, list[list[tuple[int, Any]]]]:
         """For each use that all measured steps have, its list from each step.
 
-        The first step of several isn't measured: optimizers make their state in it.
+        The first step isn't measured: optimizers make their state in it, and what the
+        script did before it counts as its own.
         """
-        measured = self.done[1:] or self.done
+        measured = self.done if self.whole else self.done[1:]
         common = set.intersection(*map(set, measured)) if measured else set()
         return {use: [step[use] for step in measured] for use in sorted(common)}
 

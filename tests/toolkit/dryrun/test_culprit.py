@@ -251,6 +251,12 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         17,
         "nn.ParameterList",
     ),
+    (
+        LAYER,
+        "net.cuda()\nnet(x.cuda())\nstate = net.cpu().state_dict()\nnet(x.cuda())",
+        16,
+        "moves the model back",
+    ),
     (LAYER, "y = torch.rand(2)\ntorch.vmap(torch.mul)(x.cuda(), y)", 14, "add device="),
     (
         LAYER,

@@ -87,6 +87,139 @@ def test_a_training_that_forgets_its_step_ends_before_the_time_limit() -> None:
     assert (report.status, report.steps) == (OK, 0)
 
 
+def test_a_script_that_needs_a_loop_whole_gets_the_verdict_of_the_whole_loop() -> None:
+    """As a script that draws its losses, of which the loop left some out."""
+    text = """
+        import torch
+        net = torch.nn.Linear(512, 512).cuda()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses = []
+        for batch in [torch.rand(4096, 512)] * 40:
+            optimizer.zero_grad()
+            loss = net(batch.cuda()).mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        losses[39]
+    """
+    report = dry_run(text)
+    assert (report.status, report.fails_after_loop) == (NOT_SIMULATED, True)
+    assert dry_run(text, shortens=False).status == OK
+
+
+def test_loops_that_never_end_early() -> None:
+    """Those over a model's layers, and a generator's, however much work they are."""
+    report = dry_run(
+        """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.PReLU() for _ in range(40))
+                self.all = 0
+
+            def parameters(self):
+                return [layer.weight for layer in self.layers]
+
+            def forward(self, x):
+                for number, layer in enumerate(self.layers):
+                    x = layer(x)
+                self.all = number
+                return x
+
+        def forever(items):
+            while True:
+                yield from iter(items)
+
+        net, batches = Net().cuda(), forever([torch.ones(4096, 4096)])
+        with torch.inference_mode():
+            for _ in range(2):
+                net(next(batches).cuda())
+        assert net.all == 39
+    """
+    )
+    assert report.status == OK
+
+
+def test_a_librarys_loop_ends_if_it_trains(tmp_path: Path) -> None:
+    (tmp_path / "fitting.py").write_text(
+        dedent(
+            """
+            def fit(net, optimizer, batches):
+                for batch in batches:
+                    optimizer.zero_grad()
+                    net(batch.cuda()).mean().backward()
+                    optimizer.step()
+            """
+        )
+    )
+    report = dry_run(
+        f"""
+        import sys, torch
+        sys.path.append({str(tmp_path)!r})
+        from fitting import fit
+        net = torch.nn.Linear(8, 2).cuda()
+        fit(net, torch.optim.SGD(net.parameters()), [torch.ones(1, 8)] * 1_000_000)
+    """
+    )
+    assert report.status == OK
+    assert 3 < report.steps < 1_000_000
+
+
+def test_the_only_rank_of_a_world_of_one() -> None:
+    report = dry_run(
+        """
+        import os, torch
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        dist.init_process_group("nccl")
+        rank = int(os.environ["LOCAL_RANK"])
+        net = torch.nn.Linear(4, 2).to(rank)
+        net = DistributedDataParallel(net, device_ids=[rank])
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            net(torch.rand(8, 4).to(rank)).sum().backward()
+            optimizer.step()
+        ones, all = torch.ones(2).cuda(), [torch.zeros(2).cuda()]
+        dist.all_gather(all, ones)
+        dist.all_reduce(ones)
+        dist.barrier()
+        assert torch.equal(all[0], ones) and dist.get_backend() == "nccl"
+        dist.broadcast(torch.ones(2), 0)
+    """
+    )
+    assert (report.status, report.steps) == (DEVICE_ERROR, 3)
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 20
+    assert "device type cpu" in report.failure.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "script", "rest"),
+    [
+        (
+            "torchrun --nproc-per-node 4 train.py --steps 9",
+            "train.py",
+            ["--steps", "9"],
+        ),
+        ("python -m torch.distributed.run -m pkg.train -x", "pkg.train", ["-x"]),
+        ("python train.py -x", "train.py", ["-x"]),
+        ("--steps 2 torchrun --standalone train.py", "train.py", []),
+        ("train.py torchrun", "train.py", ["torchrun"]),
+    ],
+)
+def test_a_launcher_in_front(arguments: str, script: str, rest: list[str]) -> None:
+    ours = command.options(arguments.split(), "to-device dryrun")
+    assert (ours.script, ours.arguments) == (script, rest)
+    assert ours.is_module == (script == "pkg.train")
+    assert ("RANK" in ours.environment) == ("torch" in arguments.partition("train")[0])
+
+
 def test_a_replay_buffer_is_filled_before_training() -> None:
     report = dry_run(
         """
@@ -115,7 +248,7 @@ def test_files_that_belong_to_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    script = Script("scripts/train.py", 3, 60, lambda: Progress(0, 0))
+    script = Script("scripts/train.py", 3, lambda: Progress(0, 0, 0))
     assert script.owns(str(tmp_path / "scripts" / "data.py"))
     assert script.owns(str(tmp_path / "package" / "model.py"))
     assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
@@ -312,7 +445,13 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
         ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
         ("import torch\ntorch.eye(2).to_sparse().cuda()", NOT_SIMULATED),
-        ("import torch\ntorch.distributed.init_process_group('nccl')", NOT_SIMULATED),
+        (
+            "import torch\ntorch.distributed.init_process_group('nccl', world_size=2)",
+            NOT_SIMULATED,
+        ),
+        # An LSTM's state is a tuple. Without CUDA, no line asks it for `cuda`.
+        ("import torch\n(torch.ones(2), torch.ones(2)).cuda()", DEVICE_ERROR),
+        ("import numpy\nnumpy.genfromtxt('there is no such file')", SCRIPT_ERROR),
     ],
 )
 def test_statuses(text: str, status: int) -> None:
