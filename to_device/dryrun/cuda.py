@@ -298,13 +298,19 @@ class Stream:
         return True
 
 
+class Graph:
+    """Stands in for classes of CUDA graphs, which libraries name in annotations."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise CannotSimulateError("CUDA graphs")
+
+
 NOTHING = "init ipc_collect seed seed_all set_per_process_memory_fraction set_stream"
 ANSWERS: dict[str, Any] = {
     **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
     **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
-    **dict.fromkeys(
-        ("CUDAGraph", "graph", "make_graphed_callables"), _refuse("CUDA graphs")
-    ),
+    **dict.fromkeys(("CUDAGraph", "graph"), Graph),
+    "make_graphed_callables": _refuse("CUDA graphs"),
     "_lazy_init": _refuse("CUDA's own library"),
     "is_available": _is_available,
     "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
@@ -316,6 +322,13 @@ ANSWERS: dict[str, Any] = {
         major=8,
         minor=0,
         multi_processor_count=1,
+        L2_cache_size=40 << 20,  # these as on an A100, since the capability is its own
+        regs_per_multiprocessor=65_536,
+        max_threads_per_multi_processor=2048,
+        shared_memory_per_block=48 << 10,
+        warp_size=32,
+        is_integrated=0,
+        is_multi_gpu_board=0,
     ),
     "get_device_capability": lambda device=None: (8, 0),
     "get_arch_list": lambda: ["sm_80"],

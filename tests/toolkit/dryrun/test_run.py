@@ -479,6 +479,8 @@ def test_what_a_machine_with_cuda_answers() -> None:
         assert x.is_cuda and x.device.type == "cuda" and str(x.device) == "cuda:0"
         assert "cuda:0" in repr(x) and x.type() == "torch.cuda.FloatTensor"
         assert torch.cuda.device_count() == 1 and torch.cuda.memory_allocated() > 0
+        assert torch.cuda.get_device_properties(0).L2_cache_size > 0
+        graph: torch.cuda.CUDAGraph | None = None
         file = io.BytesIO()
         torch.save(x, file)
         for place in (None, "cuda", "cuda:0", torch.device("cuda")):
