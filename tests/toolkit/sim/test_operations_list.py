@@ -137,16 +137,10 @@ def compared(shard: int, dtypes: tuple[torch.dtype, ...], most: int) -> list[str
         ]
 
 
-@pytest.mark.parametrize(
-    ("dtypes", "most"),
-    [(FEW, 2), pytest.param(ALL, 20, marks=[pytest.mark.slow, pytest.mark.timeout(0)])],
-    ids=["few", "all"],
-)
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_operations_give_the_cpus_results(
-    shard: int, dtypes: tuple[torch.dtype, ...], most: int
-) -> None:
-    assert compared(shard, dtypes, most) == []
+def test_operations_give_the_cpus_results(shard: int) -> None:
+    """One sample of each operation; more samples and dtypes take an hour."""
+    assert compared(shard, FEW, 1) == []
 
 
 def operands(dtypes: tuple[torch.dtype, ...]) -> Iterator[Any]:
