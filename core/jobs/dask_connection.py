@@ -305,7 +305,7 @@ class Connection:
         """Give a job to a worker. Raises ExplainedError if not connected."""
         with self._lock:
             if self._client is None:
-                raise ExplainedError(self.problem or self._no_worker)
+                raise ExplainedError(words("workers.away"))
             future = self._client.submit(
                 worker.do,
                 job.id,
@@ -402,7 +402,7 @@ class Connection:
         self._up.wait(seconds)
         client = self._client
         if client is None:
-            raise ExplainedError(self.problem or self._no_worker)
+            raise ExplainedError(words("workers.away"))
         future = None
         try:
             future = client.submit(
@@ -437,7 +437,11 @@ class Connection:
                     raise ExplainedError(words("workers.silent_lab")) from None
 
     def _receive(self, event: tuple[float, bytes]) -> None:
-        """Runs on the client's event loop, so it must not wait, not even for a lock."""
+        """Runs on the client's event loop, so it must not wait, not even for a lock.
+
+        Only who has the cluster's key can send an event, and is trusted with this
+        process: see core.jobs.worker.
+        """
         job_id, report = pickle.loads(event[1])
         if isinstance(report, PickedUp):
             self._begun.add(job_id)

@@ -279,7 +279,8 @@ def _started(context: BaseContext, arguments: tuple[Any, ...]) -> Any:
             return process
         except (EOFError, OSError) as error:
             if time.monotonic() > deadline:
-                problem = f"The app can't start a process: {error}."
+                why = str(error) or "the process that starts others has ended"
+                problem = f"The app can't start a process: {why}."
                 raise ChildDiedError(problem) from error
         time.sleep(0.05)
 
