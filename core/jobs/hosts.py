@@ -32,6 +32,7 @@ class _Worker(NamedTuple):
     noticed: float  # when the app noticed that report, by the app's clock
     takes: Counter[str]  # how many jobs the worker takes at once, by lane
     name: str
+    forks: str  # "stopped" or "ended" if its server of forks is; otherwise, ""
 
     @property
     def machine(self) -> str:
@@ -102,7 +103,9 @@ class Hosts:
             if before is not None and before.sent == sent:
                 noticed = before.noticed + asleep
             takes = Counter({k: int(n) for k, n in report["resources"].items()})
-            workers[address] = _Worker(sent, noticed, takes, str(report["name"]))
+            forks = str(report.get("metrics", {}).get("forks", ""))
+            name = str(report["name"])
+            workers[address] = _Worker(sent, noticed, takes, name, forks)
         self._workers, self._updated = workers, now
         self.capacity = sum((worker.takes for worker in workers.values()), Counter())
         self._staffed.update(dict.fromkeys(self.capacity, now))
@@ -130,6 +133,12 @@ class Hosts:
         """Whether the lane has workers, and pages should tell that none answers."""
         workers = [w for w in self._workers.values() if w.takes[lane]]
         return bool(workers) and all(w.silence >= TELL_SECONDS for w in workers)
+
+    @property
+    def forks(self) -> str:
+        """ "stopped" or "ended" if a worker's server of forks is; otherwise, ""."""
+        workers = self._workers.values()
+        return next((w.forks for w in workers if w.forks and w.answers), "")
 
     def answering(self) -> Counter[str] | None:
         """The capacity of the reporting workers; None if the scheduler is silent."""

@@ -67,6 +67,8 @@ def dask_setup(worker: Any) -> None:
         _rehearse()
     else:
         torch.set_num_threads(1)  # so as not to slow down a run that is measured
+        # Heartbeats bring this to the app: see core.jobs.hosts.
+        worker.metrics["forks"] = lambda _: _forks()
         keep = threading.Thread(target=_keep_forking, args=(sandbox.warm_up,))
         keep.daemon = True
         keep.start()

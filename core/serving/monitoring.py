@@ -41,12 +41,13 @@ from core.store.store import Store
 T = TypeVar("T")
 
 ANSWER_SECONDS = 2.0  # limit for an answer from the database or the workers
-PARTS = ("database", "scheduler", "training worker", "lab worker")
+PARTS = ("database", "scheduler", "training worker", "lab worker", "server of forks")
 MOST_SECONDS = 5.0  # limit for a whole probe
 NOT_KEPT = "The database is not responding."
 NO_SCHEDULER = "The scheduler is not responding. The app keeps trying to connect."
 NO_WORKER = "No training worker is connected. Jobs wait until a worker connects."
 NO_LAB = "No lab worker is responding. Pages get no answers until one does."
+NO_FORKS = "The process that starts others for files is {}. The app will replace it."
 PRIVATE = re.compile(r"/(metrics|_stcore/(metrics|agent|script-health-check))(/|$)")
 HANGS = "The app did not respond in time."
 
@@ -194,6 +195,8 @@ def missing(engine: Engine, store: Store) -> dict[str, str]:
         problems["training worker"] = why or NO_WORKER
     if not (lanes and lanes["lab"]):
         problems["lab worker"] = why or NO_LAB
+    if forks := engine.hosts.forks:
+        problems["server of forks"] = NO_FORKS.format(forks)
     return problems
 
 

@@ -42,6 +42,16 @@ def test_each_lane_takes_what_its_workers_take_together(clock):
     assert here.seconds_without("train") == 3
 
 
+def test_a_stopped_server_of_forks_is_known_while_its_worker_answers(clock):
+    here, lab = Hosts(), report(1, lab=4)
+    here.update({"a": lab})
+    assert here.forks == ""
+    here.update({"a": lab | {"metrics": {"forks": "stopped"}}})
+    assert here.forks == "stopped"
+    clock[0] += SILENT_SECONDS
+    assert here.forks == "", "the worker itself is what is missing"
+
+
 def test_silent_worker_counts_as_gone(clock):
     """The scheduler may list it for long; clocks of other machines do not matter."""
     here = Hosts()

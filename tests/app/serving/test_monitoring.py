@@ -25,6 +25,7 @@ from core.serving.monitoring import (
     ANSWER_SECONDS,
     HANGS,
     MOST_SECONDS,
+    NO_FORKS,
     NO_LAB,
     NO_WORKER,
     NOT_KEPT,
@@ -59,7 +60,7 @@ def parts() -> SimpleNamespace:
         is_there=lambda _seconds: True,
         lanes=lambda: ALL,
         going_on=lambda: jobs,
-        hosts=SimpleNamespace(answers=lambda *_: TOLD),
+        hosts=SimpleNamespace(answers=lambda *_: TOLD, forks=""),
     )
     routes = monitoring.routes(lambda: here, lambda: here)
     routes.append(Route("/_stcore/metrics", lambda _: PlainTextResponse("theirs")))
@@ -89,6 +90,10 @@ def missing(parts: SimpleNamespace) -> dict[str, str]:
                 "training worker": NO_WORKER,
                 "lab worker": NO_LAB,
             },
+        ),
+        (
+            {"hosts": SimpleNamespace(forks="stopped")},
+            {"server of forks": NO_FORKS.format("stopped")},
         ),
         ({"lanes": lambda: Counter(lab=4)}, {"training worker": NO_WORKER}),
         ({"lanes": lambda: Counter(train=1)}, {"lab worker": NO_LAB}),
