@@ -80,9 +80,19 @@ def _keep_forking(warm_up: Callable[[], None]) -> None:
     Python starts a new server only when it needs one, and somebody would have to wait
     until that has loaded torch. And Python would wait forever for a stopped server.
     """
+
+    def try_to_warm_up() -> None:
+        with suppress(Exception):  # the next call tells why
+            warm_up()
+
+    def start_warming_up() -> threading.Thread:
+        # In its own thread, since it would wait for a server that is stopped meanwhile.
+        thread = threading.Thread(target=try_to_warm_up, daemon=True)
+        thread.start()
+        return thread
+
     time.sleep(WARM_UP_SECONDS)
-    with suppress(Exception):  # the next call tells why
-        warm_up()
+    warming_up = start_warming_up()
     stopped = 0.0
     while sys.platform != "win32":
         time.sleep(FORKS_SECONDS)
@@ -92,9 +102,8 @@ def _keep_forking(warm_up: Callable[[], None]) -> None:
             logger.warning("the server of forks is stopped and will be replaced")
             _end_forks()
             status = "ended"
-        if status == "ended":
-            with suppress(Exception):
-                warm_up()
+        if status == "ended" and not warming_up.is_alive():
+            warming_up = start_warming_up()
 
 
 def _forkserver_pid() -> int | None:

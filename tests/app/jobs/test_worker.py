@@ -3,6 +3,8 @@ import logging
 import os
 import pickle
 import re
+import sys
+import threading
 import time
 
 import pytest
@@ -76,3 +78,25 @@ def cores_of_a_product() -> float:
     for _ in range(40):
         matrix @ matrix
     return (time.process_time() - worked) / (time.perf_counter() - began)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no server of forks")
+def test_a_server_of_forks_that_stops_while_it_warms_up_is_replaced(monkeypatch):
+    ended, tries = threading.Event(), []
+
+    def warm_up() -> None:
+        tries.append(1)
+        ended.wait(60)  # as long as the server is stopped
+
+    for name in ("WARM_UP_SECONDS", "FORKS_SECONDS", "STOPPED_SECONDS"):
+        monkeypatch.setattr(worker, name, 0.01)
+    monkeypatch.setattr(worker, "_forks", lambda: "" if ended.is_set() else "stopped")
+    monkeypatch.setattr(worker, "_end_forks", ended.set)
+    keep = threading.Thread(target=worker._keep_forking, args=(warm_up,), daemon=True)
+    keep.start()
+    assert ended.wait(20)
+    assert tries == [1]
+    # The thread must not outlive the test with the real functions: it ends on Windows.
+    monkeypatch.setattr(sys, "platform", "win32")
+    keep.join(20)
+    assert not keep.is_alive()
