@@ -3,6 +3,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.lessons.scale.data_parallel_page import words
 from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss
 from core.ui import figures
 from tests.app import samples
@@ -106,15 +107,15 @@ def test_figures_say_where_they_come_from(lab, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("backend", "words", "instead"),
+    ("backend", "key", "instead"),
     [
-        ("CPU", "", False),
-        ("CUDA", "the app gives each run only one", True),
-        ("ROCm", "unless each rank has its own GPU", True),
-        ("MPS", "works only with NVIDIA and AMD GPUs", False),
+        ("CPU", "on_cpu.CPU", False),
+        ("CUDA", "on_cpu.CUDA", True),
+        ("ROCm", "on_cpu.ROCm", True),
+        ("MPS", "no_nccl", False),
     ],
 )
-def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, words, instead):
+def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, key, instead):
     """In each tab; the line that would use GPUs stands in the first."""
 
     def draw(backend):
@@ -126,5 +127,5 @@ def test_beside_a_gpu_it_is_said_why_ranks_are_on_the_cpu(backend, words, instea
 
     at = AppTest.from_function(draw, args=(backend,), default_timeout=60).run()
     assert not at.exception
-    assert texts(at.markdown).count(words) >= 3
+    assert texts(at.markdown).count(words(key)) >= 3
     assert texts(at.markdown).count("`torchrun` command below") == instead
