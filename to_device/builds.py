@@ -52,6 +52,7 @@ def fields() -> dict[str, str]:
         "driver": table()["drivers"][major],
         "older_cuda": older[-1],
         "older_wheel": index(older[-1]),
+        "older_torch": table()["last"][older[-1]],
         "ended_cuda_major": ended.partition(".")[0],
         "ended_wheel": index(ended),
         "ended_torch": last,

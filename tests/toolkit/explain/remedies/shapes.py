@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 def dtype_mismatch(device):
     model = nn.Linear(4, 2)
     inputs = torch.from_numpy(np.ones((8, 4)))
-    inputs = inputs.float()  # fixed
+    inputs = inputs.to(next(model.parameters()).dtype)  # fixed
     assert model(inputs).shape == (8, 2)
 
 
