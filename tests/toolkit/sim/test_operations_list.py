@@ -140,7 +140,7 @@ def compared(shard: int, dtypes: tuple[torch.dtype, ...], most: int) -> list[str
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_operations_give_the_cpus_results(shard: int) -> None:
     """One sample of each operation; more samples and dtypes take an hour."""
-    assert compared(shard, FEW, 1) == []
+    assert compared(shard, (torch.float16,), 1) == []
 
 
 def operands(dtypes: tuple[torch.dtype, ...]) -> Iterator[Any]:
