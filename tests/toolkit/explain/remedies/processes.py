@@ -191,6 +191,8 @@ def fsdp_parameters(device):
     join("cpu:gloo")
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1).bfloat16())
     model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))  # broken
+    model = model.float()  # fixed
     mesh = dist.device_mesh.init_device_mesh("cpu", (1,))  # fixed
     fully_shard(model, mesh=mesh)  # fixed
+    assert model(torch.ones(2, 3)).shape == (2, 1)
     assert len(list(model.parameters())) == 4
