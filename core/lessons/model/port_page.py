@@ -32,7 +32,8 @@ def draw() -> None:
     ):
         column.markdown(f"**{heading}**")
         column.code(marked(text, lines), wrap_lines=True)
-    if st.button("Run both", type="primary", icon=":material/play_arrow:"):
+    icon = ":material/play_arrow:"
+    if st.button("Run both", type="primary", icon=icon, key="run_both"):
         _run(texts)
     if reports := st.session_state.get("ported"):
         _outcome(*reports)

@@ -42,7 +42,8 @@ SIGHTS = {
         (CHART, "text=Test accuracy", TILE),
         cancel="cancel_run",
     ),
-    "Model": Sight(DRAWING, "step_on", (DRAWING,)),
+    "Model": Sight("[data-testid=stCode] span"),  # the scripts before and after
+    "Model?tab=One batch, step by step": Sight(DRAWING, "step_on", (DRAWING,)),
     "Compare": Sight(
         CHART,
         "compare",

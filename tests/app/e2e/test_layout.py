@@ -52,6 +52,7 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     menu.get_by_text("Model", exact=True).tap()
     expect(menu).not_to_be_in_viewport()
     expect(page.locator("h1", has_text="Model")).to_be_in_viewport()
+    ready(page).get_by_role("tab", name="One batch").click()
     step = key(ready(page), "step_on")
     step.click()
     page.get_by_text("Seed 0, batches of 64").scroll_into_view_if_needed()
