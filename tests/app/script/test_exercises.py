@@ -292,6 +292,9 @@ WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
         ("Speed", SOLUTION["Speed"].replace(FOR, WITHOUT_END)),
     ],
 )
+# On a busy machine, an interrupted process now and then aborts in torch's C++ code
+# ("terminate called without an active exception"), and the sentence names SIGABRT.
+@pytest.mark.flaky(reruns=2)
 def test_an_endless_loop_is_reported(title, text, monkeypatch):
     monkeypatch.setattr(code, "SECONDS", 4.0)
     assert "stopped" in judge(title, text, False).say
