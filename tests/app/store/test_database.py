@@ -127,7 +127,7 @@ def test_readers_never_wait_for_a_writer(file_url, open_store, monkeypatch):
 
 
 def test_a_passing_store_says_why_it_does_not_last_and_leaves_nothing():
-    store = Store.passing("The disk is full.")
+    store = Store.temporary("The disk is full.")
     finished(store, "run")
     assert store.writer.flush()
     assert store.runs.get("run").value
