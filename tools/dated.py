@@ -47,9 +47,10 @@ def older_than(days: int, root: Path = ROOT) -> Iterator[str]:
         if not file.is_file():
             continue
         text = file.read_text("utf-8")
+        lines = text.splitlines()
         for number, day in dates(text):
             if day < last:
-                line = text.splitlines()[number - 1].strip()
+                line = lines[number - 1].strip()
                 yield f"{file.relative_to(root)}:{number}: {line}"
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from core.store.tables import Class
+from core.ui.format import counted
 from core.ui.practice import EXERCISES
 from core.ui.server import room, store
 
@@ -27,7 +28,7 @@ class ScriptProgress:
             return "✓"
         if not self.tries:
             return "–"
-        tries = "1 try" if self.tries == 1 else f"{self.tries} tries"
+        tries = counted(self.tries, "try", "tries")
         checks = len(EXERCISES[title].checks)
         return f"{self.passed} of {checks} parts, {tries}" if checks else tries
 
@@ -46,10 +47,8 @@ def progress(
 def draw(classroom: Class) -> None:
     titles = [title for title in SCRIPTS if title in EXERCISES]
     keys = [f"turn_{t}_{part}" for t in titles for part in ("verdict", "tries")]
-    answers, names = (
-        store().answers.of_class(classroom.id, keys),
-        room().names(classroom.id),
-    )
+    answers = store().answers.of_class(classroom.id, keys)
+    names = room().names(classroom.id)
     if not names or not titles:
         st.markdown("Nobody is in this class yet.")
         return

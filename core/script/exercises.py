@@ -91,8 +91,8 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         expected = solution_facts(title, machine)
         hint = ""
         try:
-            flaw = next(_flaws(exercise, report, expected), "")
             found = facts(exercise, report)
+            flaw = next(_flaws(exercise, report, found, expected), "")
             passed = {name for name in passed if same(found[name], expected[name])}
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
@@ -148,7 +148,10 @@ def facts(exercise: Exercise, report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flaws(
-    exercise: Exercise, report: Mapping[str, Any], right: Mapping[str, Any]
+    exercise: Exercise,
+    report: Mapping[str, Any],
+    mine: Mapping[str, Any],
+    right: Mapping[str, Any],
 ) -> Iterator[str]:
     if failure := report["failure"]:
         error = code.raised(failure)
@@ -157,7 +160,6 @@ def _flaws(
         yield code.failed(failure, NAME) or gone
     elif report["status"] != OK:
         yield " ".join(report["notes"])
-    mine = facts(exercise, report)
     for name, sentence in exercise.say.items():
         if not same(mine[name], right[name]):
             fact, right_fact = in_words(mine[name]), in_words(right[name])

@@ -140,13 +140,12 @@ def _solution(
         when = "another try" if left == 1 else f"{left} more tries"
         st.caption(f"After {when}, you can see one way to do it.")
     else:
-        change = source.changes(text, exercise.solution)
-        is_new = not exercise.code
         with st.expander("One way to do it"):
-            if is_new:
-                st.code(exercise.solution, wrap_lines=True)
-            else:
+            if exercise.code:
+                change = source.changes(text, exercise.solution)
                 st.code(change, language="diff", wrap_lines=True)
+            else:  # the learner began with an empty field
+                st.code(exercise.solution, wrap_lines=True)
 
 
 def questions(lesson: Lesson) -> None:
