@@ -9,7 +9,7 @@ import time
 from torch.optim import Optimizer
 
 from core.results import PAUSE_SECONDS, Change, Pause
-from core.watch import NO_WISH, Watch, Wish
+from core.watch import NO_CONTROL, Control, Watch
 
 LOOK_SECONDS = 0.1  # between two checks whether a paused run may go on
 
@@ -25,19 +25,19 @@ def scale(optimizer: Optimizer, factor: float) -> None:
 class Steering:
     def __init__(self, optimizer: Optimizer, rate: float, watch: Watch) -> None:
         self.optimizer, self.rate, self.watch = optimizer, rate, watch
-        self.wish: Wish = NO_WISH  # the last wish received
+        self.control: Control = NO_CONTROL  # the last one received
         self.left = PAUSE_SECONDS
         self.changes: list[Change] = []
 
     @property
     def is_due(self) -> bool:
-        return self.watch.wish() is not self.wish
+        return self.watch.control() is not self.control
 
-    def fulfill(self, step: int) -> float:
-        """Pause and change the rate as the owner wishes; returns the seconds paused."""
-        self.wish = self.watch.wish()  # a later wish is due at the next step
+    def apply(self, step: int) -> float:
+        """Pause, and change the rate, as the owner says; returns the seconds paused."""
+        self.control = self.watch.control()  # a later one is due at the next step
         waited = self._pause()
-        rate = self.watch.wish().learning_rate or self.rate
+        rate = self.watch.control().learning_rate or self.rate
         if rate != self.rate:
             scale(self.optimizer, rate / self.rate)
             self.rate = rate
@@ -47,7 +47,7 @@ class Steering:
 
     def _pause(self) -> float:
         began, before, waited = time.perf_counter(), self.left, 0.0
-        while self.watch.wish().paused and self.left > 0:
+        while self.watch.control().paused and self.left > 0:
             self.watch.check()
             self.watch.report(Pause(True, self.left))
             time.sleep(LOOK_SECONDS)

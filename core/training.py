@@ -298,7 +298,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
     """Train and evaluate as `config` says, and return the result.
 
     `watch` gets the reports: Started, StepProgress, Epoch, and Fit. Between two steps,
-    the run follows `watch.wish`, and reports Change and Pause. Raises CancelledError
+    the run follows `watch.control`, and reports Change and Pause. Raises CancelledError
     within one batch after a cancel, and ExplainedError for problems that the run's
     owner can solve.
     """
@@ -323,7 +323,7 @@ def run(config: RunConfig, watch: Watch = UNWATCHED) -> RunResult:
             meter.add(loss)
             if steering.is_due and meter.step < steps:
                 meter.fetch()
-                meter.leave_out(steering.fulfill(meter.step))
+                meter.leave_out(steering.apply(meter.step))
                 meter.rate = steering.rate
         mean_loss, seconds = meter.end_epoch()
 

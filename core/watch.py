@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the owner wants a running job to do; the newest wish counts."""
+class Control:
+    """What the owner of a running job has set; the newest counts."""
 
     learning_rate: float | None = None  # None: the rate in the job's settings
     paused: bool = False
     number: int = 0  # the highest is the newest: messages may overtake each other
 
 
-NO_WISH = Wish()
+NO_CONTROL = Control()
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Watch:
 
     report: Callable[[Any], None] = lambda _: None  # takes plain data (core.results)
     cancelled: Callable[[], bool] = lambda: False
-    wish: Callable[[], Wish] = lambda: NO_WISH  # returns the newest wish
+    control: Callable[[], Control] = lambda: NO_CONTROL  # returns the newest
 
     def check(self) -> None:
         """Raise CancelledError if the job was canceled."""

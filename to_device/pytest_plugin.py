@@ -89,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.dry_cuda:
         config.pluginmanager.register(Summary(config), "to-device-summary")
     else:
-        config.pluginmanager.register(Apart(), "to-device-apart")
+        config.pluginmanager.register(MarkedTests(), "to-device-marked")
     if file := os.environ.pop(REPORTS, ""):
         config.pluginmanager.register(Recorder(config, file), "to-device-recorder")
 
@@ -161,7 +161,7 @@ class Recorder:
         self.file.write_text(json.dumps(self.reports, default=str), "utf-8")
 
 
-class Apart:
+class MarkedTests:
     """Runs tests with the marker or the fixture in a process with the device."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from core.store.classes import Classes
 from core.store.codec import StoreError
 from core.store.tables import Class, Member
 from core.store.visitors import as_code
-from core.watch import Wish
+from core.watch import Control
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -226,8 +226,8 @@ class Room(Gate):
                 self.on_board = replace(classroom, outside=count + 1)
                 self._classes.count_outside(classroom.id, count + 1)
 
-    def steer(self, owner: str, wish: Wish) -> None:
-        rate, rules = wish.learning_rate, self.rules_for(owner)
+    def steer(self, owner: str, control: Control) -> None:
+        rate, rules = control.learning_rate, self.rules_for(owner)
         if rate is not None and (why := rules.refusal("learning_rate", rate)):
             raise ExplainedError(why)
 

@@ -21,7 +21,7 @@ from typing import Any, Self
 from core.config import TRAIN_SAMPLES, RunConfig
 from core.jobs.job import Job, Work
 from core.jobs.queue import Queue
-from core.watch import Wish
+from core.watch import Control
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -88,8 +88,8 @@ class Gate:
         """The most seconds for a job of this owner; None for the server's limit."""
         return None
 
-    def steer(self, owner: str, wish: Wish) -> None:
-        """Raise ExplainedError if the owner of a running job may not have this wish."""
+    def steer(self, owner: str, control: Control) -> None:
+        """Raise ExplainedError if the owner may not steer a running job like this."""
 
     def admit(self, job: Job, expected: float | None) -> None:
         """Refuse a job with ExplainedError, or else count it if it is a run.

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from core.folders import DATA
-from core.jobs import sandbox
-from core.jobs.code_sandbox import CodeSandbox
+from core.jobs import child_process
+from core.jobs.confined_code import ConfinedCode
 from core.store import codec
 from to_device.dryrun.report import (
     MOST_PRINTED,
@@ -40,7 +40,7 @@ LIMITS = {  # regular expressions for errors, and the limit that may be the reas
 }
 SPARES = 2  # processes that have loaded torch and wait; each is used once
 
-_spares: list[CodeSandbox] = []
+_spares: list[ConfinedCode] = []
 _lock = threading.Lock()
 
 
@@ -54,16 +54,17 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
     if confine:
         return _run_confined(request)
     try:
-        report, printed = sandbox.call(
+        report, printed = child_process.call(
             "to_device.dryrun.run:run_and_read",
             request,
             DATA / "FashionMNIST",
             seconds=SECONDS,
             memory_bytes=MEMORY_BYTES,
         )
-    except sandbox.UnreadableAnswerError:  # the script wrote into the report's pipe
+    except child_process.UnreadableAnswerError:
+        # The script wrote into the report's pipe.
         return _without_result(UNREADABLE), ""
-    except sandbox.ChildDiedError as error:
+    except child_process.ChildDiedError as error:
         why = ENDED_ITSELF if "exited with" in str(error) else str(error)
         return _without_result(why), ""
     except ExplainedError:  # the script replaced what the dry run itself calls
@@ -113,9 +114,9 @@ def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
     return _without_result(why), printed
 
 
-def _start() -> CodeSandbox:
+def _start() -> ConfinedCode:
     argv = ["-m", "to_device.dryrun.child"]
-    return CodeSandbox(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
+    return ConfinedCode(argv, seconds=SECONDS, memory_bytes=MEMORY_BYTES)
 
 
 def _fill_spares() -> None:

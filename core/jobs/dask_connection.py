@@ -23,7 +23,7 @@ from distributed.utils import LoopRunner
 from core.jobs import cluster, steady_clock, worker
 from core.jobs.hosts import TELL_SECONDS, Hosts
 from core.jobs.job import Job, Outcome, PickedUp, on
-from core.watch import Wish
+from core.watch import Control
 from to_device.errors import ExplainedError, quoted
 from to_device.words import Words
 
@@ -361,8 +361,8 @@ class Connection:
             self._kill_times.setdefault(job_id, time.monotonic() + CANCEL_SECONDS)
         self._tell(worker.cancel, job_id)
 
-    def steer(self, job_id: str, wish: Wish) -> None:
-        self._tell(worker.steer, job_id, wish)
+    def steer(self, job_id: str, control: Control) -> None:
+        self._tell(worker.steer, job_id, control)
 
     def _tell(self, message: Callable[..., None], *arguments: Any) -> None:
         if self._client is not None:

@@ -25,7 +25,7 @@ from core.jobs.job import Job, Jobs, Outcome, Stored
 from core.jobs.queue import Queue
 from core.measure.environment import Machine
 from core.store.store import Store
-from core.watch import NO_WISH, Wish
+from core.watch import NO_CONTROL, Control
 from to_device.errors import ExplainedError
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Engine:
         self._lock = threading.RLock()  # guards the four fields below
         self._jobs = Jobs(self._history.record)
         self._queue = Queue()
-        self._wishes: dict[str, Wish] = {}  # what owners ask of their running jobs
+        self._controls: dict[str, Control] = {}  # by the id of a running job
         self._stops: dict[str, Outcome] = {}  # how running jobs that must stop will end
         self.admission = Admission(gate)
         self._machine: Machine | None = None
@@ -185,24 +185,24 @@ class Engine:
             self._end(job_id, outcome)
         self._dispatch()
 
-    def wish(self, job_id: str) -> Wish:
+    def control(self, job_id: str) -> Control:
         with self._lock:
-            return self._wishes.get(job_id, NO_WISH)
+            return self._controls.get(job_id, NO_CONTROL)
 
-    def steer(self, job_id: str, owner: str, **wish: Any) -> None:
-        """Tell a running job what its owner wants: fields of Wish.
+    def steer(self, job_id: str, owner: str, **control: Any) -> None:
+        """Tell a running job what its owner wants: fields of Control.
 
         Nothing changes for somebody else's job, or if the job isn't running. Raises
-        ExplainedError if a class's rules forbid the wish.
+        ExplainedError if a class's rules forbid it.
         """
         with self._lock:
             job = self._jobs.get(job_id)
             if job is None or job.status != "running" or job.owner != owner:
                 return
-            before = self.wish(job_id)
-            newest = replace(before, number=before.number + 1, **wish)
-            self.admission.gate.steer(owner, Wish(**wish))
-            self._wishes[job_id] = newest
+            before = self.control(job_id)
+            newest = replace(before, number=before.number + 1, **control)
+            self.admission.gate.steer(owner, Control(**control))
+            self._controls[job_id] = newest
         self._connection.steer(job_id, newest)
 
     @property
@@ -238,7 +238,7 @@ class Engine:
     def _end(self, job_id: str, outcome: Outcome) -> None:
         """End a job; call this with the lock. Ending a job again changes nothing."""
         self._queue.remove(job_id)  # even if the job was forgotten
-        self._wishes.pop(job_id, None)
+        self._controls.pop(job_id, None)
         stop = self._stops.pop(job_id, None)
         job = self._jobs.get(job_id)
         if job is None or job.ended:

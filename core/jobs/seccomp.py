@@ -6,7 +6,7 @@
 Each of these commands confines its own process, which then runs the module or
 the code, and can't start another process. Of some 400 system calls, the
 process keeps those that Python and torch need; all others raise
-PermissionError. core.jobs.code_sandbox starts this module in bubblewrap.
+PermissionError. core.jobs.confined_code starts this module in bubblewrap.
 """
 
 import ctypes

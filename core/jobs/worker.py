@@ -10,7 +10,7 @@ to import torch to read an exception.
 The web server unpickles what a worker sends, as Dask does with all results, so whoever
 takes over a worker has the web server, too. That's why a worker itself never opens a
 stranger's file or runs a stranger's code: its children do, whose answers are not
-pickled (core.jobs.sandbox and core.jobs.code_sandbox).
+pickled (core.jobs.child_process and core.jobs.confined_code).
 """
 
 import asyncio
@@ -29,10 +29,11 @@ from typing import Any
 from core import log
 from core.jobs import hung
 from core.jobs.job import Outcome, PickedUp, outcome_of
-from core.watch import NO_WISH, Watch, Wish
+from core.watch import NO_CONTROL, Control, Watch
 from to_device.names import SIMULATED
 
-# The sandbox warms up this long after the worker, since people need workers first.
+# The server that forks children starts this long after the worker, since people need
+# workers first.
 WARM_UP_SECONDS = 5.0
 FORKS_SECONDS = 5.0  # between two looks at the server that forks children
 STOPPED_SECONDS = 15.0  # a server of forks that is stopped for longer is replaced
@@ -41,7 +42,7 @@ NICE = 10
 logger = logging.getLogger(__name__)
 _simulating = threading.RLock()  # held while the simulated accelerator is used
 _cancelled: set[str] = set()  # jobs to stop
-_wishes: dict[str, Wish] = {}  # the newest wish for each job in this process
+_controls: dict[str, Control] = {}  # the newest, by the id of a job in this process
 
 
 def dask_setup(worker: Any) -> None:
@@ -49,7 +50,7 @@ def dask_setup(worker: Any) -> None:
     import torch
 
     from core import devices
-    from core.jobs import cluster, sandbox, steady_clock
+    from core.jobs import child_process, cluster, steady_clock
     from to_device.sim import simulation
 
     steady_clock.use()
@@ -69,13 +70,13 @@ def dask_setup(worker: Any) -> None:
         torch.set_num_threads(1)  # so as not to slow down a run that is measured
         # Heartbeats bring this to the app: see core.jobs.hosts.
         worker.metrics["forks"] = lambda _: _forks()
-        keep = threading.Thread(target=_keep_forking, args=(sandbox.warm_up,))
+        keep = threading.Thread(target=_keep_forking, args=(child_process.warm_up,))
         keep.daemon = True
         keep.start()
 
 
 def _keep_forking(warm_up: Callable[[], None]) -> None:
-    """Start the server that forks the sandbox's children; replace it if it ends.
+    """Start the server that forks children; replace it if it ends.
 
     Python starts a new server only when it needs one, and somebody would have to wait
     until that has loaded torch. And Python would wait forever for a stopped server.
@@ -174,15 +175,15 @@ def do(job_id: str, topic: str, address: str, arguments: tuple[Any, ...]) -> Out
 
     log.current_run.set(job_id)  # Dask gives each task a context of its own
     keep_threads()
-    _wishes[job_id] = NO_WISH
+    _controls[job_id] = NO_CONTROL
     report(PickedUp(worker.name))
     try:
-        watch = Watch(report, cancelled, lambda: _wishes[job_id])
+        watch = Watch(report, cancelled, lambda: _controls[job_id])
         outcome = outcome_of(address, arguments, watch)
         return replace(outcome, machine=devices.identity())
     finally:
         _cancelled.discard(job_id)
-        del _wishes[job_id]
+        del _controls[job_id]
         _free_memory()
 
 
@@ -211,13 +212,13 @@ def cancel(job_id: str) -> None:
     _cancelled.add(job_id)
 
 
-def steer(job_id: str, wish: Wish) -> None:
-    """Keep the owner's newest wish, which the job reads between two steps.
+def steer(job_id: str, control: Control) -> None:
+    """Keep what the owner has set last, which the job reads between two steps.
 
-    An older wish, or a wish for a job that isn't running here, is dropped.
+    What is older, or for a job that isn't running here, is dropped.
     """
-    if job_id in _wishes and wish.number > _wishes[job_id].number:
-        _wishes[job_id] = wish
+    if job_id in _controls and control.number > _controls[job_id].number:
+        _controls[job_id] = control
 
 
 def kill(dask_worker: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from core.jobs import code, sandbox
+from core.jobs import child_process, code
 from core.script import lint_rules
 from core.script.syntax import ParsedScript, Problem, Sureness, UnreadableError
 from to_device.dryrun.report import (
@@ -58,13 +58,13 @@ def _order(problem: Problem) -> tuple[int, int, str]:
     return problem.line, rank, problem.say
 
 
-def check_apart(text: str, how: How = "off") -> Checked:
+def check_in_child(text: str, how: How = "off") -> Checked:
     """Check a script in a process of its own, since a stranger wrote it.
 
     `how` is the `kind` of an execution_policy.Mode. Unless `how` is "off", the script
     is also run, and what its run shows is added to the problems.
     """
-    checked: Checked = sandbox.call(
+    checked: Checked = child_process.call(
         "core.script.check:check",
         text,
         seconds=SECONDS,
@@ -97,7 +97,7 @@ def _received(checked: Checked, text: str) -> Checked:
     """
     lines = range(1, len(NEWLINE.split(text)) + 1)
     if any(problem.line not in lines for problem in checked.problems):
-        raise sandbox.UnreadableAnswerError
+        raise child_process.UnreadableAnswerError
     problems = (
         replace(item, say=plain(item.say, LONGEST_TEXT)) for item in checked.problems
     )

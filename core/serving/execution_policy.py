@@ -24,7 +24,7 @@ SWITCHED_OFF = "The person who runs this server turned this feature off."
 class Mode:
     """How a visitor's code is run; for "off", `why` is a sentence for the visitor."""
 
-    # "here" is without confinement, "confined" is in core.jobs.code_sandbox.
+    # "here" is without confinement, "confined" is in core.jobs.confined_code.
     kind: Literal["here", "confined", "off"]
     why: str = ""
 
@@ -55,7 +55,7 @@ def mode(ask: Callable[..., Any]) -> Mode:
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)
 def _problem(_ask: Callable[..., Any]) -> str:
-    return str(_ask("core.jobs.code_sandbox:problem", seconds=60.0))
+    return str(_ask("core.jobs.confined_code:problem", seconds=60.0))
 
 
 @st.cache_data(ttl=LOOK_AGAIN_SECONDS, show_spinner=False)

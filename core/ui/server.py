@@ -118,7 +118,7 @@ def in_child(address: str, *arguments: Any, seconds: float = 60) -> Any:
 
     If a broken driver makes that process hang or end, the worker continues.
     """
-    call = "core.jobs.sandbox:call_for"
+    call = "core.jobs.child_process:call_for"
     return engine().ask(call, seconds, address, *arguments, seconds=seconds)
 
 

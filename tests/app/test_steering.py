@@ -10,7 +10,7 @@ from core import steering, training
 from core.config import SCHEDULES, RunConfig
 from core.errors import CancelledError
 from core.results import PAUSE_SECONDS, Change, Pause, RunResult
-from core.watch import NO_WISH, Watch, Wish
+from core.watch import NO_CONTROL, Control, Watch
 from to_device.errors import ExplainedError
 
 CONFIG = RunConfig(task="sprites", epochs=2, batch_size=500, device="cpu")
@@ -39,13 +39,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "time", clock)
 
 
-def steered(config: RunConfig, *wishes: Wish) -> list[Any]:
-    """All that a run tells, with its result; each wish is there for four looks."""
+def steered(config: RunConfig, *controls: Control) -> list[Any]:
+    """All that a run tells, with its result; each control is there for four looks."""
     reports: list[Any] = []
     looks = itertools.count()
-    there = (NO_WISH, *wishes)
+    there = (NO_CONTROL, *controls)
     watch = Watch(
-        reports.append, wish=lambda: there[min(len(wishes), next(looks) // 4)]
+        reports.append, control=lambda: there[min(len(controls), next(looks) // 4)]
     )
     result = training.run(config, watch)
     return [*reports, result]
@@ -71,7 +71,7 @@ def test_a_factor_scales_all_that_is_left_of_a_schedule(schedule: str) -> None:
 
 
 def test_a_change_counts_from_the_next_step_on(plain: RunResult) -> None:
-    reports = steered(CONFIG, Wish(0.01), Wish(0.0002))
+    reports = steered(CONFIG, Control(0.01), Control(0.0002))
     result = reports[-1]
     assert (
         tuple(change for change in reports if isinstance(change, Change))
@@ -89,7 +89,7 @@ def test_a_change_counts_from_the_next_step_on(plain: RunResult) -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_a_pause_ends_by_itself_and_counts_nowhere(plain: RunResult) -> None:
-    reports = steered(CONFIG, Wish(paused=True))
+    reports = steered(CONFIG, Control(paused=True))
     result = reports[-1]
     pauses = [pause for pause in reports if isinstance(pause, Pause)]
     assert [pause.is_on for pause in pauses] == [True, False]
@@ -106,7 +106,7 @@ def test_a_paused_run_is_cancelled() -> None:
     watch = Watch(
         reports.append,
         cancelled=lambda: any(isinstance(report, Pause) for report in reports),
-        wish=lambda: Wish(paused=True),
+        control=lambda: Control(paused=True),
     )
     with pytest.raises(CancelledError):
         training.run(CONFIG, watch)
@@ -114,4 +114,4 @@ def test_a_paused_run_is_cancelled() -> None:
 
 def test_the_advice_after_an_overflow_is_about_the_rate_that_was_set() -> None:
     with pytest.raises(ExplainedError, match=r"learning rate of 0\.001 or less"):
-        steered(CONFIG, Wish(1e25))
+        steered(CONFIG, Control(1e25))

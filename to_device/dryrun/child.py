@@ -33,7 +33,7 @@ def main() -> None:
         sys.stdout.flush()
         status = 0
     except MemoryError:
-        os.write(2, b"MemoryError\n")  # core.jobs.code_sandbox looks for this word
+        os.write(2, b"MemoryError\n")  # core.jobs.confined_code looks for this word
         raise
     finally:
         if is_visitors or status == 0:

@@ -20,12 +20,12 @@ from torch.utils import backend_registration
 from torch.utils._device import _device_constructors
 
 from to_device.names import SIMULATED
-from to_device.sim import generator, ledger, memory, operations, queue, rules
+from to_device.sim import generator, ledger, memory, operations, queue, refusals
 
 
 def install() -> None:
     """Register the device with PyTorch: once in a process, and for good."""
-    rules.process = os.getpid()
+    refusals.process = os.getpid()
     module = types.ModuleType(f"torch.{SIMULATED}", "The simulated accelerator.")
     vars(module).update(FUNCTIONS, Stream=torch.Stream, Event=Event)
     backend_registration._setup_privateuseone_for_python_backend(
@@ -39,7 +39,7 @@ def install() -> None:
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
     for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
         setattr(torch.accelerator, name, FUNCTIONS[name])  # PyTorch's own may fail
-    torch.accelerator.set_device_index = rules.check_device
+    torch.accelerator.set_device_index = refusals.check_device
     _device_constructors()  # caches the factories before `pinning` replaces them
     for name in FACTORIES.split():
         setattr(torch, name, make := pinning(getattr(torch, name)))
@@ -136,10 +136,10 @@ class Event(torch.Event):
 FUNCTIONS: dict[str, Any] = {
     "is_available": lambda: True,
     "is_initialized": lambda: True,
-    "_is_in_bad_fork": lambda: os.getpid() != rules.process,
+    "_is_in_bad_fork": lambda: os.getpid() != refusals.process,
     "device_count": lambda: 1,
     "current_device": lambda: 0,
-    "set_device": rules.check_device,
+    "set_device": refusals.check_device,
     "device": lambda device: nullcontext(),
     "get_device_name": lambda device=None: "Simulated accelerator",
     "synchronize": lambda device=None: ledger.wait("synchronize"),

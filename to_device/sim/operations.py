@@ -21,7 +21,7 @@ from torch._library.utils import lookup_op
 from torch.amp.autocast_mode import _cast
 
 from to_device.names import SIMULATED
-from to_device.sim import generator, ledger, memory, queue, rules
+from to_device.sim import generator, ledger, memory, queue, refusals
 from to_device.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
@@ -92,7 +92,7 @@ class Plan:
         self.name = op._schema.name.removeprefix("aten::")
         self.tensors = [i for i, a in enumerate(arguments) if str(a.type) == "Tensor"]
         self.generator = places.get("generator")
-        self.floating = rules.FLOATING.get(self.name)
+        self.floating = refusals.FLOATING.get(self.name)
         self.reason = REASONS.get(self.name, self.name)  # if the host waits
         self.fetches = FETCHES.get(self.reason)
         self.writes = op._schema.is_mutable
@@ -133,7 +133,7 @@ class Hosts:
         if isinstance(value, list | tuple):
             return [self.of(part) for part in value]
         if isinstance(value, torch.device):
-            rules.check_device(value)
+            refusals.check_device(value)
             return CPU
         return value
 
@@ -163,7 +163,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """
     no_autocast = torch._C._DisableAutocast()  # autocast would cast the CPU's tensors
     with torch._C.DisableTorchFunction(), no_autocast, torch.no_grad():
-        rules.check_process()
+        refusals.check_process()
         plan, hosts = plan_of(op), Hosts()
         on_host = [hosts.of(value) for value in args]
         for place in plan.tensors:  # torch may hand us a number for a tensor
@@ -171,7 +171,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
                 on_host[place] = plan.number(on_host[place], on_host)
         named = {name: hosts.of(value) for name, value in kwargs.items()}
         if hosts.strangers:
-            rules.check_same_device(op, args, kwargs, hosts.strangers)
+            refusals.check_same_device(op, args, kwargs, hosts.strangers)
         if plan.generator is not None:
             generator.use(plan.generator, on_host, named)
         ledger.counts.operations[plan.name] += 1
@@ -179,7 +179,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             for size in plan.fetches(*args, **kwargs):
                 ledger.wait(plan.reason)
                 ledger.copy(ledger.TO_HOST, size)
-        if plan.name in rules.INDEXES:
+        if plan.name in refusals.INDEXES:
             count_indexing(*args, **kwargs)
         try:
             result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
@@ -189,7 +189,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             error.args = (str(error).replace("m1 and m2", "mat1 and mat2"),)
             raise
         if plan.floating:  # checked last: CUDA checks the shapes first
-            rules.check_type(plan.floating, on_host[-1])
+            refusals.check_type(plan.floating, on_host[-1])
         if plan.writes:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
@@ -204,7 +204,7 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
     either the host's side is pinned, or the copy is a small one to the device.
     """
     with torch._C.DisableTorchFunction(), torch.no_grad():
-        rules.check_process()
+        refusals.check_process()
         if not source.numel():
             return target
         way = WAYS.get((source.is_cpu, target.is_cpu), ledger.WITHIN)
@@ -332,7 +332,7 @@ def has_kernels(*devices: str) -> Callable[[Any], bool]:
     """A test of whether PyTorch has a kernel of its own for each of the devices."""
 
     def check(op: Any) -> bool:
-        entry = rules.entries().get(op.name(), "")
+        entry = refusals.entries().get(op.name(), "")
         return all(re.search(rf"\b{device}\b", entry) for device in devices)
 
     return check

@@ -10,7 +10,7 @@ parts in this order:
 
 - `memory`: where the device's tensors are, and how much memory they take
 - `operations`: what it does for each of PyTorch's operations, and for autocast
-- `rules`: what it refuses, in CUDA's words
+- `refusals`: what it refuses, in CUDA's words
 - `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
 - `ledger`: what a real device doesn't report: each copy and each wait, by line

@@ -13,7 +13,7 @@ import torch
 from core import devices, models
 from core.config import RunConfig
 from core.data import datasets
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.jobs.engine import Engine
 from core.jobs.job import Job
 from core.lessons.mistakes.examples.fixtures import saved_on_cuda
@@ -143,7 +143,7 @@ class Faults:
             others = found["seen"]["others"] > 0
             assert others == (self._device.type != "cpu"), "Nor does any other child."
             # In a child: it makes torch.save say so of every model from then on.
-            named = sandbox.call(f"{HERE}:named_cuda", seconds=60)
+            named = child_process.call(f"{HERE}:named_cuda", seconds=60)
             opened = self._open(named)
             found["named"] = sorted({each.device for each in opened.tensors})
             try:
@@ -269,8 +269,8 @@ def seen_by_strangers() -> dict[str, int]:
     """How many accelerators a child sees that opens a stranger's file, and others."""
     address = f"{HERE}:accelerators"
     return {
-        "hostile": sandbox.call(address, hostile=True),
-        "others": sandbox.call(address),
+        "hostile": child_process.call(address, hostile=True),
+        "others": child_process.call(address),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from core import devices
 from core.config import IMAGE_MODELS
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.compare.candidates import candidates, default_pair
 from core.lessons.device import hardware, idioms, parallel
 from core.lessons.model import batch_steps, model_to, transfers
@@ -23,7 +23,9 @@ def run(setting: Setting, results: Results) -> None:
     size = 64 if setting.tiny else None
     sizes = transfers.SIZES[: 2 if setting.tiny else None]
     parts = {
-        "facts": partial(sandbox.call, "to_device.diagnose.facts:probe", seconds=60),
+        "facts": partial(
+            child_process.call, "to_device.diagnose.facts:probe", seconds=60
+        ),
         "diagnosis": diagnosed,
         "devices": hardware.describe,
         "load": hardware.now,
@@ -56,7 +58,9 @@ def diagnosed() -> Any:
 
 def default_device() -> Any:
     """In a process of its own: it belongs to the thread."""
-    return sandbox.call("core.lessons.model.set_default_device:compare", seconds=60)
+    return child_process.call(
+        "core.lessons.model.set_default_device:compare", seconds=60
+    )
 
 
 def optimizer(device: str) -> Any:

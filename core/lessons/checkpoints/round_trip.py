@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from core import devices, loops, models, state_dict
 from core.config import RunConfig
 from core.data import datasets, feeds
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.checkpoints.checkpoints_result import RoundTrip, TensorInfo
 from core.watch import UNWATCHED, Watch
 
@@ -95,7 +95,8 @@ def load_elsewhere(device_name: str) -> dict[str, str]:
     """
     file = saved_on(devices.resolve(device_name))
     address = f"{__name__}:load_both_ways"
-    return sandbox.call(address, file, hostile=True)  # `hostile` hides real devices
+    # `hostile` hides real devices.
+    return child_process.call(address, file, hostile=True)
 
 
 def load_both_ways(file: bytes) -> dict[str, str]:

@@ -25,7 +25,7 @@ from core import models, state_dict
 from core.config import IMAGE_MODELS
 from core.data import sprites
 from core.errors import is_out_of_memory
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.checkpoints.round_trip import describe, read
 from to_device.errors import ExplainedError, plain, quoted
@@ -83,7 +83,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
             "Rename the file to something like model.pt."
         )
     try:
-        opened: Opened = sandbox.call(
+        opened: Opened = child_process.call(
             "core.lessons.checkpoints.upload:open_and_send",
             data,
             model,
@@ -92,7 +92,7 @@ def open_safely(data: bytes, name: str, model: str | None = None) -> Opened:
             hostile=True,
         )
         return _received(opened)
-    except sandbox.ChildDiedError as error:
+    except child_process.ChildDiedError as error:
         raise _refusal(
             f"The app could not open the file in a separate process. {error} Nothing "
             "else was affected. Perhaps the machine is very busy. Otherwise, the file "
@@ -148,7 +148,7 @@ def _received(sent: Opened) -> Opened:
         or max(map(len, (sent.tensors, sent.unexpected, sent.notes))) > MAX_ENTRIES
         or max(map(len, names), default=0) > MAX_NAME
     ):
-        raise sandbox.UnreadableAnswerError
+        raise child_process.UnreadableAnswerError
     checkpoint = None
     if sent.checkpoint is not None:
         checkpoint = state_dict.pack(_from_numbers(sent.checkpoint, sent.model))
@@ -168,13 +168,13 @@ def numbers_size(model: str) -> int:
 def _from_numbers(numbers: bytes, model: str) -> dict[str, Tensor]:
     """The model's tensors. Raises UnreadableAnswerError if these aren't its numbers."""
     if len(numbers) != numbers_size(model):
-        raise sandbox.UnreadableAnswerError
+        raise child_process.UnreadableAnswerError
     tensors, rest = {}, io.BytesIO(numbers)
     for name, tensor in _expected(model).items():
         part = bytearray(rest.read(tensor.nbytes))
         tensors[name] = torch.frombuffer(part, dtype=tensor.dtype).view(tensor.shape)
         if not torch.isfinite(tensors[name]).all():
-            raise sandbox.UnreadableAnswerError
+            raise child_process.UnreadableAnswerError
     return tensors
 
 

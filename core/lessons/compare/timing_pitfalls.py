@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.compare.timing_pitfalls_result import (
     WAYS,
     Reading,
@@ -40,11 +40,11 @@ def measure(device_name: str, watch: Watch = UNWATCHED) -> TimingLab:
     path = "core.lessons.compare.timing_pitfalls:in_a_new_process"
     setting = device_name, size, torch.get_num_threads()
     for way in watch.until_cancelled(WAYS):
-        seconds = sandbox.call(path, way, *setting, seconds=CHILD_SECONDS)
+        seconds = child_process.call(path, way, *setting, seconds=CHILD_SECONDS)
         readings.append(Reading(way, tuple(seconds)))
         watch.report(readings[-1])
     watch.check()
-    queueing = sandbox.call(path, "", *setting, seconds=CHILD_SECONDS)
+    queueing = child_process.call(path, "", *setting, seconds=CHILD_SECONDS)
     watch.check()
     return TimingLab(
         device_name,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from core import devices
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.device.parallel_result import (
     AT_ONCE,
     IN_TURN,
@@ -107,7 +107,7 @@ def ways(device: torch.device, cores: int, size: int | None) -> Iterator[Way]:
     a = torch.rand(side, side)
     if torch.backends.mkl.is_available() and platform.machine() in ("x86_64", "AMD64"):
         apart = partial(
-            sandbox.call, "core.lessons.device.parallel:with_short_vectors", side
+            child_process.call, "core.lessons.device.parallel:with_short_vectors", side
         )
         yield AT_ONCE, SHORT_VECTORS, 1, CPU, side**3, apart
     yield AT_ONCE, "One core", 1, CPU, side**3, lambda: at_once(a, a)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFilter, ImageOps, UnidentifiedImageError
 
-from core.jobs import sandbox
+from core.jobs import child_process
 from to_device.errors import ExplainedError, quoted
 from to_device.words import Words
 
@@ -70,7 +70,7 @@ class Sent:
 def prepare_apart(data: bytes) -> Picture:
     """Call `prepare` in a separate process, since a harmful file may crash it."""
     try:
-        sent: Sent = sandbox.call(
+        sent: Sent = child_process.call(
             "core.lessons.evaluate.picture:prepare_and_send",
             data,
             seconds=SECONDS,
@@ -78,7 +78,7 @@ def prepare_apart(data: bytes) -> Picture:
             hostile=True,
         )
         return _received(sent)
-    except sandbox.ChildDiedError as error:
+    except child_process.ChildDiedError as error:
         raise ExplainedError(
             f"The app could not open the picture in a separate process. {error} Save "
             "a smaller version as PNG or JPEG."
@@ -101,13 +101,13 @@ def _received(sent: Sent) -> Picture:
         ]
         gray, lifted, trimmed, pixels = images
     except ValueError:
-        raise sandbox.UnreadableAnswerError from None
+        raise child_process.UnreadableAnswerError from None
     sides = {side for image in images for side in image.shape}
     if (
         pixels.shape != (SIZE, SIZE)
         or not 1 <= min(sides) <= max(sides) <= WORKING_SIZE
     ):
-        raise sandbox.UnreadableAnswerError
+        raise child_process.UnreadableAnswerError
     return Picture(gray, lifted, trimmed, pixels, sent.negated)
 
 

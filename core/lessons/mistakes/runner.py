@@ -16,9 +16,9 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from core import devices
-from core.jobs import sandbox
+from core.jobs import child_process
+from core.jobs.child_process import hide_devices
 from core.jobs.job import resolve
-from core.jobs.sandbox import hide_devices
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
     MISTAKES,
@@ -47,7 +47,7 @@ def run(slug: str) -> MistakeRun:
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
     # The first child process starts slowly. This must not use up a half's time limit.
-    sandbox.warm_up()
+    child_process.warm_up()
     device = place(mistake.broken_on)
     broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
     environment = devices.environment(torch.device(device))
@@ -56,7 +56,7 @@ def run(slug: str) -> MistakeRun:
 
 def failures(watch: Watch = UNWATCHED) -> dict[str, Failure | None]:
     """Run each loud mistake; return and report its Failure, or None, for each slug."""
-    sandbox.warm_up()
+    child_process.warm_up()
     failures = {}
     for mistake in filter(possible, MISTAKES):
         if mistake.loud:
@@ -79,7 +79,7 @@ def place(where: str) -> str:
 def half(which: str, mistake: Mistake, device: str) -> Outcome:
     """Run one half in a child process. If the process dies, return how."""
     try:
-        return sandbox.call(
+        return child_process.call(
             "core.lessons.mistakes.runner:attempt",
             which,
             mistake.slug,
@@ -87,7 +87,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
             seconds=SECONDS,
             memory_bytes=mistake.memory_bytes if device == "cpu" else None,
         )
-    except sandbox.ChildDiedError as error:
+    except child_process.ChildDiedError as error:
         return Outcome(device, died=str(error))
 
 

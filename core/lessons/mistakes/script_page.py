@@ -17,7 +17,7 @@ from to_device.words import Words
 
 words = Words(__file__)
 
-CHECK = "core.script.check:check_apart"
+CHECK = "core.script.check:check_in_child"
 SURENESS: dict[str, tuple[str, str]] = {
     "sure": ("Sure", "red"),
     "likely": ("Likely", "gray"),

@@ -1,7 +1,8 @@
 """What a default device changes, and what it doesn't, tried on real tensors.
 
-Run `compare` in a separate process (`core.jobs.sandbox`). A default device belongs to
-a thread, and a worker's thread also runs later jobs, which must not inherit it.
+Run `compare` in a process of its own (core.jobs.child_process). A default device
+belongs to a thread, and a worker's thread also runs later jobs, which must not
+inherit it.
 """
 
 import io

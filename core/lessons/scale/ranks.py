@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 
 from core import devices
+from core.jobs.child_process import Child, ChildDiedError, returned_by
 from core.jobs.job import Outcome, outcome_of
-from core.jobs.sandbox import Child, ChildDiedError, returned_by
 from core.measure.environment import Environment
 from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError

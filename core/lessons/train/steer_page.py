@@ -35,10 +35,10 @@ def draw(current: Run) -> None:
         return
     if current.id in (answers.of_visitor().get(RACE) or {}):
         return  # a race compares settings, so its runs can't be steered
-    state, wish = st.session_state, engine().wish(current.id)
-    rate = wish.learning_rate or config.learning_rate
+    state, control = st.session_state, engine().control(current.id)
+    rate = control.learning_rate or config.learning_rate
     if rate != state.get("steer_shown"):  # changed in another tab: draw a new slider
-        state.steer_shown, state.steer_number = rate, wish.number
+        state.steer_shown, state.steer_number = rate, control.number
     key = f"steer_rate_{current.id}_{state.steer_number}"
     is_running = job.status == "running"
     pause = current.pause
@@ -89,9 +89,9 @@ def _set_rate(run_id: str, key: str) -> None:
     _steer(run_id, learning_rate=state[key])
 
 
-def _steer(run_id: str, **wish: Any) -> None:
+def _steer(run_id: str, **control: Any) -> None:
     with noticed():  # the class's rules may be newer than the page
-        engine().steer(run_id, visitor(), **wish)
+        engine().steer(run_id, visitor(), **control)
 
 
 def in_words(run: Run) -> str:

@@ -78,7 +78,7 @@ def all_but_the_first_ran_once(app: Engine, ids: list[str], message: str) -> Non
 
 
 def test_workers_started_by_hand_can_do_everything(app):
-    assert app.ask("core.jobs.sandbox:call", "os:getpid") > 0
+    assert app.ask("core.jobs.child_process:call", "os:getpid") > 0
     assert finish(app, app.submit(f"{HERE}:batches_of_a_loader")).value == 4
 
 

@@ -22,7 +22,7 @@ from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
 from core.store.store import Store
 from core.ui import server
-from core.watch import NO_WISH, Wish
+from core.watch import NO_CONTROL, Control
 from tests.app.jobs.follow import (
     LONG,
     RUN,
@@ -93,13 +93,13 @@ def test_a_run_is_steered_by_its_owner_alone(engine, busy, monkeypatch):
     monkeypatch.setattr(engine.admission, "gate", room)
     with pytest.raises(ExplainedError, match=r"is 0\.01 for everybody"):
         engine.steer(job_id, "ada", learning_rate=0.5)
-    assert engine.wish(job_id).learning_rate == 0.01
+    assert engine.control(job_id).learning_rate == 0.01
     store.close()
     engine.cancel(job_id)
     job = finish(engine, job_id)
     assert job.status == "cancelled"
     assert len(job.progress.changes) == 1
-    assert engine.wish(job_id) == NO_WISH
+    assert engine.control(job_id) == NO_CONTROL
 
 
 def test_a_run_is_stored_as_it_goes_on_though_nobody_looks(engine, monkeypatch):
@@ -120,11 +120,11 @@ def test_a_run_is_stored_as_it_goes_on_though_nobody_looks(engine, monkeypatch):
 
 
 def test_a_wish_that_comes_late_is_left_out(monkeypatch):
-    monkeypatch.setitem(worker._wishes, "a", NO_WISH)
+    monkeypatch.setitem(worker._controls, "a", NO_CONTROL)
     for number in (2, 1):
-        worker.steer("a", Wish(learning_rate=number, number=number))
-    worker.steer("b", Wish(number=1))  # another process does it
-    assert worker._wishes == {"a": Wish(learning_rate=2, number=2)}
+        worker.steer("a", Control(learning_rate=number, number=number))
+    worker.steer("b", Control(number=1))  # another process does it
+    assert worker._controls == {"a": Control(learning_rate=2, number=2)}
 
 
 @pytest.mark.slow

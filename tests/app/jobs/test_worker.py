@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from core import log
-from core.jobs import sandbox, worker
+from core.jobs import child_process, worker
 from core.jobs.job import Outcome
 from tests.app.jobs.follow import finish
 from to_device.errors import ExplainedError
@@ -68,7 +68,7 @@ def line() -> str:
 
 
 def lines() -> list[str]:
-    return [line(), sandbox.call("tests.app.jobs.test_worker:line")]
+    return [line(), child_process.call("tests.app.jobs.test_worker:line")]
 
 
 def cores_of_a_product() -> float:

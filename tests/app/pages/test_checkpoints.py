@@ -58,7 +58,7 @@ def test_a_bad_upload_is_one_sentence(engine):
     assert not at.exception
     assert "truncated" in texts(at.error)
     assert len(at.error) == 1
-    assert engine.ask("core.jobs.sandbox:call", "os:getpid")  # it still opens others
+    assert engine.ask("core.jobs.child_process:call", "os:getpid")  # others still open
 
 
 def test_a_file_of_another_model_is_listed(run_id, engine):

@@ -42,7 +42,7 @@ def test_the_device_page_says_what_the_worker_finds(engine, device_page):
     at = device_page()
     text = texts(at.markdown)
     facts = engine.ask(
-        "core.jobs.sandbox:call", "to_device.diagnose.facts:probe", seconds=60
+        "core.jobs.child_process:call", "to_device.diagnose.facts:probe", seconds=60
     )
     assert diagnose(facts).verdict in text
     if engine.machine().simulates:

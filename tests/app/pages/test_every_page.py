@@ -205,8 +205,9 @@ def test_nobody_is_the_first_to_ask(monkeypatch):
     addresses, ask = set(), Engine.ask
 
     def note(self, address: str, *arguments, **more):
-        apart = address == "core.jobs.sandbox:call_for"  # seconds, then what is called
-        addresses.add(arguments[1] if apart else address)
+        in_child = address == "core.jobs.child_process:call_for"
+        # Its first argument is a number of seconds.
+        addresses.add(arguments[1] if in_child else address)
         return ask(self, address, *arguments, **more)
 
     monkeypatch.setattr(Engine, "ask", note)

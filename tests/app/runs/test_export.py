@@ -18,7 +18,7 @@ from core.config import RunConfig
 from core.data import datasets, fashion_mnist, sprites
 from core.results import RunResult
 from core.runs import export
-from core.watch import NO_WISH, Watch, Wish
+from core.watch import NO_CONTROL, Control, Watch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -115,8 +115,8 @@ def same_weights(file: Path, result: RunResult) -> bool:
 def test_a_run_is_reproduced(
     config: RunConfig, rates: tuple[float, ...], tmp_path: Path
 ) -> None:
-    wishes, looks = [NO_WISH, *map(Wish, rates)], count()
-    watch = Watch(wish=lambda: wishes[min(len(rates), next(looks) // 4)])
+    controls, looks = [NO_CONTROL, *map(Control, rates)], count()
+    watch = Watch(control=lambda: controls[min(len(rates), next(looks) // 4)])
     result = training.run(config, watch)
     assert [change.learning_rate for change in result.changes] == [*rates]
     script = export.script(result)

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from core.script import check as checking
-from core.script.check import Checked, check, check_apart
+from core.script.check import Checked, check, check_in_child
 from core.script.syntax import MOST_BYTES, ParsedScript
 
 pytestmark = pytest.mark.usefixtures("unhurried")
@@ -63,8 +63,8 @@ def test_it_is_checked_in_a_process_of_its_own(monkeypatch):
         call_arguments.update(limits, address=address)
         return check(*arguments)
 
-    monkeypatch.setattr(checking.sandbox, "call", call)
-    assert check_apart("x = 1") == Checked()
+    monkeypatch.setattr(checking.child_process, "call", call)
+    assert check_in_child("x = 1") == Checked()
     assert call_arguments["hostile"]
     assert call_arguments["seconds"] == checking.SECONDS
     assert call_arguments["address"] == "core.script.check:check"
@@ -108,7 +108,7 @@ RUNS = {  # a script, and the lines and words of what is found by running it
 
 @pytest.mark.parametrize("text", RUNS)
 def test_a_script_that_may_be_run_is_run(text):
-    checked = check_apart(text, "here")
+    checked = check_in_child(text, "here")
     assert checked.ran
     assert not checked.why_not
     assert len(checked.problems) == len(RUNS[text])
@@ -119,14 +119,14 @@ def test_a_script_that_may_be_run_is_run(text):
 
 def test_a_loop_that_never_ends_has_not_run(monkeypatch):
     monkeypatch.setattr(checking.code, "SECONDS", 4.0)
-    checked = check_apart("x = 1\nwhile True: pass", "here")
+    checked = check_in_child("x = 1\nwhile True: pass", "here")
     assert not checked.ran
     assert "stopped" in checked.why_not
 
 
 def test_what_does_not_run_is_read_and_says_so():
     text = "for x, y in loader:\n    state = torch.load(path)\n"
-    checked = check_apart(text, "here")
+    checked = check_in_child(text, "here")
     assert not checked.ran
     assert "NameError" in checked.why_not
     assert [problem.line for problem in checked.problems] == [2]

@@ -13,7 +13,7 @@ import safetensors.torch
 import torch
 
 from core import models
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.checkpoints import upload
 from tests.app.lessons.checkpoints.files import (
     GOOD,
@@ -209,7 +209,7 @@ def watched(file: bytes) -> tuple[str, list[str], int]:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused(name: str) -> None:
     make, sentence = HOSTILE[name]
-    refusal, written, peak_bytes = sandbox.call(
+    refusal, written, peak_bytes = child_process.call(
         "tests.app.lessons.checkpoints.test_upload:watched",
         make(),
         seconds=HOUR,
@@ -226,14 +226,14 @@ def test_a_hostile_file_is_refused(name: str) -> None:
 
 def test_the_payload_is_real_and_the_watch_sees_it(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
-    assert sandbox.call("tests.app.lessons.checkpoints.test_upload:obey", marker) == [
-        str(marker)
-    ]
+    assert child_process.call(
+        "tests.app.lessons.checkpoints.test_upload:obey", marker
+    ) == [str(marker)]
     assert marker.exists()
 
 
 def test_too_large_is_refused_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "call", None)
+    monkeypatch.setattr(child_process, "call", None)
     with pytest.raises(ExplainedError, match="20 MB"):
         upload.open_safely(bytes(upload.MAX_BYTES + 1), "a.pt")
 
@@ -242,7 +242,7 @@ def test_too_large_is_refused_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
     "name", ["../../etc/passwd", "/root/a.pt", "a\\b.pt", "..", "a\n.pt", "a\0.pt"]
 )
 def test_paths_in_names_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "call", None)
+    monkeypatch.setattr(child_process, "call", None)
     with pytest.raises(ExplainedError, match="Rename the file"):
         upload.open_safely(GOOD, name)
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from core import devices
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.device import idioms
 from to_device.errors import ExplainedError
 
@@ -37,8 +37,8 @@ def test_the_idioms_miss_what_the_page_says(
 def test_only_torch_accelerator_finds_the_simulated_one() -> None:
     if devices.accelerator() is not None:
         with pytest.raises(ExplainedError, match="beside a real one"):
-            sandbox.call("core.lessons.device.idioms:simulated_answers")
+            child_process.call("core.lessons.device.idioms:simulated_answers")
         return
-    answers = sandbox.call("core.lessons.device.idioms:simulated_answers")
+    answers = child_process.call("core.lessons.device.idioms:simulated_answers")
     assert answers["any_accelerator"] == "sim"
     assert answers["classic"] == answers["with_mps"] == "cpu"

@@ -30,7 +30,9 @@ def test_short_vectors_are_timed_like_the_others(monkeypatch) -> None:
 
 
 def test_every_way_is_measured_and_reported(monkeypatch) -> None:
-    monkeypatch.setattr(parallel.sandbox, "call", lambda _address, _side: [1.0, 2.0])
+    monkeypatch.setattr(
+        parallel.child_process, "call", lambda _address, _side: [1.0, 2.0]
+    )
     events: list[object] = []
     threads = torch.get_num_threads()
     done = parallel.measure("cpu", Watch(events.append, lambda: False), size=16)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from core.config import IMAGE_MODELS
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.jobs.job import resolve
 from core.lessons.mistakes import runner
 from core.lessons.mistakes.catalogue import BY_SLUG, MISTAKES, NO_GPU, MistakeRun
@@ -192,15 +192,15 @@ print(*{{torch.equal(state[name], there[name]) for name in {{*state, *there}}}})
 
 
 def test_a_mistake_that_kills_its_process_is_an_outcome(monkeypatch):
-    call = sandbox.call
+    call = child_process.call
 
     def kill_the_first(path, which, *arguments, **limits):
         if which == "broken":
             return call("os:_exit", 3)
         return call(path, which, *arguments, **limits)
 
-    monkeypatch.setattr(sandbox, "warm_up", lambda: None)
-    monkeypatch.setattr(sandbox, "call", kill_the_first)
+    monkeypatch.setattr(child_process, "warm_up", lambda: None)
+    monkeypatch.setattr(child_process, "call", kill_the_first)
     report = runner.run("numpy_requires_grad")
     assert "status 3" in report.broken.died
     assert report.fixed[0].result

@@ -4,7 +4,7 @@ import inspect
 import torch
 
 from core import devices
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.model import set_default_device
 
 
@@ -24,7 +24,7 @@ def test_what_is_shown_is_what_ran() -> None:
 
 
 def test_a_default_device_moves_what_is_new() -> None:
-    comparison = sandbox.call("core.lessons.model.set_default_device:compare")
+    comparison = child_process.call("core.lessons.model.set_default_device:compare")
     device = devices.other_than_cpu()
     assert device is not None
     assert comparison["device"] == device.type

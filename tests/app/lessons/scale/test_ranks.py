@@ -40,9 +40,9 @@ def wait_for_nobody() -> None:
 @pytest.fixture(autouse=True)
 def nothing_left():
     """No process that a test has started goes on after it."""
-    from core.jobs import sandbox
+    from core.jobs import child_process
 
-    sandbox.warm_up()
+    child_process.warm_up()
     before = descendants()
     yield
     assert list(that_go_on(descendants() - before)) == []

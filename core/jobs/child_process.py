@@ -23,7 +23,7 @@ Not covered:
 - without Landlock, a bug in a library that reads a file lets the file read what the
   app's user may read;
 - UDP, and CPU time until the time limit;
-- a function that runs a stranger's code, see core.jobs.code_sandbox;
+- a function that runs a stranger's code, see core.jobs.confined_code;
 - whether what an answer says is true. Its caller has to check that.
 """
 

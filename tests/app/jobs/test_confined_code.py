@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from core.jobs import code, code_sandbox
-from core.jobs.code_sandbox import CodeSandbox, End
+from core.jobs import code, confined_code
+from core.jobs.confined_code import ConfinedCode, End
 from tests.app.jobs import attacks
 from tests.process import HOUR, ROOT, descendants, python, that_go_on
 from to_device.dryrun.report import OK, Request
@@ -30,7 +30,9 @@ ECHO = "import os, sys; os.write(int(os.environ['ANSWER_FD']), sys.stdin.buffer.
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows runs no visitor's code"
 )
-walls = pytest.mark.skipif(bool(code_sandbox.problem()), reason=code_sandbox.problem())
+walls = pytest.mark.skipif(
+    bool(confined_code.problem()), reason=confined_code.problem()
+)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def _no_spares(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(code: str, request: bytes = b"", **limits: Any) -> End:
-    return CodeSandbox(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
+    return ConfinedCode(["-c", code], **{"seconds": HOUR, **limits}).ask(request)
 
 
 def attempt(deed: str, there: dict[str, Any]) -> str:
@@ -115,7 +117,7 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
     assert why in ended.why + ended.errors.decode(errors="replace"), ended
     assert len(ended.output) <= 64_000
     assert len(ended.errors) <= 64_000
-    assert len(ended.answer) <= code_sandbox.MOST_BYTES["answer"]
+    assert len(ended.answer) <= confined_code.MOST_BYTES["answer"]
 
 
 @walls
@@ -145,7 +147,12 @@ def test_it_knows_no_environment_and_no_name(monkeypatch: pytest.MonkeyPatch) ->
     ended = run("import os; print(os.uname().nodename, *os.environ)")
     name, *variables = ended.output.decode().split()
     assert name == "sandbox"
-    assert {*variables} <= {*code_sandbox.ENVIRONMENT, "ANSWER_FD", "PYTHONPATH", "PWD"}
+    assert {*variables} <= {
+        *confined_code.ENVIRONMENT,
+        "ANSWER_FD",
+        "PYTHONPATH",
+        "PWD",
+    }
 
 
 @walls
@@ -202,9 +209,9 @@ for number in range(64):
 @walls
 def test_it_ends_with_its_parent() -> None:
     code = """
-from core.jobs.code_sandbox import CodeSandbox
+from core.jobs.confined_code import ConfinedCode
 import psutil, time
-process = CodeSandbox(["-c", "import time; time.sleep(600)"])
+process = ConfinedCode(["-c", "import time; time.sleep(600)"])
 while len(family := psutil.Process().children(recursive=True)) < 3:
     time.sleep(0.01)
 print(*(each.pid for each in family), flush=True)
@@ -238,15 +245,15 @@ print(torch.cuda.is_available() or x.grad.shape)
 
 @walls
 def test_one_that_nobody_asks_can_be_ended() -> None:
-    process = CodeSandbox(["-c", ECHO])
+    process = ConfinedCode(["-c", ECHO])
     process.end()
     process.end()
 
 
 @walls
 def test_it_outlives_the_thread_that_started_it() -> None:
-    started: list[CodeSandbox] = []
-    thread = threading.Thread(target=lambda: started.append(CodeSandbox(["-c", ECHO])))
+    started: list[ConfinedCode] = []
+    thread = threading.Thread(target=lambda: started.append(ConfinedCode(["-c", ECHO])))
     thread.start()
     thread.join()
     time.sleep(0.1)
@@ -277,10 +284,10 @@ def test_without_the_tools_nothing_is_confined(
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    code_sandbox.problem.cache_clear()
+    confined_code.problem.cache_clear()
     try:
-        assert text in code_sandbox.problem()
+        assert text in confined_code.problem()
         with pytest.raises(ExplainedError):
-            CodeSandbox(["-c", ECHO])
+            ConfinedCode(["-c", ECHO])
     finally:
-        code_sandbox.problem.cache_clear()
+        confined_code.problem.cache_clear()

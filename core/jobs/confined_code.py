@@ -54,7 +54,7 @@ ENVIRONMENT = {
 
 # With --die-with-parent, Linux ends a process when the thread that started it ends. So
 # one thread starts all processes, and stays.
-_starter = ThreadPoolExecutor(1, "code_sandbox")
+_starter = ThreadPoolExecutor(1, "confined_code")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class End:
     why: str = ""
 
 
-class CodeSandbox:
+class ConfinedCode:
     """A process that runs Python with `argv`: -m MODULE or -c CODE, and arguments."""
 
     def __init__(
@@ -149,21 +149,21 @@ class CodeSandbox:
     def _excess(self, texts: dict[str, bytes], deadline: float) -> str:
         for name, most in MOST_BYTES.items():
             if len(texts[name]) > most:
-                return words("code_sandbox.output", kilobytes=most // 1000)
+                return words("confined.output", kilobytes=most // 1000)
         if time.monotonic() > deadline:
-            return words("code_sandbox.time", seconds=self._seconds)
+            return words("confined.time", seconds=self._seconds)
         memory = threads = 0
         for process in self._members():
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
                 threads += process.num_threads()
         if threads > MOST_THREADS:
-            return words("code_sandbox.threads", most=MOST_THREADS)
+            return words("confined.threads", most=MOST_THREADS)
         return self._too_much if memory > self._memory else ""
 
     @property
     def _too_much(self) -> str:
-        return words("code_sandbox.memory", gigabytes=self._memory / 1e9)
+        return words("confined.memory", gigabytes=self._memory / 1e9)
 
     def _members(self) -> list[psutil.Process]:
         with suppress(psutil.Error):

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from core import log
-from core.jobs import sandbox
+from core.jobs import child_process
 from tests.app.jobs.follow import wait
 from tests.app.jobs.landlock import landlock
 from tests.process import HOUR, descendants, that_go_on
@@ -38,8 +38,8 @@ def fork_and_sleep() -> None:
 
 
 def ask_for_sleep(hostile: bool) -> None:
-    sandbox.call(
-        "tests.app.jobs.test_sandbox:fork_and_sleep", seconds=600, hostile=hostile
+    child_process.call(
+        "tests.app.jobs.test_child_process:fork_and_sleep", seconds=600, hostile=hostile
     )
 
 
@@ -50,17 +50,17 @@ def fill(size: int) -> int:
 
 
 def test_a_child_has_the_seconds_that_are_asked_for():
-    with pytest.raises(sandbox.ChildDiedError, match="more than 1 seconds"):
-        sandbox.call_for(1, "tests.app.jobs.test_sandbox:fork_and_sleep")
+    with pytest.raises(child_process.ChildDiedError, match="more than 1 seconds"):
+        child_process.call_for(1, "tests.app.jobs.test_child_process:fork_and_sleep")
 
 
 def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
     monkeypatch.setenv("LOG_FORMAT", "json")  # which an earlier server of forks has not
     afresh = multiprocessing.get_context("spawn")
-    monkeypatch.setattr(sandbox, "_context", lambda: afresh)
+    monkeypatch.setattr(child_process, "_context", lambda: afresh)
     run = log.current_run.set("a1")
     with pytest.raises(ExplainedError, match="TypeError: must be real number"):
-        sandbox.call("math:sqrt", "four")
+        child_process.call("math:sqrt", "four")
     log.current_run.reset(run)
     err = capfd.readouterr().err
     (line,) = [json.loads(line) for line in err.splitlines() if "traceback" in line]
@@ -72,8 +72,8 @@ def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
     ("call", "text"), [(("os:_exit", 3), "status 3"), (("os:abort",), "SIGABRT")]
 )
 def test_a_death_of_the_child_is_reported(call, text):
-    with pytest.raises(sandbox.ChildDiedError, match=text):
-        sandbox.call(*call, seconds=HOUR)
+    with pytest.raises(child_process.ChildDiedError, match=text):
+        child_process.call(*call, seconds=HOUR)
 
 
 @pytest.mark.slow
@@ -81,11 +81,13 @@ def test_a_death_of_the_child_is_reported(call, text):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
 def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
     """It ends with what it started, as Pillow starts Ghostscript, even if it hangs."""
-    sandbox.warm_up()  # its server outlives its children
+    child_process.warm_up()  # its server outlives its children
     before, path = descendants(), tmp_path / "id"
-    hangs = pytest.raises(sandbox.ChildDiedError, match="5 seconds")
+    hangs = pytest.raises(child_process.ChildDiedError, match="5 seconds")
     with hangs if lasts > seconds else nullcontext():
-        sandbox.call("tests.app.jobs.test_sandbox:breed", path, lasts, seconds=seconds)
+        child_process.call(
+            "tests.app.jobs.test_child_process:breed", path, lasts, seconds=seconds
+        )
     assert list(that_go_on(descendants() - before)) == []
     with suppress(psutil.NoSuchProcess):
         assert list(that_go_on([psutil.Process(int(path.read_text()))])) == []
@@ -95,9 +97,9 @@ def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
 @pytest.mark.parametrize("hostile", [False, True])
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")
 def test_children_end_with_their_parent(hostile):
-    sandbox.warm_up()
+    child_process.warm_up()
     before = descendants()
-    start = sandbox._context().Process
+    start = child_process._context().Process
     parent = start(target=ask_for_sleep, args=(hostile,))
     parent.start()
     # The parent, its server of forks, its child, and the child's.
@@ -109,16 +111,16 @@ def test_children_end_with_their_parent(hostile):
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the limit is Linux's")
 def test_memory_has_a_limit():
-    fill = "tests.app.jobs.test_sandbox:fill"
-    assert sandbox.call(fill, 1000, memory_bytes=GIGABYTE) == 1000
+    fill = "tests.app.jobs.test_child_process:fill"
+    assert child_process.call(fill, 1000, memory_bytes=GIGABYTE) == 1000
     with pytest.raises(ExplainedError, match="memory"):
-        sandbox.call(fill, 2 * GIGABYTE, memory_bytes=GIGABYTE)
+        child_process.call(fill, 2 * GIGABYTE, memory_bytes=GIGABYTE)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_children_are_forked_from_a_server_that_has_loaded_torch():
-    server = sandbox.call("os:getppid")
-    assert sandbox.call("os:getppid") == server != os.getpid()
+    server = child_process.call("os:getppid")
+    assert child_process.call("os:getppid") == server != os.getpid()
     assert "libtorch" in Path(f"/proc/{server}/maps").read_text()
 
 
@@ -151,8 +153,8 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("as it was")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        results = sandbox.call(
-            "tests.app.jobs.test_sandbox:attempts",
+        results = child_process.call(
+            "tests.app.jobs.test_child_process:attempts",
             tmp_path,
             server.getsockname()[1],
             hostile=True,
@@ -173,23 +175,23 @@ def file_limits() -> list[tuple[int, int]]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
 def test_no_byte_is_written_without_landlock_either() -> None:
-    address = "tests.app.jobs.test_sandbox:file_limits"
-    assert sandbox.call(address, hostile=True) == [(0, 0), (0, 0)]
+    address = "tests.app.jobs.test_child_process:file_limits"
+    assert child_process.call(address, hostile=True) == [(0, 0), (0, 0)]
 
 
 def seen_by_drivers() -> dict[str, str | None]:
     """Runs in a child: what C's getenv answers, which is what drivers ask."""
     getenv = ctypes.CDLL(None).getenv
     getenv.restype = ctypes.c_char_p
-    values = {name: getenv(name.encode()) for name in sandbox.NO_DEVICES}
+    values = {name: getenv(name.encode()) for name in child_process.NO_DEVICES}
     return {name: None if v is None else v.decode() for name, v in values.items()}
 
 
 def test_drivers_find_no_device() -> None:
-    address = "tests.app.jobs.test_sandbox:seen_by_drivers"
-    assert sandbox.call(address, hostile=True) == sandbox.NO_DEVICES
-    assert sandbox.call(address) == {
-        name: os.environ.get(name) for name in sandbox.NO_DEVICES
+    address = "tests.app.jobs.test_child_process:seen_by_drivers"
+    assert child_process.call(address, hostile=True) == child_process.NO_DEVICES
+    assert child_process.call(address) == {
+        name: os.environ.get(name) for name in child_process.NO_DEVICES
     }
 
 
@@ -199,6 +201,6 @@ def accelerators() -> int:
 
 @pytest.mark.gpu
 def test_torch_finds_no_accelerator() -> None:
-    address = "tests.app.jobs.test_sandbox:accelerators"
-    assert sandbox.call(address, hostile=True) == 0
-    assert sandbox.call(address) == accelerators()
+    address = "tests.app.jobs.test_child_process:accelerators"
+    assert child_process.call(address, hostile=True) == 0
+    assert child_process.call(address) == accelerators()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from core.jobs import sandbox
+from core.jobs import child_process
 from core.lessons.checkpoints import upload
 from core.lessons.checkpoints.checkpoints_result import Opened
 from core.lessons.evaluate import picture
@@ -22,7 +22,7 @@ from core.store import codec
 from tests.app.jobs.landlock import landlock
 from to_device.errors import ExplainedError
 
-HERE = "tests.app.jobs.test_sandbox_answers"
+HERE = "tests.app.jobs.test_child_process_answers"
 posix = pytest.mark.skipif(sys.platform == "win32", reason="the frame is POSIX's")
 
 
@@ -37,7 +37,7 @@ class Bomb:
 
 
 def framed(data: bytes) -> bytes:
-    return sandbox.LENGTH.pack(len(data)) + data
+    return child_process.LENGTH.pack(len(data)) + data
 
 
 def finished(value: str) -> bytes:
@@ -50,7 +50,7 @@ ANSWERS: dict[str, Callable[[Path], bytes]] = {
     "a pickle as multiprocessing sends it": lambda path: (
         struct.pack("!i", len(pickle.dumps(Bomb(path)))) + pickle.dumps(Bomb(path))
     ),
-    "two gigabytes": lambda _: sandbox.LENGTH.pack(2 << 30) + b"[" * 1000,
+    "two gigabytes": lambda _: child_process.LENGTH.pack(2 << 30) + b"[" * 1000,
     "the longest length": lambda _: b"\xff" * 8,
     "nested lists": lambda _: finished("[" * 100_000 + "]" * 100_000),
     "unclosed lists": lambda _: finished("[" * 1_000_000),
@@ -119,8 +119,8 @@ def write_and_end(data: bytes) -> None:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_that_is_none_is_a_sentence_and_nothing_else_happens(name, tmp_path):
     marker = tmp_path / "marker"
-    with pytest.raises(sandbox.UnreadableAnswerError):
-        sandbox.call(f"{HERE}:answer", name, marker, hostile=True)
+    with pytest.raises(child_process.UnreadableAnswerError):
+        child_process.call(f"{HERE}:answer", name, marker, hostile=True)
     assert not marker.exists()
 
 
@@ -133,15 +133,15 @@ def test_the_bomb_is_real(tmp_path):
 @pytest.mark.parametrize("address", [f"{HERE}:nothing", f"{HERE}:half"])
 def test_an_answer_that_ends_early_is_a_death(address):
     arguments = ["ends"] * address.endswith("half")
-    with pytest.raises(sandbox.ChildDiedError, match="status 0"):
-        sandbox.call(address, *arguments, hostile=True)
+    with pytest.raises(child_process.ChildDiedError, match="status 0"):
+        child_process.call(address, *arguments, hostile=True)
 
 
 @posix
 def test_an_answer_that_never_ends_is_waited_for_until_the_time_limit():
     began = time.monotonic()
-    with pytest.raises(sandbox.ChildDiedError, match="3 seconds"):
-        sandbox.call(f"{HERE}:half", "waits", seconds=3, hostile=True)
+    with pytest.raises(child_process.ChildDiedError, match="3 seconds"):
+        child_process.call(f"{HERE}:half", "waits", seconds=3, hostile=True)
     assert time.monotonic() < began + 18
 
 
@@ -151,7 +151,7 @@ def fail() -> None:
 
 def test_a_hostile_childs_sentence_has_no_links():
     with pytest.raises(ExplainedError) as caught:
-        sandbox.call(f"{HERE}:fail", hostile=True)
+        child_process.call(f"{HERE}:fail", hostile=True)
     assert str(caught.value).startswith("`[Sign in]")
 
 
@@ -161,7 +161,7 @@ def unsendable() -> Any:
 
 def test_a_result_that_is_no_plain_data_is_a_sentence():
     with pytest.raises(ExplainedError, match="set is not plain data"):
-        sandbox.call(f"{HERE}:unsendable")
+        child_process.call(f"{HERE}:unsendable")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ LINK = "[Sign in](https://evil.example)"
 
 
 def forged(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
-    monkeypatch.setattr(sandbox, "call", lambda *_, **__: value)
+    monkeypatch.setattr(child_process, "call", lambda *_, **__: value)
 
 
 @pytest.mark.parametrize(
@@ -232,16 +232,16 @@ def test_images_that_are_none_are_refused(images, monkeypatch):
 @pytest.mark.parametrize("line", [0, 3, -1, 10**9])
 def test_a_finding_is_at_a_line_of_the_script(line, monkeypatch):
     forged(monkeypatch, check.Checked((syntax.Problem(line, "sure", "a"),)))
-    with pytest.raises(sandbox.UnreadableAnswerError):
-        check.check_apart("x = 1\ny = 2")
+    with pytest.raises(child_process.UnreadableAnswerError):
+        check.check_in_child("x = 1\ny = 2")
 
 
 @posix
 @pytest.mark.skipif(sys.platform != "linux", reason="the signal is POSIX's")
 def test_a_killed_server_of_forks_is_replaced_at_once():
-    server = sandbox.call("os:getppid")
+    server = child_process.call("os:getppid")
     os.kill(server, signal.SIGKILL)
-    assert sandbox.call("os:getppid") != server
+    assert child_process.call("os:getppid") != server
 
 
 def read(paths: list[str]) -> list[str]:
@@ -260,22 +260,25 @@ def read(paths: list[str]) -> list[str]:
 def test_a_hostile_child_reads_no_data_and_no_settings(tmp_path):
     secret = tmp_path / "cookie.key"
     secret.write_text("secret")
-    root = sandbox.ROOT
+    root = child_process.ROOT
     settings = root / "data-of-this-test"
     paths = [secret, tmp_path, root / "README.md", root, "/etc/passwd", "/proc/1/maps"]
     settings.write_text("secret")
     try:
         names = list(map(str, [*paths, settings, f"/proc/{os.getpid()}/environ"]))
-        assert set(sandbox.call(f"{HERE}:read", names)) >= set(names[:5])
-        assert sandbox.call(f"{HERE}:read", names, hostile=True) == []
+        assert set(child_process.call(f"{HERE}:read", names)) >= set(names[:5])
+        assert child_process.call(f"{HERE}:read", names, hostile=True) == []
     finally:
         settings.unlink()
     code = [str(root / "core" / "config.py"), json.__file__]
-    assert sandbox.call(f"{HERE}:read", code, hostile=True) == code
+    assert child_process.call(f"{HERE}:read", code, hostile=True) == code
 
 
 @pytest.mark.parametrize(
-    "private", [sandbox.ROOT / "README.md", sandbox.DATA / "cookie.key", Path.home()]
+    "private",
+    [child_process.ROOT / "README.md", child_process.DATA / "cookie.key", Path.home()],
 )
 def test_no_folder_that_a_hostile_child_reads_holds_what_is_private(private):
-    assert not [path for path in sandbox.readable() if private.is_relative_to(path)]
+    assert not [
+        path for path in child_process.readable() if private.is_relative_to(path)
+    ]
