@@ -50,7 +50,7 @@ class _Worker(NamedTuple):
 
 class Host(NamedTuple):
     name: str  # "" if the workers are the app's own
-    speaker: str  # the address of the worker to ask: the lab's, if there is one
+    address: str  # of the worker to ask: the lab worker, if there is one
     trains: int  # training workers
     answers: bool  # whether any of its workers has reported lately
     machine: Machine | None = None  # None until the machine has described itself
@@ -76,7 +76,7 @@ class Hosts:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards the field below
         self.security = Security()  # with what to ask workers; the connection's own
-        # The machine at the address of each Host.speaker; None until it has answered.
+        # The machine at the address of each Host.address; None until it has answered.
         self._described: dict[str, Machine | None] = {}
         self.clear()
 
@@ -156,18 +156,18 @@ class Hosts:
         for name in sorted({worker.machine for worker in workers.values()}):
             own = {a: worker for a, worker in workers.items() if worker.machine == name}
             answering = [address for address, worker in own.items() if worker.answers]
-            speaker = max(answering or own, key=lambda a: (own[a].takes["lab"], a))
+            to_ask = max(answering or own, key=lambda a: (own[a].takes["lab"], a))
             trains = sum(worker.takes["train"] for worker in own.values())
-            hosts.append(Host(name, speaker, trains, bool(answering)))
+            hosts.append(Host(name, to_ask, trains, bool(answering)))
         if len(hosts) < 2:  # the pages describe the only machine anyway
             return hosts
         with self._lock:
             before = self._described
-            machines = {host.speaker: before.get(host.speaker) for host in hosts}
+            machines = {host.address: before.get(host.address) for host in hosts}
             self._described = dict(machines)  # `_ask` changes this dictionary
         for address in machines.keys() - before.keys():
             threading.Thread(target=self._ask, args=(address,), daemon=True).start()
-        return [host._replace(machine=machines[host.speaker]) for host in hosts]
+        return [host._replace(machine=machines[host.address]) for host in hosts]
 
     def _ask(self, address: str) -> None:
         machine = None
@@ -182,7 +182,7 @@ class Hosts:
             elif address in self._described:
                 self._described[address] = machine
 
-    def speakers(self) -> dict[str, str]:
+    def workers_to_ask(self) -> dict[str, str]:
         """The workers to ask about each machine's devices, as {name: address}.
 
         A lab worker sees all devices of its machine. On a machine without a lab
@@ -198,21 +198,21 @@ class Hosts:
         }
 
     def answers(self, question: str, seconds: float) -> dict[str, Any]:
-        """Call a quick function on all `speakers`; returns {worker's name: answer}.
+        """Call a quick function on `workers_to_ask`; returns {worker's name: answer}.
 
-        Speakers answer even while they train. Answers that take longer than `seconds`
+        They answer even while they train. Answers that take longer than `seconds`
         are left out.
         """
 
         async def all_answers() -> list[Any]:
             answers = (
                 asyncio.wait_for(_answer(address, question, self.security), seconds)
-                for address in speakers.values()
+                for address in asked.values()
             )
             return await asyncio.gather(*answers, return_exceptions=True)
 
-        speakers = self.speakers()
-        answers = zip(speakers, asyncio.run(all_answers()), strict=True)
+        asked = self.workers_to_ask()
+        answers = zip(asked, asyncio.run(all_answers()), strict=True)
         return {k: v for k, v in answers if not isinstance(v, BaseException)}
 
 

@@ -12,6 +12,7 @@ import threading
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy
@@ -161,7 +162,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     vars(torch.cuda).update(frontend.FUNCTIONS | ANSWERS | LEGACY)
     torch.serialization.register_package(1, _tag, _restore)
     backward_class: Any = torch.autograd.function.BackwardCFunction
-    refuse_sharing = _refuse("CUDA tensors that processes share")
+    refuse_sharing = partial(_refuse, "CUDA tensors that processes share")
     for owner, name, replacement in (
         (torch, "compile", _skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
@@ -175,7 +176,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     if torch.distributed.is_available():
         from to_device.dryrun import one_rank
 
-        one_rank.install(_refuse_now)
+        one_rank.install(_refuse)
     for name in ("is_autocast_enabled", "get_autocast_dtype"):
         setattr(torch, name, _of_simulated(getattr(torch, name)))
     autocast: Any = torch.autocast
@@ -232,14 +233,7 @@ def _is_available() -> bool:
     return True
 
 
-def _refuse(feature: str) -> Callable:
-    def refuse(*_: Any, **__: Any) -> None:
-        raise CannotSimulateError(feature)
-
-    return refuse
-
-
-def _refuse_now(feature: str) -> None:
+def _refuse(feature: str, *_: Any, **__: Any) -> None:
     raise CannotSimulateError(feature)
 
 
@@ -310,8 +304,8 @@ ANSWERS: dict[str, Any] = {
     **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
     **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
     **dict.fromkeys(("CUDAGraph", "graph"), Graph),
-    "make_graphed_callables": _refuse("CUDA graphs"),
-    "_lazy_init": _refuse("CUDA's own library"),
+    "make_graphed_callables": partial(_refuse, "CUDA graphs"),
+    "_lazy_init": partial(_refuse, "CUDA's own library"),
     "is_available": _is_available,
     "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
     "Event": frontend.Event,

@@ -97,12 +97,12 @@ def test_workers_of_one_machine_are_known_by_its_name(clock):
                 "e": report(1, "b-train-1", train=1),
             }
         )
-        return [tuple(host)[:4] for host in here()], here.speakers()
+        return [tuple(host)[:4] for host in here()], here.workers_to_ask()
 
-    machines, speakers = look(1)
+    machines, workers_to_ask = look(1)
     assert machines == [("a-host", "c", 1, True), ("b", "e", 2, True)]
-    assert speakers == {"a-host-lab": "c", "b-train-0": "d", "b-train-1": "e"}
-    assert [first_gpu(name) for name in speakers] == [0, 0, 1]
+    assert workers_to_ask == {"a-host-lab": "c", "b-train-0": "d", "b-train-1": "e"}
+    assert [first_gpu(name) for name in workers_to_ask] == [0, 0, 1]
     for word in range(int(SILENT_SECONDS) + 1):
         clock[0] += 1
         look(2 + word)
@@ -196,7 +196,7 @@ def test_who_does_not_answer_in_time_is_left_out():
     here = Hosts()
     with served() as address, socket.create_server(("127.0.0.1", 0)) as silent:
         deaf = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        here.speakers = lambda: {
+        here.workers_to_ask = lambda: {
             **{"one-lab": address, "two-train-0": deaf, "two-train-1": deaf},
             "gone-lab": "tcp://127.0.0.1:1",
         }
