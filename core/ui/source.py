@@ -52,6 +52,19 @@ def changes(before: str, after: str) -> str:
     return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
 
 
+def changed_lines(before: str, after: str) -> set[int]:
+    """The numbers, from 1, of the lines of `after` that aren't in `before`."""
+    matcher = difflib.SequenceMatcher(
+        None, before.splitlines(), after.splitlines(), autojunk=False
+    )
+    return {
+        line + 1
+        for kind, _, _, start, end in matcher.get_opcodes()
+        if kind != "equal"
+        for line in range(start, end)
+    }
+
+
 def marked(code: str, at: Container[int | None], sign: str = "→") -> str:
     """The code with `sign` before the lines whose numbers (from 1) are in `at`."""
     return "\n".join(

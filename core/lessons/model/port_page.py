@@ -1,6 +1,5 @@
 """One training script for the CPU and for any device, side by side, and run."""
 
-from difflib import SequenceMatcher
 from typing import Any
 
 import streamlit as st
@@ -10,7 +9,7 @@ from core.lessons.mistakes.catalogue_page import link_to
 from core.ui import format, frame, playground, simulated
 from core.ui.course import link, page
 from core.ui.server import ask_once, explained
-from core.ui.source import marked
+from core.ui.source import changed_lines, marked
 from to_device.dryrun.report import Request
 from to_device.words import Words
 
@@ -26,9 +25,9 @@ def draw() -> None:
     """Draw both scripts with the changed lines marked, and run them when asked."""
     st.markdown(words("port.intro"), width=frame.PROSE)
     texts = [read(module) for module in SCRIPTS.values()]
-    new = changed(*texts)
+    lines_by_column = (), changed_lines(*texts)
     for column, heading, text, lines in zip(
-        st.columns(2, gap="medium"), SCRIPTS, texts, (set[int](), new), strict=True
+        st.columns(2, gap="medium"), SCRIPTS, texts, lines_by_column, strict=True
     ):
         column.markdown(f"**{heading}**")
         column.code(marked(text, lines), wrap_lines=True)
@@ -37,18 +36,6 @@ def draw() -> None:
         _run(texts)
     if reports := st.session_state.get("ported"):
         _outcome(*reports)
-
-
-def changed(before: str, after: str) -> set[int]:
-    """The numbers, from 1, of the lines of `after` that aren't in `before`."""
-    old, new = before.splitlines(), after.splitlines()
-    blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return {
-        line + 1
-        for kind, _, _, start, end in blocks
-        if kind != "equal"
-        for line in range(start, end)
-    }
 
 
 def _run(texts: list[str]) -> None:
