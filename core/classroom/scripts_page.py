@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.store.tables import Class
 from core.ui.format import counted
-from core.ui.practice import EXERCISES
+from core.ui.practice import EXERCISES, answer_keys
 from core.ui.server import room, store
 
 SCRIPTS = ("Port it", "Write it")
@@ -37,8 +37,9 @@ def progress(
     answers: Mapping[str, Mapping[str, Any]], title: str, visitor: str
 ) -> ScriptProgress:
     """A member's progress; `answers` are keyed by question, then by visitor."""
-    verdict = answers.get(f"turn_{title}_verdict", {}).get(visitor) or {}
-    tries = answers.get(f"turn_{title}_tries", {}).get(visitor) or 0
+    keys = answer_keys(title)
+    verdict = answers.get(keys.verdict, {}).get(visitor) or {}
+    tries = answers.get(keys.tries, {}).get(visitor) or 0
     return ScriptProgress(
         bool(verdict.get("solved")), int(tries), len(verdict.get("passed", ()))
     )
@@ -46,7 +47,11 @@ def progress(
 
 def draw(classroom: Class) -> None:
     titles = [title for title in SCRIPTS if title in EXERCISES]
-    keys = [f"turn_{t}_{part}" for t in titles for part in ("verdict", "tries")]
+    keys = [
+        key
+        for title in titles
+        for key in (answer_keys(title).verdict, answer_keys(title).tries)
+    ]
     answers = store().answers.of_class(classroom.id, keys)
     names = room().names(classroom.id)
     if not names or not titles:

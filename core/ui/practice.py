@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -26,6 +26,19 @@ try:
     EXERCISES = load()
 except ValueError as error:
     BROKEN = str(error)
+
+
+class AnswerKeys(NamedTuple):
+    """What a visitor's answers to an exercise are kept under."""
+
+    code: str
+    verdict: str
+    tries: str
+
+
+def answer_keys(title: str) -> AnswerKeys:
+    key = f"turn_{title}"
+    return AnswerKeys(key, f"{key}_verdict", f"{key}_tries")
 
 
 def exercise(title: str) -> None:
@@ -61,27 +74,27 @@ def _exercise(title: str) -> None:
         solution = right.expander("One way to do it")
         solution.code(exercise.solution, wrap_lines=True)
         return
-    key, answers_by_key = f"turn_{title}", answers.of_visitor()
-    with left, st.form(f"form_{key}", border=False):
+    keys, answers_by_key = answer_keys(title), answers.of_visitor()
+    with left, st.form(f"form_{keys.code}", border=False):
         field = st.container()
         icon = ":material/play_arrow:"
         if st.form_submit_button("Check it", icon=icon):
             with explained("The code was not run"):
-                text = code_editor.text(key)[: MOST_CHARACTERS + 1]
-                earlier_verdict = answers_by_key.pop(f"{key}_verdict", None)
-                tries = answers_by_key.get(f"{key}_tries", 0)
+                text = code_editor.text(keys.code)[: MOST_CHARACTERS + 1]
+                earlier_verdict = answers_by_key.pop(keys.verdict, None)
+                tries = answers_by_key.get(keys.tries, 0)
                 judge = "core.script.exercises:judge"
                 confine = code_mode.kind == "confined"
                 verdict = run_code("Running your code", judge, title, text, confine)
                 verdict = replace(verdict, printed=verdict.printed[:MOST_PRINTED])
-                answers.keep(key, text)
-                answers.keep(f"{key}_verdict", asdict(verdict))
-                answers.keep(f"{key}_tries", tries + 1)
+                answers.keep(keys.code, text)
+                answers.keep(keys.verdict, asdict(verdict))
+                answers.keep(keys.tries, tries + 1)
                 if asdict(verdict) == earlier_verdict:
                     st.caption("Your code ran again, and the result is the same.")
-    verdict = answers_by_key.get(f"{key}_verdict")
-    tries = answers_by_key.get(f"{key}_tries", 0)
-    text = answers_by_key.get(key, exercise.code)
+    verdict = answers_by_key.get(keys.verdict)
+    tries = answers_by_key.get(keys.tries, 0)
+    text = answers_by_key.get(keys.code, exercise.code)
     told = ""
     with right:
         _checklist(exercise, verdict.get("passed", ()) if verdict else ())
@@ -99,7 +112,9 @@ def _exercise(title: str) -> None:
             _solution(exercise, text, verdict, tries)
     lines = code_editor.lines_in(told)
     with field:
-        code_editor.draw("The code", key, text, most=MOST_CHARACTERS, marked=lines)
+        code_editor.draw(
+            "The code", keys.code, text, most=MOST_CHARACTERS, marked=lines
+        )
 
 
 def _checklist(exercise: Exercise, passed: Collection[str]) -> None:
