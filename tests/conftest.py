@@ -1,7 +1,6 @@
 """What tests share: the one engine, and when tests are skipped.
 
-Nothing that it imports at once is missing where there is torch and little else: a
-machine with an accelerator may be bare.
+It imports only torch and pytest at once: a machine with a GPU may have no more.
 """
 
 import os

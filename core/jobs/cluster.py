@@ -42,7 +42,7 @@ from core import log
 from core.config import A_NAME, is_name
 from core.folders import ROOT
 from core.jobs import hung, steady_clock
-from core.jobs.job import on
+from core.jobs.job import host_resource
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -338,7 +338,7 @@ async def work(
         resources = options["resources"]
         if set(resources) & set(lanes):
             if "train" in resources:  # so that jobs can ask for this machine
-                options["resources"] = resources | {on(name): 1}
+                options["resources"] = resources | {host_resource(name): 1}
             options |= {"host": host, "security": tls}
             running.append(keep_running(address, f"{name}-{kind}", options))
     await asyncio.gather(*running)

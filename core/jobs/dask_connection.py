@@ -22,7 +22,7 @@ from distributed.utils import LoopRunner
 
 from core.jobs import cluster, steady_clock, worker
 from core.jobs.hosts import TELL_SECONDS, Hosts
-from core.jobs.job import Job, Outcome, PickedUp, on
+from core.jobs.job import Job, Outcome, PickedUp, host_resource
 from core.watch import Control
 from to_device.errors import ExplainedError, quoted
 from to_device.words import Words
@@ -293,10 +293,13 @@ class Connection:
                 return self._no_worker, True
             is_shared = job.id in self._shared
             return words("workers.shared") if is_shared else "", False
-        if not (job.host and self.is_up) or self.hosts.capacity[on(job.host)]:
+        if (
+            not (job.host and self.is_up)
+            or self.hosts.capacity[host_resource(job.host)]
+        ):
             return "", False
         waited = time.monotonic() - job.arrived
-        without = self.hosts.seconds_without(on(job.host))
+        without = self.hosts.seconds_without(host_resource(job.host))
         if min(waited, without) > NO_WORKER_SECONDS:
             return words("workers.no_host", host=quoted(job.host)), True
         return words("workers.host_away", host=quoted(job.host)), False

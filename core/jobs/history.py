@@ -221,5 +221,12 @@ class History:
 
 def _job(stored: StoredRun, **fields: Any) -> Job:
     row = stored.summary
-    call = row.id, row.address, stored.arguments, row.lane, row.visitor or ""
-    return Job(*call, submitted=row.submitted, **fields)
+    return Job(
+        id=row.id,
+        address=row.address,
+        arguments=stored.arguments,
+        lane=row.lane,
+        owner=row.visitor or "",
+        submitted=row.submitted,
+        **fields,
+    )

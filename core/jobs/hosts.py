@@ -83,7 +83,7 @@ class Hosts:
     def clear(self) -> None:
         """Forget all workers, since a new connection has reported none yet."""
         # How many jobs workers take at once: by lane, and for training also by machine,
-        # with the key `core.jobs.job.on(host)`.
+        # with the key `core.jobs.job.host_resource(host)`.
         self.capacity: Counter[str] = Counter()
         self._workers: dict[str, _Worker] = {}
         self._updated = self._since = time.monotonic()

@@ -31,7 +31,7 @@ MOST_OF_ONE = 10
 MOST_OF_ALL = 100
 
 
-def on(host: str) -> str:
+def host_resource(host: str) -> str:
     """The name of the Dask resource that only this host's training workers have."""
     return f"on {host}"
 
@@ -149,7 +149,7 @@ class Job:
     @property
     def resources(self) -> list[str]:
         """The worker's resources that the job takes, one of each."""
-        return [self.lane, on(self.host)] if self.host else [self.lane]
+        return [self.lane, host_resource(self.host)] if self.host else [self.lane]
 
     @property
     def ended(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from core.jobs.job import Job, on
+from core.jobs.job import Job, host_resource
 
 # At most so many later jobs may go before a job: enough for a whole class of newcomers.
 PATIENCE = 100
@@ -113,7 +113,9 @@ class Queue:
             if lane in paused or len(at_work) >= max(1, capacity.get(lane, 0)):
                 continue
             for job in self.waiting(lane):
-                if job.host and busy[job.host] >= capacity.get(on(job.host), 0):
+                if job.host and busy[job.host] >= capacity.get(
+                    host_resource(job.host), 0
+                ):
                     continue
                 own = sum(other.turn_of == job.turn_of for other in at_work)
                 if not job.owner or own < AT_ONCE.get(lane, math.inf):

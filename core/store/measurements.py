@@ -35,9 +35,16 @@ class Measurements(Rows):
 
         Raises TypeError if `value` or `provenance` isn't plain data.
         """
-        texts = codec.dumps(provenance), codec.dumps(value)
-        key, at = uuid.uuid4().hex, measured_at or time.time()
-        row = Measurement(key, kind, machine, subject, visitor or None, at, *texts)
+        row = Measurement(
+            id=uuid.uuid4().hex,
+            kind=kind,
+            machine=machine,
+            subject=subject,
+            visitor=visitor or None,
+            measured_at=measured_at or time.time(),
+            provenance=codec.dumps(provenance),
+            value=codec.dumps(value),
+        )
 
         def work(session: Session) -> None:
             if visitor:
