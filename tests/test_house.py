@@ -48,6 +48,7 @@ OF_THE_APP = {
 OTHER_LESSONS = ["device", "model", "train", "compare", "speed", "scale", "checkpoints"]
 LAYERS = (
     ("to_device.builds", "to_device.errors", "to_device.names"),
+    ("to_device.gpus",),
     ("to_device.version", "to_device.words"),
     *(("to_device.devices", "to_device.explain", "to_device.nvml", "to_device.sim"),),
     ("to_device.diagnose", "to_device.dryrun", "to_device.launcher"),

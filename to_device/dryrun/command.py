@@ -13,6 +13,7 @@ from importlib.machinery import PathFinder
 from itertools import accumulate
 from pathlib import Path
 
+from to_device import gpus
 from to_device.dryrun import launchers
 from to_device.dryrun.report import NOT_SIMULATED, OK, Report, Request, terminal_lines
 from to_device.errors import ExplainedError, Parser, end_with_pipe
@@ -20,6 +21,7 @@ from to_device.errors import ExplainedError, Parser, end_with_pipe
 HELP = """Find out, on a machine without CUDA, whether a script would run on CUDA.
 
     to-device dryrun train.py --epochs 10 --steps 3 --memory 8GB
+    to-device dryrun train.py --gpu T4
     to-device dryrun notebook.ipynb
     to-device dryrun -m package.train --epochs 10
     to-device dryrun torchrun --nproc-per-node 4 train.py
@@ -54,6 +56,7 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     )
     parser.add_argument("--steps", type=int, default=3, help="steps to examine")
     parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
+    parser.add_argument("--gpu", help="a GPU to stand in for, such as T4")
     parser.add_argument("--seconds", type=float, default=60, help="the time limit")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     arguments, environment = list(arguments), dict[str, str]()
@@ -159,11 +162,15 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
     if importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("there is no torch", name="torch")
     try:
+        gpu = gpus.find(ours.gpu) if ours.gpu else None
+        if gpu and ours.memory:
+            raise ExplainedError("Give --gpu or --memory, not both.")
         name, text, module = read(ours.script, ours.is_module)
     except ExplainedError as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return 2
     most = int(available_memory() * SHARE_OF_MEMORY)
+    limit = gpu.usable[1] if gpu else ours.memory
     request = Request(
         name,
         text,
@@ -171,17 +178,19 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         module,
         steps=ours.steps,
         memory=ours.memory,
+        gpu=gpu.title if gpu else "",
         seconds=ours.seconds,
-        capacity=ours.memory or most,
+        capacity=limit or most,
     )
     report = dry_run(request)
     if report["fails_after_loop"]:
         whole = dry_run(dataclasses.replace(request, shortens=False))
         report = whole if whole["failure"] or whole["status"] == OK else report
     failure = report["failure"]
-    if ours.memory and failure and "out of memory" in failure["message"]:
+    if limit and failure and "out of memory" in failure["message"]:
         unlimited = dry_run(dataclasses.replace(request, capacity=most))
-        report["memory"] = unlimited["memory"]  # what the script needs without a limit
+        # What the script needs without a limit.
+        report |= {part: unlimited[part] for part in ("memory", "fit")}
     end_with_pipe()
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))
     return report["status"]

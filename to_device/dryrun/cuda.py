@@ -21,11 +21,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
+from to_device.gpus import GPU, MEBIBYTE
 from to_device.names import SIMULATED
 from to_device.sim import frontend, memory
 
 is_requested = False  # whether the script has asked for CUDA
 compiles = False  # whether the script has called torch.compile
+makes_bfloat16 = False  # whether a function has made a tensor in bfloat16
+# What the device says that it is: it computes like an A100, and has one processor.
+gpu = GPU("Simulated accelerator", "Simulated accelerator", (8, 0), (0, 0), 1, 2048, 40)
 
 type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
 # Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
@@ -95,6 +99,9 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     args = tuple(map(to_simulated, args))
     kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
     result = function(*args, **kwargs)
+    if isinstance(result, Tensor) and result.dtype is torch.bfloat16:
+        global makes_bfloat16
+        makes_bfloat16 = makes_bfloat16 or type_of(result.device) == SIMULATED
     generator = kwargs.get("generator")
     is_ours = generator is not None and type_of(generator.device) == SIMULATED
     if is_ours and isinstance(result, Tensor) and result.is_cpu:
@@ -310,22 +317,26 @@ ANSWERS: dict[str, Any] = {
     "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
     "Event": frontend.Event,
     "stream": lambda stream: nullcontext(),
+    "get_device_name": lambda device=None: gpu.name,
     "get_device_properties": lambda device=None: types.SimpleNamespace(
-        name="Simulated accelerator",
-        total_memory=memory.capacity,
-        major=8,
-        minor=0,
-        multi_processor_count=1,
-        L2_cache_size=40 << 20,  # these as on an A100, since the capability is its own
+        name=gpu.name,
+        total_memory=gpu.mebibytes[0] * MEBIBYTE or memory.capacity,
+        major=gpu.capability[0],
+        minor=gpu.capability[1],
+        multi_processor_count=gpu.processors,
+        L2_cache_size=gpu.l2_mebibytes * MEBIBYTE,
         regs_per_multiprocessor=65_536,
-        max_threads_per_multi_processor=2048,
+        max_threads_per_multi_processor=gpu.threads,
         shared_memory_per_block=48 << 10,
         warp_size=32,
         is_integrated=0,
         is_multi_gpu_board=0,
     ),
-    "get_device_capability": lambda device=None: (8, 0),
-    "get_arch_list": lambda: ["sm_80"],
+    "get_device_capability": lambda device=None: gpu.capability,
+    "get_arch_list": lambda: [f"sm_{gpu.capability[0]}{gpu.capability[1]}"],
+    "is_bf16_supported": lambda including_emulation=True: (
+        including_emulation or gpu.has_bfloat16
+    ),
     "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
     "memory_cached": lambda device=None: memory.allocated,
     "reset_max_memory_allocated": lambda device=None: memory.reset_peak(),

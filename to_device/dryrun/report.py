@@ -39,6 +39,7 @@ class Request:
     module: str = ""  # the module's full name, for `-m`: "package.train"
     steps: int = 3
     memory: int | None = None  # bytes of the GPU, if the user gave a size
+    gpu: str = ""  # the title of a GPU in to_device/gpus.toml
     seconds: float = 60.0
     capacity: int = 4 << 30  # bytes that the simulated device has
     has_magic: bool = False  # True: the script may have commands such as `!pip ...`
@@ -141,6 +142,17 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """Whether the tensors fit on a GPU, beside what CUDA itself takes."""
+
+    gpu: str
+    usable: tuple[int, int]  # bytes for tensors, the least and the most
+    fits: bool | None  # None: with the least they don't fit, with the most they do
+    largest_batch: tuple[int, int] | None  # an estimate for each of the two
+    smallest_gpu: str  # of those in the table, the smallest that is enough; "": none
+
+
+@dataclass(frozen=True)
 class Report:
     status: int
     steps: int = 0  # how many steps the optimizer made
@@ -148,6 +160,7 @@ class Report:
     waits: list[Wait] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     memory: Memory | None = None
+    fit: Fit | None = None  # only with Request.gpu
     growth: Growth | None = None
     on_cpu: Line | None = None  # the line that made the model, if it trains on the CPU
     notes: list[str] = field(default_factory=list)  # sentences
@@ -253,10 +266,12 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
         parts = f": {parts}" if parts else ""
         peak = _size(memory["peak"])
         yield f"At their peak, the tensors take {peak} of memory{parts}."
-        if memory["fits"] is not None:
+        if report["fit"]:
+            yield from _fit(report["fit"], memory)
+        elif memory["fits"] is not None:
             fit = "fit" if memory["fits"] else "do not fit"
             yield f"The tensors {fit} in {_size(memory['limit'])}."
-        if memory["largest_batch"] is not None:
+        if memory["largest_batch"] is not None and not report["fit"]:
             most, rows = memory["largest_batch"], memory["batch_size"]
             yield f"A batch of about {most:,} rows would fit; this batch has {rows:,}."
     if growth := report["growth"]:
@@ -271,6 +286,28 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
         yield remark["say"]
         yield f"  {_at(remark['line'])}"
     yield from report["notes"]
+
+
+def _fit(fit: dict[str, Any], memory: dict[str, Any]) -> Iterator[str]:
+    least, most = (_size(size) for size in fit["usable"])
+    beside = f"CUDA leaves {least} to {most} for tensors, less cuDNN's workspaces"
+    verb = {True: "fit", None: "may or may not fit", False: "do not fit"}[fit["fits"]]
+    yield f"The tensors {verb} on the GPU {fit['gpu']}. There, {beside}."
+    if fit["largest_batch"]:
+        # Two digits: the estimate isn't better, and it must not be too high.
+        least, most = (f"{_rounded_down(rows):,}" for rows in fit["largest_batch"])
+        rows = least if least == most else f"{least} to {most}"
+        now = f"this batch has {memory['batch_size']:,}"
+        yield f"There, a batch can have up to about {rows} rows; {now}."
+    if not fit["fits"] and fit["smallest_gpu"]:
+        known = "The smallest GPU with enough memory, of those with known figures, is"
+        yield f"{known} the {fit['smallest_gpu']}."
+
+
+def _rounded_down(number: int) -> int:
+    """The number with two significant digits."""
+    factor = 10 ** max(0, len(str(number)) - 2)
+    return number // factor * factor
 
 
 def _at(line: dict[str, Any] | None) -> str:

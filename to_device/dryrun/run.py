@@ -23,11 +23,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from to_device import gpus
 from to_device.dryrun import cuda, failure
 from to_device.dryrun.origins import Origins
 from to_device.dryrun.remarks import Remarks
@@ -38,6 +40,7 @@ from to_device.dryrun.report import (
     OK,
     SCRIPT_ERROR,
     Failure,
+    Fit,
     Report,
     Request,
     Value,
@@ -51,6 +54,10 @@ from to_device.sim import simulation
 from to_device.words import Words
 
 words = Words(__file__)
+NO_KERNEL = (
+    "There, the first operation fails with: CUDA error: no kernel image is available "
+    "for execution on the device."
+)
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
@@ -99,6 +106,8 @@ class Run:
         self.facts: dict[str, Any] = {}
         self.is_late = False
         device_memory.capacity = request.capacity
+        if request.gpu:
+            cuda.gpu = gpus.find(request.gpu)
 
     def mode(self) -> Mode:
         return Mode(self.origins, self.steps, self.remarks)
@@ -121,11 +130,17 @@ class Run:
         notes += [words("notes.one_rank")] if rank and rank.was_used else []
         if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
             notes.append(words("notes.loops", loops=loops))
-        memory = None
+        if cuda.makes_bfloat16 and not cuda.gpu.has_bfloat16:
+            notes.append(
+                f"The {cuda.gpu.title} only emulates bfloat16, which is slow. Use "
+                "float16 with torch.amp.GradScaler there."
+            )
+        memory, fit = None, None
         # Once memory has run out, the peak doesn't say how much the script needs.
         ran_out = explanation is not None and "out of memory" in explanation.message
         if self.steps.peak.size and not ran_out:
             memory = self.steps.memory(self.request.memory)
+            fit = self._fit() if self.request.gpu else None
         return Report(
             status,
             self.steps.count,
@@ -133,6 +148,7 @@ class Run:
             self.steps.waits(),
             self.steps.copies(),
             memory,
+            fit,
             self.steps.growth(),
             self._on_cpu(),
             [*notes, *filter(None, [sentence])],
@@ -140,6 +156,20 @@ class Run:
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
             fails_after_loop=status == NOT_SIMULATED and explanation is not None,
+        )
+
+    def _fit(self) -> Fit:
+        least, most = (self.steps.memory(size) for size in cuda.gpu.usable)
+        batches = None
+        if least.largest_batch is not None and most.largest_batch is not None:
+            batches = least.largest_batch, most.largest_batch
+        enough = gpus.smallest(most.peak)
+        return Fit(
+            cuda.gpu.title,
+            cuda.gpu.usable,
+            bool(least.fits) if least.fits == most.fits else None,
+            batches,
+            enough.title if enough else "",
         )
 
     def _tell(self, line: int, name: str, value: Any) -> Any:
@@ -267,6 +297,8 @@ def run(request: Request) -> Report:
     why_not = simulation.offer() if request.simulates else ""
     if why_not:
         return Report(NOT_SIMULATED, notes=[why_not])
+    if request.gpu and (why := gpus.find(request.gpu).why_no_code(torch.__version__)):
+        return Report(DEVICE_ERROR, notes=[f"{why} {NO_KERNEL}"])
     return Run(request).report()
 
 
