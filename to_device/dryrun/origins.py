@@ -17,6 +17,7 @@ from torch.autograd.function import FunctionCtx
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from to_device.dryrun.script import Line, Script
 
@@ -159,11 +160,13 @@ class Origins:
         self.moved_back.clear()
 
     def install(self) -> None:
-        """Note what no TorchFunctionMode sees: parameters, UNSEEN, METHODS."""
+        """Note what no TorchFunctionMode sees: parameters, batches, UNSEEN, METHODS."""
         parameter: Any = nn.Parameter
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
         for name in UNSEEN:
             setattr(torch, name, self._noting(getattr(torch, name)))
+        batches: Any = _BaseDataLoaderIter
+        batches.__next__ = self._noting_parts(batches.__next__)
         for name in ("cpu", "to"):
             setattr(nn.Module, name, self._moving(getattr(nn.Module, name)))
         for kind, name in METHODS:
@@ -175,6 +178,19 @@ class Origins:
             result = function(*args, **kwargs)
             self._note(result, [])
             return result
+
+        return wrapper
+
+    def _noting_parts(self, function: Any) -> Any:
+        """Note the tensors in a batch, which a worker may have made unseen."""
+
+        @wraps(function)
+        def wrapper(*args: Any) -> Any:
+            batch = function(*args)
+            for tensor in tree_leaves(batch):
+                if isinstance(tensor, Tensor) and self.of(tensor) is None:
+                    self._note(tensor, [])
+            return batch
 
         return wrapper
 

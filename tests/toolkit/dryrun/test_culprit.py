@@ -1,7 +1,8 @@
 import pytest
 
 from tests.toolkit.dryrun.dry_run import dry_run
-from to_device.dryrun.report import DEVICE_ERROR
+from to_device.dryrun import command
+from to_device.dryrun.report import DEVICE_ERROR, Request
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -288,3 +289,14 @@ def test_the_line_to_change(
     assert report.failure.culprit.number == culprit
     assert message in f"{report.failure.message} {report.failure.why}"
     assert "sim" not in report.failure.message.lower()
+
+
+def test_a_batch_that_a_worker_made() -> None:
+    """No function of the script's process makes it, and a thread pins it."""
+    rest = (
+        "loader = torch.utils.data.DataLoader([*x], num_workers=1, pin_memory=True)\n"
+        "net.cuda()\nfor batch in loader:\n    net(batch)"
+    )
+    text = MODEL.format(forward=LAYER, rest=rest)
+    report = command.dry_run(Request("script.py", text))
+    assert report["failure"]["culprit"]["line"] == 16
