@@ -2,15 +2,15 @@
 # make slow runs the tests that really kill, hang, or wait. make load N=100 ROUNDS=3
 # BROWSERS=3 simulates three lessons with a hundred people each, of whom three use real
 # browsers. make accelerator OUT=folder tests everything that needs an accelerator. make
-# oldest tests the simulated accelerator with the oldest torch that it supports. Each of
-# these commands first installs what it needs.
+# oldest tests the simulated accelerator with the oldest torch that it supports. make lock
+# writes locks/ after a change to a list of requirements, and make lock ARGS=--upgrade also
+# takes newer versions. Each of these commands first installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
-CONSTRAINTS ?= constraints.txt
-LISTS := requirements.txt requirements-web.txt requirements-worker.txt
+TORCH := torch
 
-.PHONY: run test slow oldest load accelerator lint
+.PHONY: run test slow oldest load accelerator lint lock
 
 run: $(VENV)/.run
 	$(BIN)/python -m streamlit run app.py
@@ -28,12 +28,8 @@ slow: $(VENV)/.test
 
 # to_device/sim uses private parts of torch, so its tests also run with the oldest torch
 # allowed.
-OLDEST := .venv-oldest
 oldest:
-	mkdir -p $(OLDEST)
-	sed 's/^torch==.*/torch==2.10.0/; s/^torchvision==.*/torchvision==0.25.0/' \
-		constraints.txt > $(OLDEST)/constraints.txt
-	$(MAKE) test VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt ARGS=tests/toolkit/sim
+	$(MAKE) test VENV=.venv-oldest TORCH=oldest ARGS=tests/toolkit/sim
 
 N := 100
 ROUNDS := 1
@@ -52,23 +48,33 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# A stamp is older than a list only if something has to be installed.
-CPU_INDEX := https://download.pytorch.org/whl/cpu
+lock: $(VENV)/.test
+	$(BIN)/python -m tools.lock $(ARGS)
+
+# CPU=yes installs torch without CUDA. An environment then keeps this build.
+CPU_BUILD := $(if $(filter yes,$(CPU))$(wildcard $(VENV)/.cpu),yes)
 define SIZE
 
 Installing into $(VENV), once: 3.1 GB to download, 6 GB on disk, most of it for CUDA.
 Without an NVIDIA GPU, a tenth of the download is enough. Press Ctrl-C, then run
-    PIP_EXTRA_INDEX_URL=$(CPU_INDEX) make run
+    CPU=yes make run
 
 endef
 LINUX := $(filter Linux,$(shell uname -s))
-$(VENV)/.run: $(LISTS) $(CONSTRAINTS)
-	$(if $(PIP_EXTRA_INDEX_URL),,$(if $(LINUX),$(info $(SIZE))))
+define INSTALL
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --no-compile -r requirements.txt -c $(CONSTRAINTS)
+	$(if $(CPU_BUILD),$(BIN)/python -m pip install --no-compile --no-deps -r locks/$(TORCH)-cpu.txt)
+	@$(if $(CPU_BUILD),touch $(VENV)/.cpu)
+	$(BIN)/python -m pip install --no-compile --require-hashes \
+		$(if $(CPU_BUILD),,-r locks/$(TORCH).txt) -r locks/$(1).txt
+endef
+# A stamp is older than a lock only if something has to be installed.
+LOCKS := $(wildcard locks/*.txt)
+$(VENV)/.run: $(LOCKS)
+	$(if $(CPU_BUILD),,$(if $(LINUX),$(info $(SIZE))))
+	$(call INSTALL,app)
 	@touch $@
 
-$(VENV)/.test: requirements-dev.txt $(LISTS) $(CONSTRAINTS)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --no-compile -r requirements-dev.txt -c $(CONSTRAINTS)
+$(VENV)/.test: $(LOCKS)
+	$(call INSTALL,dev)
 	@touch $@ $(VENV)/.run

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLACES = ("README.md", "constraints.txt", "pyproject.toml")
+PLACES = ("README.md", "pyproject.toml")
 FOLDERS = ("content", "core", "deploy", "docs", "home", "pages", "to_device", "tools")
 KINDS = (".md", ".py", ".toml", ".txt")
 MONTHS = (
