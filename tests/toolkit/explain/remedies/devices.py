@@ -87,6 +87,14 @@ def invalid_device(device):
     assert x.sum().item() == 3
 
 
+def cuda_function_on_cpu(device):
+    device = torch.device("cpu")
+    torch.cuda.reset_peak_memory_stats(device)  # broken
+    if device.type == "cuda":  # fixed
+        torch.cuda.reset_peak_memory_stats(device)  # fixed
+    assert torch.ones(2, device=device).sum() == 2
+
+
 def numpy_on_device(device):
     outputs = torch.ones(3, requires_grad=True).to(device)
     array = outputs.detach().numpy()  # broken

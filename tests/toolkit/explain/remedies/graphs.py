@@ -23,6 +23,17 @@ def inplace(device):
     torch.testing.assert_close(y, x.sigmoid() + x)
 
 
+def leaf_in_place(device):
+    w = torch.ones(3, requires_grad=True)
+    for _ in range(2):
+        w.grad = None
+        (w * 2).sum().backward()
+        w -= 0.1 * w.grad  # broken
+        with torch.no_grad():  # fixed
+            w -= 0.1 * w.grad  # fixed
+    torch.testing.assert_close(w.detach(), torch.full((3,), 0.6))
+
+
 def no_graph(device):
     model = nn.Linear(3, 1)
     inputs = torch.ones(2, 3)
@@ -113,6 +124,27 @@ def scaler_misused(device):
     scaler.step(optimizer)
     scaler.update()  # fixed
     assert model.bias.item() < before
+
+
+def scaler_closure(device):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    before = model.bias.item()
+    loss = model(torch.ones(1, 2)).sum()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer, closure=lambda: loss)  # broken
+    scaler.step(optimizer)  # fixed
+    assert abs(before - model.bias.item() - 0.1) < 1e-6
+
+
+def scaler_disabled(device):
+    checkpoint = {"scaler": torch.amp.GradScaler("cpu", enabled=False).state_dict()}
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.load_state_dict(checkpoint["scaler"])  # broken
+    if checkpoint["scaler"]:  # fixed
+        scaler.load_state_dict(checkpoint["scaler"])  # fixed
+    assert scaler.get_scale() == 8
 
 
 def fp16_weights(device):

@@ -11,14 +11,15 @@ from to_device.sim import memory
 
 def out_of_memory(device):
     dataset = TensorDataset(torch.ones(64, 1 << 14))
-    seen = 0
+    weight = torch.zeros(1 << 14, 1, device=device, requires_grad=True)
     with memory.limited_to(3 << 20):
         loader = DataLoader(dataset, batch_size=64)  # broken
         loader = DataLoader(dataset, batch_size=16)  # fixed
         for (batch,) in loader:
-            seen += len(batch.to(device))
-            del batch
-    assert seen == 64
+            loss = (batch.to(device) @ weight).mean()
+            (loss / len(loader)).backward()
+            del batch, loss
+    assert weight.grad.cpu().eq(1).all()  # as with a single batch of 64
 
 
 def host_memory(device):

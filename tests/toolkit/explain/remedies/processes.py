@@ -29,6 +29,13 @@ def loader_options(device):
     assert len(loader) == 4
 
 
+def sampler_options(device):
+    sampler = torch.utils.data.RandomSampler(range(4))
+    loader = DataLoader(range(4), sampler=sampler, shuffle=True)  # broken
+    loader = DataLoader(range(4), sampler=sampler)  # fixed
+    assert sorted(torch.cat(list(loader)).tolist()) == [0, 1, 2, 3]
+
+
 def bootstrapping(device):
     guard = ""  # broken
     guard = 'if __name__ == "__main__":'  # fixed
@@ -167,19 +174,21 @@ def unused_parameters(device):
 
 
 class Shared(nn.Module):
-    def __init__(self):
+    def __init__(self, use_reentrant):
         super().__init__()
         self.layer = nn.Linear(3, 3)
+        self.use_reentrant = use_reentrant
 
     def forward(self, x):
-        x = checkpoint(self.layer, x, use_reentrant=True)
-        return checkpoint(self.layer, x, use_reentrant=True)
+        x = checkpoint(self.layer, x, use_reentrant=self.use_reentrant)
+        return checkpoint(self.layer, x, use_reentrant=self.use_reentrant)
 
 
 def ready_twice(device):
     join()
-    model = DistributedDataParallel(Shared(), find_unused_parameters=True)  # broken
-    model = DistributedDataParallel(Shared(), static_graph=True)  # fixed
+    model = Shared(use_reentrant=True)  # broken
+    model = Shared(use_reentrant=False)  # fixed
+    model = DistributedDataParallel(model, find_unused_parameters=True)
     for _ in range(2):
         model(torch.ones(2, 3, requires_grad=True)).sum().backward()
     assert model.module.layer.weight.grad is not None

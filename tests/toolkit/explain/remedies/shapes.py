@@ -117,6 +117,14 @@ def one_hot(device):
     torch.testing.assert_close(loss, torch.tensor(3.0).log())
 
 
+def class_dimension(device):
+    labels = torch.tensor([[0, 1, 2, 1]] * 2)
+    outputs = 100 * nn.functional.one_hot(labels, 3).float()
+    loss = nn.functional.cross_entropy(outputs, labels)  # broken
+    loss = nn.functional.cross_entropy(outputs.transpose(1, 2), labels)  # fixed
+    assert loss < 1e-6
+
+
 def label_outside(device):
     outputs = torch.zeros(4, 10)
     labels = torch.tensor([1, 10, 5, 3])
@@ -168,10 +176,11 @@ def negative_strides(device):
 
 
 def ragged_list(device):
-    tensors = [torch.ones(2), torch.zeros(2)]
-    tensor = torch.tensor(tensors)  # broken
-    tensor = torch.stack(tensors)  # fixed
-    assert tensor.sum() == 2
+    items = [[1, 2], [3]]
+    tensor = torch.tensor(items)  # broken
+    tensors = [torch.tensor(x) for x in items]  # fixed
+    tensor = nn.utils.rnn.pad_sequence(tensors, batch_first=True)  # fixed
+    assert tensor.tolist() == [[1, 2], [3, 0]]
 
 
 def bce_range(device):
@@ -188,6 +197,13 @@ def batch_of_one(device):
     loader = DataLoader(dataset, batch_size=64, shuffle=True)  # broken
     loader = DataLoader(dataset, batch_size=64, shuffle=True, drop_last=True)  # fixed
     assert [model(batch).shape for batch in loader] == [(64, 2)]
+
+
+def instance_norm(device):
+    model = nn.Sequential(nn.AvgPool2d(8), nn.InstanceNorm2d(3)).eval()
+    images = torch.rand(32, 3, 8, 8)
+    images = nn.functional.interpolate(images, size=(64, 64))  # fixed
+    assert model(images).abs().max() > 0
 
 
 def shapes_differ(device):
