@@ -1,5 +1,6 @@
 """Files with weights, and the names and shapes in them."""
 
+import copy
 import io
 import os
 import pickle
@@ -110,6 +111,29 @@ def pickle_refused(device):
     state = torch.load("model.pt")  # broken
     state = torch.load("model.pt", weights_only=False)  # fixed
     assert state["options"].lr == 0.1
+
+
+class Activated(nn.Linear):
+    def __init__(self):
+        super().__init__(3, 2)
+        self.activation = lambda x: x
+
+
+def pickled_model(device):
+    model = Activated()
+    torch.save(model, "model.pt")  # broken
+    torch.save(model.state_dict(), "model.pt")  # fixed
+    state = torch.load("model.pt")
+    assert torch.equal(state["weight"], model.weight)
+
+
+def copied_object(device):
+    model = Activated()
+    model.draws = (x for x in [])
+    copied = copy.deepcopy(model)  # broken
+    copied = Activated()  # fixed
+    copied.load_state_dict(model.state_dict())  # fixed
+    assert torch.equal(copied.weight, model.weight)
 
 
 def checkpoint_damaged(device):

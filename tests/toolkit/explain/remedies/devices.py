@@ -129,9 +129,8 @@ def meta_tensor(device):
     state = nn.Linear(4, 2).state_dict()
     with torch.device("meta"):
         model = nn.Linear(4, 2)
-    model = model.to(device)  # broken
-    model = model.to_empty(device=device)  # fixed
-    model.load_state_dict(state)
+    model.load_state_dict(state, assign=True)  # fixed
+    model.to(device)
     assert torch.equal(model.weight.cpu(), state["weight"])
 
 

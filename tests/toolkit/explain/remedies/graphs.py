@@ -1,5 +1,7 @@
 """Gradients, losses, optimizers, mixed precision, and torch.compile."""
 
+import copy
+
 import torch
 from torch import nn
 
@@ -98,6 +100,32 @@ def nan_loss(device):
     assert losses[-1] < losses[0]
 
 
+def nan_gradients(device):
+    x = nn.Parameter(torch.tensor([0.0, 4.0]))
+    y = torch.sqrt(x * 0 + x)  # broken
+    y = torch.sqrt(x.clamp_min(1e-8))  # fixed
+    y.sum().backward()
+    torch.nn.utils.clip_grad_norm_([x], 1.0, error_if_nonfinite=True)
+    torch.testing.assert_close(x.grad, torch.tensor([0.0, 0.25]))
+
+
+def requires_grad_off(device):
+    model = nn.Linear(3, 1)
+    x = model(torch.ones(2, 3))
+    x.requires_grad = False  # broken
+    x = x.detach()  # fixed
+    assert not x.requires_grad
+
+
+def deepcopy_graph(device):
+    model = nn.Linear(3, 1)
+    hidden = model(torch.ones(2, 3))
+    model.last = hidden  # broken
+    model.last = hidden.detach()  # fixed
+    copied = copy.deepcopy(model)
+    assert torch.equal(copied.weight, model.weight)
+
+
 def scheduler_first(device):
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
@@ -179,14 +207,18 @@ def inference_tensor(device):
 def recompiles(device):
     torch.compiler.reset()
 
-    def double(x):
-        return x * 2
+    class Counting(nn.Module):
+        step = 0
 
-    with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
-        compiled = torch.compile(double, backend="eager", fullgraph=True)  # broken
-        compiled = torch.compile(double, backend="eager", dynamic=True)  # fixed
-        for length in range(2, 12):
-            assert compiled(torch.ones(length)).sum() == 2 * length
+        def forward(self, x):
+            self.step += 1
+            return x * self.step
+
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=False):
+        torch._dynamo.config.allow_unspec_int_on_nn_module = True  # fixed
+        compiled = torch.compile(Counting(), backend="eager", fullgraph=True)
+        for step in range(1, 12):
+            assert compiled(torch.ones(3)).sum() == 3 * step
 
 
 def compile_failed(device):

@@ -1,5 +1,7 @@
 """Shapes, dtypes, indices, and what a tensor can be made of."""
 
+import math
+
 import numpy as np
 import torch
 from torch import nn
@@ -19,6 +21,37 @@ def target_dtype(device):
     labels = labels.long()  # fixed
     loss = nn.functional.cross_entropy(outputs, labels)
     torch.testing.assert_close(loss, torch.tensor(2.0).log())
+
+
+def target_float(device):
+    outputs = torch.zeros(2, requires_grad=True)
+    labels = torch.tensor([1, 0])
+    labels = labels.float()  # fixed
+    nn.HuberLoss()(outputs, labels).backward()
+    assert outputs.grad.tolist() == [-0.5, 0]
+
+
+def inplace_dtype(device):
+    x, y = torch.tensor([1, 2]), torch.tensor([0.5, 0.5])
+    x += y  # broken
+    x = x + y  # fixed
+    assert x.tolist() == [1.5, 2.5]
+
+
+def assigned_dtype(device):
+    x, values = torch.zeros(3).half(), torch.ones(2)
+    index = torch.tensor([0, 2])
+    x[index] = values  # broken
+    x[index] = values.to(x.dtype)  # fixed
+    assert x.tolist() == [1, 0, 1]
+
+
+def attention_dtype(device):
+    attend = nn.functional.scaled_dot_product_attention
+    value = torch.ones(1, 2, 4, 8).bfloat16()
+    query = key = value.float()
+    query, key = query.to(value.dtype), key.to(value.dtype)  # fixed
+    assert attend(query, key, value).dtype == torch.bfloat16
 
 
 def cpu_half(device):
@@ -51,11 +84,18 @@ def half_unsupported(device):
 
 
 def shapes_multiplied(device):
-    x = torch.ones(8, 3, 20)
-    layer = nn.Linear(x.shape[1], 5)  # broken
-    layer = nn.Linear(x.shape[-1], 5)  # fixed
-    assert layer(x).shape == (8, 3, 5)
-    assert nn.LazyLinear(5)(x).shape == (8, 3, 5)
+    x = torch.ones(8, 3, 4, 5)
+    layer = nn.Linear(60, 5)
+    x = x.flatten(1)  # fixed
+    assert layer(x).shape == (8, 5)
+    assert nn.LazyLinear(5)(x).shape == (8, 5)
+
+
+def rnn_input_size(device):
+    x = torch.ones(2, 5, 7)
+    layer = nn.LSTM(5, 4, batch_first=True)  # broken
+    layer = nn.LSTM(x.shape[-1], 4, batch_first=True)  # fixed
+    assert layer(x)[0].shape == (2, 5, 4)
 
 
 def conv_channels(device):
@@ -63,6 +103,27 @@ def conv_channels(device):
     layer = nn.Conv2d(12, 8, kernel_size=3)  # broken
     layer = nn.Conv2d(images.shape[1], 8, kernel_size=3)  # fixed
     assert layer(images).shape == (2, 8, 26, 26)
+
+
+def batch_norm_channels(device):
+    x = torch.ones(2, 4, 5, 5)
+    norm = nn.BatchNorm2d(3)  # broken
+    norm = nn.BatchNorm2d(x.shape[1])  # fixed
+    assert norm(x).shape == x.shape
+
+
+def layer_norm_shape(device):
+    x = torch.ones(2, 5, 4)
+    norm = nn.LayerNorm(x.shape[1])  # broken
+    norm = nn.LayerNorm(x.shape[-1])  # fixed
+    assert norm(x).shape == x.shape
+
+
+def groups_divide(device):
+    channels = 48
+    norm = nn.GroupNorm(32, channels)  # broken
+    norm = nn.GroupNorm(math.gcd(32, channels), channels)  # fixed
+    assert norm(torch.ones(2, channels, 5)).shape == (2, channels, 5)
 
 
 def gray_images(device):
