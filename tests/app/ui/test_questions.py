@@ -1,6 +1,8 @@
 import contextlib
 import io
 import re
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -53,17 +55,66 @@ ASKED_HERE = [question for lesson in course.LESSONS for question in lesson.quest
 RUN = [question for question in ASKED_HERE if question.code and not question.check]
 
 
-def test_the_length_of_an_answer_tells_nothing():
-    """The right one is the longest, and the shortest, about as often as any other."""
-    longest = shortest = chance = 0.0
+def best(worth: Callable[[str, Question], float]) -> Callable[[Question], list[str]]:
+    """Choose the answers with the largest worth; none if all are worth the same."""
+
+    def choose(question: Question) -> list[str]:
+        worths = {answer: worth(answer, question) for answer in question.answers}
+        chosen = [answer for answer in worths if worths[answer] == max(worths.values())]
+        return chosen if len(chosen) < len(worths) else []
+
+    return choose
+
+
+def shared(answer: str, question: Question) -> float:
+    """Among answers in code: how many parts of others stand in this one, too."""
+    if not all(other.startswith("`") for other in question.answers):
+        return 0
+    others = [re.findall(r"[\w.:]+", a) for a in question.answers if a != answer]
+    parts = re.findall(r"[\w.:]+", answer)
+    return sum(a == b for other in others for a, b in zip(parts, other, strict=False))
+
+
+def number(answer: str, _: Question) -> float:
+    found = re.search(r"\d+(\.\d+)?", answer)
+    return float(found[0]) if found else -1
+
+
+OFFERED = Counter(answer for question in ASKED_HERE for answer in question.answers)
+TRICKS = {
+    "longest": best(lambda answer, _: len(answer)),
+    "shortest": best(lambda answer, _: -len(answer)),
+    "has the most in common with the others": best(shared),
+    "has the least in common with the others": best(lambda a, q: -shared(a, q)),
+    "largest number": best(number),
+    "smallest number": best(lambda answer, question: -number(answer, question)),
+    "last line": best(
+        lambda a, q: number(a, q) if any("Line " in b for b in q.answers) else 0
+    ),
+    "an error": best(lambda answer, _: "Error" in answer),
+    "no error": best(lambda answer, _: "Error" not in answer),
+    "part of the code": best(
+        lambda answer, question: answer.strip("`") in question.code
+    ),
+    "decides nothing": best(
+        lambda a, _: bool(re.search("can't tell|close|[Nn]othing|None of|Neither", a))
+    ),
+} | {
+    f"always {text}": best(lambda answer, _, text=text: answer == text)
+    for text, count in OFFERED.items()
+    if count > 2
+}
+
+
+@pytest.mark.parametrize("trick", TRICKS)
+def test_the_form_of_an_answer_tells_nothing(trick):
+    """Whoever always follows the trick is right about as often as by chance."""
+    right = chance = 0.0
     for question in ASKED_HERE:
-        lengths = [len(answer) for answer in question.answers]
-        right = len(question.right)
-        longest += (right == max(lengths)) / lengths.count(right)
-        shortest += (right == min(lengths)) / lengths.count(right)
-        chance += 1 / len(lengths)
-    assert 0.7 * chance <= longest <= 1.2 * chance
-    assert 0.7 * chance <= shortest <= 1.4 * chance
+        if chosen := TRICKS[trick](question):
+            right += (question.right in chosen) / len(chosen)
+            chance += 1 / len(question.answers)
+    assert 0.7 * chance - 0.7 <= right <= 1.3 * chance + 0.7
 
 
 def test_each_place_is_the_right_one_equally_often():
