@@ -37,11 +37,9 @@ DATA = "data"  # the data's folder; missing files are downloaded
 # %% The device
 if DEVICE == "auto":
     # The accelerator if there is one, otherwise the CPU.
-    device = torch.device("cpu")
-    if torch.accelerator.is_available():
-        device = torch.accelerator.current_accelerator() or device
+    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
 else:
-    device = torch.device(DEVICE)
+    device = DEVICE
 torch.set_num_threads(THREADS)
 print(f"torch {torch.__version__} on {device}")
 
@@ -96,7 +94,7 @@ torch.manual_seed(SEED)
 model = models.MODELS[MODEL]().to(device)
 criterion = loss_functions.CRITERIA[CRITERION]().to(device)
 # Fused: one kernel updates all weights. This is untested on MPS and XPU.
-fused = device.type in ("cpu", "cuda")
+fused = torch.device(device).type in ("cpu", "cuda")
 if WEIGHT_DECAY == 0:
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=fused)
 else:

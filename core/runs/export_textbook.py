@@ -26,7 +26,7 @@ THREADS = 1  # CPU threads; a different number rounds sums differently
 
 # %% The device
 if DEVICE == "auto":
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
 else:
     device = torch.device(DEVICE)
 torch.set_num_threads(THREADS)

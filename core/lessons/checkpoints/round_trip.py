@@ -79,7 +79,8 @@ def load_on_the_cpu(file: bytes) -> torch.device:
 
 
 def load_for_the_device(file: bytes) -> torch.device:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    gpu = torch.accelerator.current_accelerator(check_available=True)
+    device = gpu or "cpu"
     opened = io.BytesIO(file)
     state = torch.load(opened, map_location=device, weights_only=True)
     model = nn.Linear(3, 2)

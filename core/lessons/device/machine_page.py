@@ -133,7 +133,6 @@ def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
 def trap(answers: dict[str, str]) -> None:
     """Explain that torch's answer may name an accelerator that isn't there."""
     text = words("trap.unchecked", answer=answers["unchecked"])
-    text += words("trap.checked", answer=answers["checked"])
     name = words("trap.name", printed=answers["printed"])
     st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
     st.code(source("core.lessons.device.idioms:announced"), wrap_lines=True)

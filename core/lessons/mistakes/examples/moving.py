@@ -104,10 +104,8 @@ def loss_not_moved(device):
 
 
 def cuda_hard_coded(device):
-    gpu = torch.accelerator  # fixed
-    device = torch.device("cpu")  # fixed
-    if gpu.is_available():  # fixed
-        device = gpu.current_accelerator()  # fixed
+    gpu = torch.accelerator.current_accelerator(check_available=True)  # fixed
+    device = gpu or "cpu"  # fixed
     model = ANN().cuda()  # broken
     model = ANN().to(device)  # fixed
     inputs, targets = batch()

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -5,6 +8,32 @@ from core import devices
 from core.jobs import child_process
 from core.lessons.device import idioms
 from to_device.errors import ExplainedError
+
+ROOT = Path(__file__).parents[4]
+# What learners read, and what they take home
+SHOWN = [
+    *(ROOT / "content").glob("*.toml"),
+    *(ROOT / "core").rglob("*.toml"),
+    *(ROOT / "core").rglob("*.html"),
+    *(ROOT / "core/lessons").rglob("*.py"),
+    *(ROOT / "core/runs").glob("export_*.py"),
+]
+CLASSIC = re.compile(r'"cuda(:0)?" if torch\.cuda\.is_available\(\)')
+OTHERS = {  # what one meets in other people's code, and how often
+    "idioms.py": 1,
+    "questions.toml": 1,
+    "exercises.toml": 2,  # for an old torch, and where the judge expects the tensors
+}
+
+
+def test_one_line_chooses_the_device_everywhere() -> None:
+    texts = {path: path.read_text("utf-8") for path in SHOWN}
+    found = {path.name: len(CLASSIC.findall(text)) for path, text in texts.items()}
+    assert {name: count for name, count in found.items() if count} == OTHERS
+    text = "".join(texts.values())
+    assert text.count("current_accelerator(check_available=True)") > 20
+    # Unchecked, the call is only shown as a trap: once as code and once in a sentence.
+    assert text.count("current_accelerator()") == 2
 
 
 @pytest.mark.parametrize(
