@@ -23,7 +23,7 @@ from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import BUSY, times, unpaired
+from core.measure.speedup import times, unpaired
 from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
 from core.ui import charts, guess
@@ -39,7 +39,6 @@ words = Words(__file__)
 
 # The right answers, and the measured figure as text; None if not measured yet
 Measured = tuple[tuple, str] | None
-UNDECIDED = 3  # if this many answers may be right, none of them counts as right
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,12 @@ class Guess:
     def measured(self, results: Mapping[str, Any]) -> Measured:
         """The right answers and the figure; None if nothing was measured.
 
-        `results` are jobs' results by address. There are no right answers if too many
-        would fit, or the machine was too busy.
+        `results` are jobs' results by address. There is no right answer if the
+        measurement allows several.
         """
         result = results.get(self.address)
         measured = self.read(result) if result else None
-        if measured and (len(measured[0]) >= UNDECIDED or measured[1] == BUSY):
+        if measured and len(measured[0]) > 1:
             return (), measured[1]
         return measured
 
@@ -260,10 +259,12 @@ def finding(tally: Tally) -> str:
         return f"**{tally.turnout}.** There is no result yet."
     fitting, figure = tally.right
     if not fitting:
-        return f"**{tally.turnout}. The machine couldn't tell: {figure.rstrip('.')}.**"
-    people = sum(tally.answers[answer] for answer in fitting)
-    either = " or ".join(f"“{answer}”" for answer in fitting)
-    return f"**{tally.turnout}. Measured: {figure}.** {people} guessed right: {either}."
+        return f"**{tally.turnout}. Measured: {figure}, which allows several answers.**"
+    (right,) = fitting
+    people = tally.answers[right]
+    return (
+        f"**{tally.turnout}. Measured: {figure}.** {people} guessed right: “{right}”."
+    )
 
 
 @charts.live

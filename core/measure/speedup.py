@@ -8,7 +8,7 @@ each candidate's readings does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import comb
+from math import comb, floor, log10
 from statistics import median, quantiles
 from typing import Any
 
@@ -41,7 +41,7 @@ class Speedup:
 
     @property
     def note(self) -> str:
-        """Why the readings give no figure, and what to do; "" if they give one."""
+        """Why the readings give no narrower range, and what to do; "" if they do."""
         return "" if agree(self.interval, USELESS) else BUSY
 
     @property
@@ -78,33 +78,38 @@ class Speedup:
 
     @property
     def by(self) -> str:
-        """A figure, or a range if the readings disagree on the figure or on the winner.
+        """A figure, or what is certain if the readings disagree on the figure.
 
-        If even a range would tell nothing, the text is "an unknown number of", and
-        `note` says why.
+        That is a range or, if the range is too wide to be of use, only its end that is
+        nearer to 1: "at least 10". Then `note` says why.
         """
-        if self.note:
-            return "an unknown number of"
         _, low, high = self.texts
+        if self.note and self.winner == 1:
+            return f"at least {times(_toward_zero(self.interval[0]))}"
+        if self.note and self.winner == 0:
+            return f"at most {times(self.interval[1])}"
         return times(self.ratio) if self.is_sure or low == high else f"{low} to {high}"
 
     @property
     def figure(self) -> str:
-        """Text such as "2.3×" or "2.1 to 2.6×"; the sentence BUSY if there is none."""
-        return self.note or f"{self.by}×"
+        """Text such as "2.3×", "2.1 to 2.6×", or "at least 10×"."""
+        return f"{self.by}×"
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
-        """Those of three guesses that the measurement allows.
+        """Those of three guesses that the measurement allows: one, if it is certain.
 
         `first` and `second` guess that this candidate is faster, and `same` guesses
-        that both are equally fast.
+        that both are equally fast. A winner is a winner, but one that is sure to be
+        ahead by less than CLOSE allows `same`, too.
         """
         fitting = spanned((first, same, second), (1 / CLOSE, CLOSE), *self.interval)
-        faster = () if self.winner is None else ((first, second)[self.winner],)
-        return tuple(dict.fromkeys((*faster, *fitting)))
+        if self.winner is None:
+            return fitting
+        faster = (first, second)[self.winner]
+        return (faster, same) if fitting == (same,) else (faster,)
 
     def sentence(self, first: str, second: str, pairs: str = "pairs of repeats") -> str:
-        """Who is faster and by how much, or why nobody can tell."""
+        """Who is faster and by how much: first what is certain, then what isn't."""
         speedup = self.of_winner
         base, other = (second, first) if self.winner == 0 else (first, second)
         ratio, low, high = speedup.texts
@@ -114,13 +119,13 @@ class Speedup:
             basis = f"over {only}{self.n} {pairs}"
         span = capitalized(f"{other} ran {low} to {high} times as fast as {base}")
         if self.winner is None:
-            text = f"We can't tell which is faster: {first} or {second}"
             if all(agree((end, 1), CLOSE) for end in self.interval):
-                text = "Too close to call"
-            return f"**{text}.** {self.note or f'{span}, {basis}.'}"
+                return f"**Too close to call.** {span}, {basis}."
+            text = f"**{span}**, {basis}, so either may be the faster one."
+            return f"{text} {self.note}".rstrip()
         if self.note:
-            text = f"{other} ran faster than {base}, but we can't tell how much faster"
-            return f"**{capitalized(text)}.** {self.note}"
+            text = f"{other} ran {speedup.by} times as fast as {base}"
+            return f"**{capitalized(text)}**, {basis}. {self.note}"
         if not self.steady:
             return (
                 f"**{span}**, {basis}. The ratios vary too much to be summed up in a "
@@ -183,6 +188,12 @@ def unevenness(seconds: Sequence[float]) -> float:
         return STEADY  # one reading tells nothing about the spread
     low, _, high = quantiles(seconds, method="inclusive")
     return high / low
+
+
+def _toward_zero(value: float) -> float:
+    """The value, rounded down to two or, below 2, three digits, as `times` has them."""
+    step = 10.0 ** (floor(log10(value)) - (2 if value < 2 else 1))
+    return floor(value / step) * step
 
 
 @cache

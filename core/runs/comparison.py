@@ -19,6 +19,7 @@ LEVELS = (0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)
 Z = 1.96  # a 95% interval reaches this many standard errors to each side
 words = Words(__file__)
 APART = words("apart")
+SEEDS = 3  # the fewest seeds of each setting that show which setting is better
 UNTIMED = "Runs on the simulated accelerator are not timed."
 
 
@@ -122,10 +123,10 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
     if not others:
         sentences = [f"{capitalized(name_of[best.id])}: {cost}.", *diverged]
         return f"**{' '.join(sentences)}**"
-    faster, more, better = "faster", "more", "better"
+    faster = "faster"
     if (count := len({name_of[run.id] for run in finished})) > 2:
-        faster, more, better = f"the fastest of these {count}", "the most", "the best"
-    goal, winner, when = level(finished), None, ""
+        faster = f"the fastest of these {count}"
+    goal, when = level(finished), ""
     to = f"to reach {goal:.0%}" if goal else "in all"
     speed = words("same")
     if ahead := lead(finished):
@@ -134,26 +135,66 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         time, longer = _duration(first, ranked), _duration(following, ranked)
         factor = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
         speed = (
-            f"we can't tell which is faster: {name} took {time} {to}, and {slower} "
-            f"took {longer}. Epochs measured at different times may differ by {factor}."
+            f"{to}, {name} took {time}, and {slower} took {longer}: too close to "
+            f"call, since epochs at different times may differ by {factor}."
         )
+        is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
+        whole = _whole(first, following, name, slower) if is_single else ""
+        if whole:
+            speed = f"{whole} {capitalized(speed)}"
         if gain.winner is not None:
-            winner, when = first, f" {APART}"
+            when = f" {APART}"
             speed = (
                 f"{name} is {faster}: {time} {to}, {gain.ratio:.1f}× as fast as "
                 f"{slower}, which took {longer}."
             )
     speed = " ".join([speed, *diverged])
-    if noise := _noise(best, others[0]):
+    return (
+        f"**{capitalized(speed)}**{when} {_qualities(finished, best, others, name_of)}"
+    )
+
+
+def _whole(first: Run, following: Run, name: str, slower: str) -> str:
+    """A sentence on the whole training of two runs; "" unless one is surely faster."""
+    seconds = [[epoch.seconds for epoch in run.history] for run in (following, first)]
+    epochs = {*map(len, seconds)}
+    total, shorter = map(sum, seconds)
+    winner = unpaired(seconds[0], seconds[1], total / shorter).winner
+    if winner is None or len(epochs) > 1 or epochs == {1}:
+        return ""
+    times = {name: shorter, slower: total}
+    less, more = sorted(times, key=times.__getitem__)
+    took = " against ".join(format.duration(times[which]) for which in (less, more))
+    return f"{less} is faster over all {epochs.pop()} epochs: {took}."
+
+
+def _qualities(
+    finished: Sequence[Run], best: Run, others: Sequence[Run], name_of: dict[str, str]
+) -> str:
+    """The qualities of the best run and of the best with other settings.
+
+    A run may be better than another by its seed alone: settings are only called better
+    if each of SEEDS runs or more with them is.
+    """
+    other = next((run for run in others if not same_work(run, best)), others[0])
+    pair = best, other
+    if best.config.has_images:
+        shares = (f"{name_of[run.id]} {_quality(run):.2%}" for run in pair)
+        text = f"Accuracy: {', '.join(shares)}"
+    else:
+        text = capitalized(", ".join(f"{name_of[r.id]}: {_reached(r)}" for r in pair))
+    if (noise := _noise(best, other)) > 0:
         return (
-            f"**{capitalized(speed)} In accuracy, {name_of[best.id]} and "
-            f"{name_of[others[0].id]} are too close to call: {_quality(best):.2%} and "
-            f"{_quality(others[0]):.2%}.**{when} On {_samples(best):,} test images, "
-            f"chance alone can make a difference of {noise:.1%}."
+            f"{text}: too close to call. On {_samples(best):,} test images, chance "
+            f"alone can make a difference of {noise:.1%}."
         )
-    rank = f"{more} accurate" if best.config.has_images else better
-    quality = f"{name_of[best.id]} is {'also ' * (best is winner)}{rank}"
-    return f"**{capitalized(speed)} {capitalized(quality)}: {cost}.**{when}"
+    if same_work(best, other):
+        return f"{text}."
+    mine, theirs = ([r for r in finished if same_work(r, run)] for run in pair)
+    seeds = min(len({run.config.seed for run in runs}) for runs in (mine, theirs))
+    if seeds >= SEEDS and min(map(_quality, mine)) > max(map(_quality, theirs)):
+        return f"{text}: better with each of {seeds} seeds."
+    return f"{text}. With other seeds, it may be the other way around."
 
 
 def _duration(run: Run, ranked: Sequence[tuple[float, Run]]) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from core.measure.speedup import BUSY
 from core.ui.answers import keep, of_visitor, radio
 
 JUST_SHOW = "just show me"  # stored instead of a guess
 CLOSE = "About equally fast"
+RIGHT = "You guessed right."
+OPEN = "Your guess is one of several that this measurement allows."
 
 
 def ask(
@@ -68,17 +69,16 @@ def judge(
     right: Any,
     say: Callable[[Any], str] = within,
 ) -> None:
-    """Show the finding, and whether the guess was right.
+    """Show the finding, and whether the guess was right, wrong, or neither.
 
-    `right` is the right answer, or a tuple of all answers that the readings allow.
+    `right` is the right answer, or a tuple of all answers that the readings allow: with
+    several, none is right, and those that aren't among them are wrong.
     """
     if guessed in (None, JUST_SHOW):
         explain(finding)
         return
     fitting = right if isinstance(right, tuple) else (right,)
-    # Readings of a busy machine fit many guesses and prove none right.
-    is_right = guessed in fitting and BUSY not in finding
-    explain(f"{finding} {worth(guessed, fitting, say)}", is_right)
+    explain(f"{finding} {worth(guessed, fitting, say)}", fitting == (guessed,))
 
 
 def explain(text: str, is_right: bool = False) -> None:
@@ -90,8 +90,7 @@ def explain(text: str, is_right: bool = False) -> None:
 
 
 def worth(guessed: Any, fitting: tuple, say: Callable[[Any], str] = within) -> str:
-    """A sentence on whether a guess is one of the answers that fit."""
+    """A sentence on a guess: right, wrong, or open if several answers fit."""
     if guessed not in fitting:
         return f"You guessed: {say(guessed)}."
-    is_sure = len(fitting) == 1
-    return "You guessed right." if is_sure else "Your guess fits the measurements."
+    return RIGHT if len(fitting) == 1 else OPEN

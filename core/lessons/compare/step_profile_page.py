@@ -140,8 +140,8 @@ class StepProfileLab(Lab):
         )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "
-            f"Each lane shows {lanes}. Without the profiler, a step took {alone} (in "
-            "the order of the lanes, top to bottom)."
+            f"Each lane shows {lanes}: believe its shares. For how long a step takes, "
+            f"believe the steps without the profiler: {alone} (top to bottom)."
         )
 
 

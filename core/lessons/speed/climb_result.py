@@ -224,6 +224,16 @@ def drifted(result: Result, results: Sequence[Result]) -> bool:
     return not agree((median(before), median(result.base_seconds)), MOMENTS)
 
 
+def beside(result: Result, base: Result) -> float | None:
+    """The samples/s of the rung that this one builds on, measured in turn with it.
+
+    Beside its own bar, this is what the speedup compares. None if it wasn't measured.
+    """
+    if not result.base_seconds:
+        return None
+    return base.samples / median(result.base_seconds)
+
+
 def kept_changes(results: Sequence[Result]) -> Kept:
     """The settings with the changes of all rungs that were kept."""
     return reduce(Kept.with_change, (r.rung for r in results if r.kept), Kept())
@@ -432,7 +442,8 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     limits = [limit.seconds(images, steps, dtype) for limit in direct.limits]
     slowdown = paired(rung.seconds, limits)
     if not slowdown.steady:
-        return words("verdict.changed_limit")
+        ends = precise(min(limits)), precise(max(limits))
+        return words("verdict.changed_limit", least=ends[0], most=ends[1])
     kind = words("verdict.moving")
     if limits[0] == direct.limits[0].arithmetic_seconds(images, dtype):
         kind = words("verdict.arithmetic", dtype=dtype)

@@ -1,6 +1,5 @@
 """The Speed page's lab on DataLoaders: batch size, workers and pinned memory."""
 
-from collections.abc import Mapping
 from statistics import median
 
 import altair as alt
@@ -69,7 +68,7 @@ class Loader(Lab):
     def chart(self, lab: LoaderLab) -> None:
         sizes = sorted(lab.plan.batch_sizes)
         rows = tuple(row_name(s, pinned) for pinned in lab.plan.pinned for s in sizes)
-        most = loader_result.fastest(lab.cells).samples_per_second
+        most = loader_result.fastest(lab.shown).samples_per_second
         cells = (
             {
                 "row": row_name(cell.batch_size, cell.pinned),
@@ -80,7 +79,7 @@ class Loader(Lab):
                 "start": format.precise(cell.start_seconds),
                 "dark": cell.samples_per_second > 0.72 * most,
             }
-            for cell in lab.cells
+            for cell in lab.shown
         )
         st.vega_lite_chart(
             pd.DataFrame(cells),
@@ -90,24 +89,22 @@ class Loader(Lab):
         )
 
     def finding(self, lab: LoaderLab) -> Finding | None:
-        row = loader_result.at_textbook_batch(lab.direct or lab.cells)
+        row = loader_result.at_textbook_batch(lab.shown)
         if len(row) < 2:
             return None
         best = loader_result.fastest(row.values())
         are = "is" if best.workers == 1 else "are"
         fields = {"workers": in_words(best.workers), "are": are}
         text = self.words["fastest"].format(size=best.batch_size, **fields)
-        in_turn = bool(lab.direct)
-        close = [w for w, c in row.items() if c.over(best, in_turn).winner is None]
+        close = [w for w, cell in row.items() if lab.over(cell, best).winner is None]
         if others := [in_words(w) for w in close if w != best.workers]:
             text += self.words["unsure"].format(format.enumerated(others))
         return Finding(text, tuple(close), say=in_words)
 
     def lines(self, lab: LoaderLab) -> list[str]:
-        best = loader_result.fastest(lab.cells)
-        worst = min(lab.cells, key=lambda cell: cell.samples_per_second)
-        in_turn = loader_result.at_textbook_batch(lab.direct)
-        row = loader_result.at_textbook_batch(lab.cells) | in_turn
+        best = loader_result.fastest(lab.shown)
+        worst = min(lab.shown, key=lambda cell: cell.samples_per_second)
+        row = loader_result.at_textbook_batch(lab.shown)
         if len(row) < 2:
             return []
         ends = setting(best), rate(best), setting(worst), rate(worst)
@@ -118,7 +115,7 @@ class Loader(Lab):
             f"“{loader_result.FOR_A_GPU} workers for a GPU”": loader_result.FOR_A_GPU,
         }
         lines += [
-            f"{name}: {against(row[workers], in_turn)}"
+            f"{name}: {against(row[workers], lab)}"
             for name, workers in advice.items()
             if workers in row
         ]
@@ -171,19 +168,13 @@ def row_name(batch_size: int, pinned: bool) -> str:
     return f"{batch_size:,}{', pinned' if pinned else ''}"
 
 
-def against(cell: LoaderCell, in_turn: Mapping[int, LoaderCell]) -> str:
-    """The cell's speed in words.
-
-    If the cell is one of `in_turn`, cells that were measured alternately, the
-    words compare it with the fastest of those.
-    """
+def against(cell: LoaderCell, lab: LoaderLab) -> str:
+    """The cell's speed, compared with the fastest cell of the same batch size."""
     text = f"{rate(cell)} samples/s at batch size {cell.batch_size}"
-    if cell not in in_turn.values():
-        return f"{text}."
-    best = loader_result.fastest(in_turn.values())
+    best = loader_result.fastest(loader_result.at_textbook_batch(lab.shown).values())
     if cell == best:
         return f"{text}, which is the fastest here."
-    speedup = cell.over(best)
+    speedup = lab.over(cell, best)
     if speedup.winner is None:
         return f"{text}, too close to the fastest to tell which is better."
     share = f"**{speedup.ratio:.0%}**"

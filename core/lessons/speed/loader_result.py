@@ -83,6 +83,18 @@ class LoaderLab:
     environment: Environment
     date: str
 
+    @property
+    def shown(self) -> tuple[LoaderCell, ...]:
+        """A cell for each setting: the one of `direct`, if there is one."""
+        direct = at_textbook_batch(self.direct)
+        alone = at_textbook_batch(self.cells)
+        again = {alone[w]: cell for w, cell in direct.items() if w in alone}
+        return tuple(again.get(cell, cell) for cell in self.cells)
+
+    def over(self, cell: LoaderCell, other: LoaderCell) -> Speedup:
+        """The speedup of one of the cells over another."""
+        return cell.over(other, {cell, other} <= {*self.direct})
+
     def rows(self) -> list[Row]:
         columns = (
             "samples_per_second samples_a_reading=samples batch_size "

@@ -76,11 +76,15 @@ def draw_rows(
                 args=(rung.name,),
             )
             result = by_name.get(rung.name)
+            base = by_name.get(result.base) if result else None
             with figure:
                 if result in visible:
                     dropped = "" if result.kept else ", dropped"
                     alt = f"{rung.title}: {speed(result)}{dropped}"
-                    svg = picture(result, best[rung.name], most, backend, palette())
+                    beside = climb_result.beside(result, base) if base else None
+                    svg = picture(
+                        result, best[rung.name], most, backend, palette(), beside
+                    )
                     figures.drawing(svg, alt, f"bar_{rung.name}", WIDTH)
                 elif rung.obstacle(backend, model):
                     where = f"on {backend}"
@@ -160,11 +164,17 @@ def best_speed(
 
 
 def picture(
-    result: Result, limit: float | None, most: float, backend: str, colors: Palette
+    result: Result,
+    limit: float | None,
+    most: float,
+    backend: str,
+    colors: Palette,
+    beside: float | None = None,
 ) -> str:
     """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
 
-    A dashed line marks the `limit`, if there is one. The axis ends at `most` samples/s.
+    A dashed line marks the `limit`, and a solid line `beside`, the speed of the rung
+    that this one builds on, if there are any. The axis ends at `most` samples/s.
     """
     hue, middle = colors.of(backend), HEIGHT / 2
 
@@ -180,13 +190,20 @@ def picture(
             f'<path d="M{x(limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
             'stroke-width="1.5" stroke-dasharray="6 4"/>'
         )
+    mark = ""
+    if beside is not None:
+        mark = (
+            f'<path d="M{x(min(beside, most))} {middle - 14}v28" '
+            f'stroke="{colors.text}" stroke-width="2.5"/>'
+        )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" font-size="12">'
         f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
         f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
         f'<path d="M{least} {middle}H{fastest}" stroke="{colors.text}" '
-        f'stroke-width="1.5"/><text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
+        f'stroke-width="1.5"/>{mark}'
+        f'<text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
         f'fill="{colors.text}">{speed(result)}</text></svg>'
     )
 

@@ -85,6 +85,6 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
     )
     assert "There is no result yet" in finding(tally._replace(right=None))
     unclear = tally._replace(right=((), "0.51 to 1.57×"))
-    assert "The machine couldn't tell: 0.51 to 1.57×" in finding(unclear)
+    assert "Measured: 0.51 to 1.57×, which allows several answers" in finding(unclear)
     none = tally._replace(answers=Counter(), right=None)
     assert finding(none) == "**0 of 14 have guessed.** There is no result yet."

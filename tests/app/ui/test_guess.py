@@ -21,13 +21,23 @@ def test_before_it_is_measured_there_is_only_a_guess():
 @pytest.mark.parametrize(
     ("right", "sentence"),
     [
-        (("Rye",), "You guessed right."),
-        (("Rye", "Wheat"), "Your guess fits the measurements."),
+        (("Rye",), guess.RIGHT),
+        (("Rye", "Wheat"), guess.OPEN),
         (("Wheat",), "You guessed: rye."),
+        ((), "You guessed: rye."),
     ],
 )
-def test_a_guess_that_the_readings_leave_open_has_its_credit(right, sentence):
+def test_a_guess_is_right_or_wrong_or_left_open_by_the_readings(right, sentence):
     assert guess.worth("Rye", right) == sentence
+
+    def judge(right: tuple[str, ...]) -> None:
+        from core.ui import guess
+
+        guess.judge("Wheat wins.", "Rye", right)
+
+    at = AppTest.from_function(judge, args=(right,)).run()
+    assert bool(at.success) == (sentence == guess.RIGHT)
+    assert bool(at.info) != bool(at.success)
 
 
 def test_units_and_names_in_an_answer_stay_as_they_are():

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from core.lessons.speed import loader_result
+from core.lessons.speed.loader_page import Loader, against
 from core.lessons.speed.loader_result import LoaderCell
 from tests.app.samples import ACCURACIES, COPIES, LOADER, MEMORY, VECTORIZED, machine
 
@@ -37,6 +38,20 @@ def test_a_cell_is_as_much_faster_as_its_samples_come():
     assert fast.over(slow).ratio == 2
     assert (fast.over(slow).winner, slow.over(fast).winner) == (1, 0)
     assert cell(0, 1.0).over(cell(1, 1.5), in_turn=False).winner is None
+
+
+def test_sentences_and_chart_have_the_same_readings():
+    lab = replace(
+        LOADER,
+        cells=(cell(0, 1, 1, 1), cell(2, 9, 9, 9), cell(0, 1, 1, batch_size=256)),
+        direct=(cell(2, 2, 2, 2), cell(0, 4, 4, 4)),
+    )
+    assert lab.shown == (lab.direct[1], lab.direct[0], lab.cells[2])
+    alone, two, other = lab.shown
+    finding = Loader().finding(lab)
+    assert (finding.right, lab.over(two, alone).n) == ((2,), 3)
+    assert lab.over(other, alone).n == 0  # measured at another moment
+    assert against(two, lab).endswith("the fastest here.")
 
 
 def test_pinning_compares_cells_that_differ_in_nothing_else():

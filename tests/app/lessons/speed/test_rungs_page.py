@@ -4,7 +4,7 @@ from functools import reduce
 
 import pytest
 
-from core.lessons.speed import rungs_page
+from core.lessons.speed import climb_result, rungs_page
 from core.lessons.speed.climb_result import RUNGS, Kept, Roofline, gain_of, measured
 from core.lessons.speed.ladder_page import kept_in_a_row
 from core.ui.charts import LIGHT
@@ -69,6 +69,10 @@ def test_a_rung_that_was_taken_back_is_hollow(rung, fill, speed):
     (text,) = drawn.iter("{http://www.w3.org/2000/svg}text")
     assert text.text == speed  # in one unit for all rungs
     assert (text.get("x"), text.get("text-anchor")) == ("330", "end")
+    beside = climb_result.beside(RESULTS[rung], RESULTS["textbook"])
+    marked = rungs_page.picture(RESULTS[rung], 3e4, 3e4, "CPU", LIGHT, beside)
+    before, after = (text.count("<path") for text in (svg, marked))
+    assert after == before + 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import pytest
 
 from core.lessons.train import progress_page as progress
 from core.results import LossPoint
-from core.runs.comparison import APART
 from core.ui import charts, runs
 from tests.app.runs.made_up import CONFIG, run
 
@@ -43,8 +42,8 @@ def test_before_the_end_there_is_a_question_in_its_place():
     [
         (["2", "Yes"], "You guessed right."),
         (["2", "About the same"], "You guessed: about the same."),
-        (["1", "Yes"], APART),  # another run's
-        (None, APART),
+        (["1", "Yes"], "the other way around."),  # another run's
+        (None, "the other way around."),
     ],
 )
 def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
