@@ -57,14 +57,14 @@ ALSO_RIGHT = {
         "seconds = start.elapsed_time(end) / 1000",
     ],
     "Speed": [
-        CODE["Speed"]
-        .replace("total = 0", "losses = []")
-        .replace("total += loss.item()", "losses.append(loss.detach())")
-        .replace("total / len(loader)", "torch.stack(losses).mean().item()"),
-        CODE["Speed"].replace(
-            "    total += loss.item()",
-            "    with torch.no_grad():\n        total += loss",
-        ),
+        SOLUTION["Speed"].replace(" / 4", "").replace("loss.b", "(loss / 4).b"),
+        "batches = list(loader)\n"
+        "for k in range(0, 12, 4):\n"
+        "    optimizer.zero_grad()\n"
+        "    for inputs, labels in batches[k : k + 4]:\n"
+        "        loss = criterion(model(inputs.to(device)), labels.to(device))\n"
+        "        loss.backward(torch.tensor(0.25, device=device))\n"
+        "    optimizer.step()",
     ],
     "Scale": [
         CODE["Scale"]
@@ -154,8 +154,13 @@ STILL_WRONG = {
         (SOLUTION["Compare"].split("\n", 2)[2], "Half right"),
     ],
     "Speed": [
-        (CODE["Speed"].replace("loss.item()", "loss"), "keeps each step's graph"),
-        (CODE["Speed"].replace("    total += loss.item()\n", ""), "step's loss"),
+        (SOLUTION["Speed"].replace(" / 4\n", "\n"), "divide each loss by 4"),
+        (SOLUTION["Speed"].replace("% 4", "% 3"), "took 4 optimizer steps"),
+        (
+            "x, y = (torch.cat(part) for part in zip(*loader))\n"
+            "criterion(model(x.to(device)), y.to(device)).backward()",
+            "got 192 images at once",
+        ),
     ],
     "Scale": [
         (
@@ -277,7 +282,7 @@ def test_code_that_is_nested_too_deeply_has_not_run_and_is_told_so(text):
 
 
 def test_a_fact_that_cannot_be_compared_is_told():
-    text = SOLUTION["Speed"].replace("print(", "printed = [10**400]; str(")
+    text = f"{SOLUTION['Speed']}\nsizes.append(10**400)"
     assert "can't be read" in judge("Speed", text, False).say
 
 
@@ -289,7 +294,7 @@ WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
     ("title", "text"),
     [
         ("Model", f"while True: pass\n{SOLUTION['Model']}"),
-        ("Speed", SOLUTION["Speed"].replace(FOR, WITHOUT_END)),
+        ("Mistakes", SOLUTION["Mistakes"].replace(FOR, WITHOUT_END)),
     ],
 )
 # On a busy machine, an interrupted process now and then aborts in torch's C++ code
