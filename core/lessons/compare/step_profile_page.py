@@ -32,7 +32,10 @@ class StepProfileLab(Lab):
     job_name = "The profile"
     asks_below = finding_above = True
     judged = "always"
-    code = (("A step", "core.lessons.compare.step_profile:step"),)
+    code = (
+        ("A step", "core.lessons.compare.step_profile:step"),
+        ("Your own script", "core.lessons.compare.step_profile:profile_it"),
+    )
 
     def settings(self, machine: Machine) -> tuple:
         return self.defaults(machine, controls.model("profiled_model"))

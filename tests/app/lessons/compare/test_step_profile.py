@@ -56,6 +56,17 @@ def test_the_trace_has_a_few_whole_steps(profiles):
         assert len(profile.trace) < 200_000
 
 
+def test_a_script_of_ones_own_is_profiled_to_a_table_and_a_trace(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    x, calls = torch.rand(8, 8), []
+    table = step_profile.profile_it(lambda: calls.append(x @ x), warm_up=1, steps=4)
+    assert len(calls) == 5
+    assert "aten::mm" in table
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    names = Counter(event.get("name") for event in trace["traceEvents"])
+    assert names["aten::mm"] == 4
+
+
 def test_a_step_in_ranges_is_a_step_of_the_loop():
     weights = []
     for ranged in (False, True):
