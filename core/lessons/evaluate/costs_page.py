@@ -133,7 +133,8 @@ class Precisions(Lab):
         for cost in costs:
             if cost.precision == "bfloat16":
                 share = 100 * cost.changed / cost.images
-                text = f"In bfloat16, **{share:.2g} of 100** predictions change."
+                changed = f"{cost.changed:,} of {cost.images:,}"
+                text = f"In bfloat16, **{changed}** predictions change."
                 return Finding(text, spanned(CHANGED_GUESSES, (2, 10), share, share))
         return None
 

@@ -300,6 +300,16 @@ class Roofline:
         state = steps * self.bytes_per_step / max(self.state_bytes_per_second)
         return pixels + state
 
+    def flops_per_byte(self, images: int, steps: int) -> float:
+        """Operations per byte of an epoch: what it computes on the bytes it moves."""
+        moved = images * self.bytes_per_image + steps * self.bytes_per_step
+        return images * self.flops_per_image / moved
+
+    def roof(self, flops_per_byte: float, dtype: str = "float32") -> float:
+        """The most operations per second that memory and arithmetic allow."""
+        memory = flops_per_byte * max(self.state_bytes_per_second)
+        return min(memory, max(self.flops_per_second[dtype]))
+
     def seconds(self, images: int, steps: int, dtype: str = "float32") -> float:
         """The longer of arithmetic and memory time, as in the roofline model.
 

@@ -49,6 +49,7 @@ PANEL = JobPanel(
     measures=True,
 )
 
+RELU = 1 / 8  # operations per byte: it reads and writes four bytes for each one
 words = Words(__file__)
 
 
@@ -161,6 +162,10 @@ def draw_climb(job: Job, backend: str) -> None:
     if counts := job.value.counts if job.value else reported(job, Counts):
         with simulated.outline("ladder", explained=True):
             draw_counts(counts, climb.model)
+    if limits and any(result.measured for result in visible):
+        with st.expander("This machine's roofline", icon=":material/roofing:"):
+            st.markdown(words("ladder.roofline"))
+            draw_roofline(visible, results, limits[-1], backend)
     with st.expander("All figures", icon=":material/table:"):
         draw_table(visible, results)
         if job.value is not None:
@@ -272,6 +277,62 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
     reasons = (f"{title}: {reason}" for title, reason in obstacles.items() if reason)
     st.markdown(words("ladder.counts"))
     st.caption(f"Some rungs are left out. {' '.join(reasons)}")
+
+
+def draw_roofline(
+    visible: Sequence[Result], results: Sequence[Result], limit: Roofline, backend: str
+) -> None:
+    """Draw the most operations/s by operations per byte, and each rung's epoch."""
+    rungs = pd.DataFrame(
+        {
+            "rung": BY_NAME[result.rung].title,
+            "dtype": climb_result.precision(result.rung, results),
+            "intensity": limit.flops_per_byte(result.samples, result.steps),
+            "gflops": result.samples_per_second * limit.flops_per_image / 1e9,
+        }
+        for result in climb_result.measured(visible).values()
+    )
+    ridges = {
+        dtype: max(rates) / max(limit.state_bytes_per_second)
+        for dtype, rates in limit.flops_per_second.items()
+    }
+    low = min(RELU, rungs["intensity"].min()) / 2
+    high = max(*ridges.values(), rungs["intensity"].max()) * 4
+    roofs = pd.DataFrame(
+        {"dtype": dtype, "intensity": at, "gflops": limit.roof(at, dtype) / 1e9}
+        for dtype, ridge in ridges.items()
+        for at in (low, ridge, high)
+    )
+    colors, rates = charts.palette(), pd.concat([roofs["gflops"], rungs["gflops"]])
+    x = alt.X(
+        "intensity:Q",
+        axis=charts.ticks(charts.decades(low, high), format=",~g"),
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        title="Operations per byte",
+    )
+    y = alt.Y(
+        "gflops:Q",
+        axis=charts.ticks(charts.decades(rates.min(), rates.max()), format=",~g"),
+        scale=alt.Scale(type="log", nice=False),
+        title="Billion operations/s",
+    )
+    hues = dict(zip(ridges, (colors.quiet, colors.text), strict=False))
+    roof = alt.Chart(roofs).encode(
+        x=x, y=y, color=charts.hues("dtype", hues, hues.values())
+    )
+    dots = alt.Chart(rungs).encode(
+        x=x,
+        y=y,
+        color=alt.value(colors.of(backend)),
+        tooltip=charts.tips(rung="Rung", dtype="Precision")
+        + charts.tips(",.3g", intensity="Operations per byte")
+        + charts.tips(",.3g", gflops="Billion operations/s"),
+    )
+    roof, dots = roof.mark_line(), dots.mark_point(size=60, filled=True, opacity=1)
+    st.altair_chart(
+        alt.layer(roof, dots).properties(height=300),
+        alt="This machine's roofline, with a dot for each rung, on logarithmic axes",
+    )
 
 
 def draw_table(visible: Sequence[Result], results: Sequence[Result]) -> None:

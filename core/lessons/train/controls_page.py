@@ -25,7 +25,7 @@ MORE = (  # the settings that are always in the expander "More settings"
 )
 EXACT = 2**53  # floats above this can't represent every whole number
 OPEN = "more_settings"  # the key of the expander
-BOTH = ("the default setting", "the fast setting")
+BOTH = ("the usual setting", "the fast setting")
 words = Words(__file__)
 
 
@@ -232,7 +232,7 @@ def fast_setting() -> None:
     fast = not _is_fast()
     # Without help=, since Streamlit draws a button with a tooltip twice, once hidden.
     st.button(
-        "Use the fast setting" if fast else "Back to the default setting",
+        "Use the fast setting" if fast else "Back to the usual setting",
         icon=":material/fast_forward:" if fast else ":material/undo:",
         key="fast_setting",
         type="tertiary",

@@ -42,4 +42,8 @@ def test_the_limit_is_measured_here():
         assert min(readings) > 0
     assert limit.bytes_per_image == 784 + 8
     assert limit.bytes_per_step == 109_386 * 4 * roofline.STATE_ACCESSES
+    small, large = (limit.flops_per_byte(6400, 6400 // size) for size in (64, 6400))
+    assert 0 < small < large
+    assert limit.roof(small / 1e9) < limit.roof(large * 1e9)
+    assert limit.roof(large * 1e9) == max(limit.flops_per_second["float32"])
     assert limit.seconds(60_000, 235) > 0
