@@ -27,7 +27,7 @@ from core.ui.server import (
 )
 from to_device.words import Words
 
-LOADING = ":material/hourglass: The workers are loading torch."
+LOADING = ":material/hourglass: The app is loading torch."
 PROSE = 700  # the greatest width of a text, in pixels
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}

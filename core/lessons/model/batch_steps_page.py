@@ -9,7 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from core.lessons.model import transfers_page
-from core.lessons.model.model_result import MOST_BATCHES, Group, SteppedBatch
+from core.lessons.model.model_result import (
+    MOST_BATCHES,
+    Group,
+    SteppedBatch,
+    TensorSummary,
+)
 from core.measure.environment import Environment
 from core.ui import charts, controls, figures, format, image_wall, playground, simulated
 from core.ui.charts import Chart, Palette
@@ -90,12 +95,19 @@ def loop(part: str) -> str:
 # What each step shows
 
 
+def _values(tensor: TensorSummary) -> str:
+    ends = f"{tensor.least:.4g} to {tensor.most:.4g}"
+    if tensor.name == "targets":  # the mean of class numbers would mean nothing
+        return ends
+    return f"{ends}, mean {tensor.mean:.4g}"
+
+
 def _tensors(batch: SteppedBatch, place: int) -> None:
     figures.table(
         [
             (
                 *(tensor.name, tensor.device, format.shape(tensor.shape), tensor.dtype),
-                f"{tensor.least:.4g} to {tensor.most:.4g}, mean {tensor.mean:.4g}",
+                _values(tensor),
             )
             for stage in batch.stages[: place + 1]
             for tensor in stage.tensors
