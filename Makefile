@@ -52,7 +52,8 @@ lock: $(VENV)/.test
 	$(BIN)/python -m tools.lock $(ARGS)
 
 # CPU=yes installs torch without CUDA. An environment then keeps this build.
-CPU_BUILD := $(if $(filter yes,$(CPU))$(wildcard $(VENV)/.cpu),yes)
+CPU_HERE := $(wildcard $(VENV)/lib/python3*/site-packages/torch-*+cpu.dist-info)
+CPU_BUILD := $(if $(filter yes,$(CPU))$(CPU_HERE),yes)
 define SIZE
 
 Installing into $(VENV), once: 3.1 GB to download, 6 GB on disk, most of it for CUDA.
@@ -64,7 +65,6 @@ LINUX := $(filter Linux,$(shell uname -s))
 define INSTALL
 	$(PYTHON) -m venv $(VENV)
 	$(if $(CPU_BUILD),$(BIN)/python -m pip install --no-compile --no-deps -r locks/$(TORCH)-cpu.txt)
-	@$(if $(CPU_BUILD),touch $(VENV)/.cpu)
 	$(BIN)/python -m pip install --no-compile --require-hashes \
 		$(if $(CPU_BUILD),,-r locks/$(TORCH).txt) -r locks/$(1).txt
 endef
