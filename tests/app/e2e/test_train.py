@@ -89,7 +89,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     key(page, "start_training").click()
     asked = re.compile(r"Will run \d \(batch 512\) need fewer seconds than run")
     expect(page.get_by_text(asked)).to_be_visible()
-    told = re.compile(r"batch \d+\).*is faster|tell which is faster")
+    told = re.compile(r"batch \d+\).*is faster|too close to call")
     expect(page.get_by_text(told)).to_be_visible()
     expect(result(page)).to_be_visible()
     losses = page.get_by_test_id("stVegaLiteChart").first
@@ -98,7 +98,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
 
     page.get_by_text("Compare this run with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
-    finding = page.get_by_text(re.compile(r"is faster|tell which is faster"))
+    finding = page.get_by_text(re.compile(r"is faster|too close to call"))
     expect(finding).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(2)
     frontier = page.get_by_text(re.compile("o other run is both"))
