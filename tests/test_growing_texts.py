@@ -24,6 +24,7 @@ from core.ui.code_editor import lines_in
 from to_device import errors
 from to_device.diagnose.collect_env import diagnose_report
 from to_device.dryrun.script import sources, without_magic
+from to_device.explain import details, evidence, memory, report
 from to_device.explain import explainer as explain
 from to_device.sim.simulation import in_cuda_words
 
@@ -69,10 +70,10 @@ ENDS = {"": "", "closed": ")\n", "other": "\n!x("}
 NOTEBOOK = '{"cells": [{"cell_type": "code", "source": [%s]}]}'
 REPORT = "PyTorch version: 2.9.0\nIs CUDA available: True\n"
 ENTRIES: dict[str, tuple[Callable[[str], Any], int]] = {  # with the longer text's size
-    "explain": (explain.explain, explain.MOST_CHARACTERS),
+    "explain": (explain.explain, 20_000),
     "lines of code": (
         lambda text: explain.explain(f'File "a.py", line 1\n{text}\nAError: cuda'),
-        explain.MOST_CHARACTERS - 100,
+        20_000,
     ),
     "check": (check, 4_000),
     "without_magic": (without_magic, 16_000),
@@ -190,11 +191,13 @@ def _one_of(members: Any) -> str:
 
 def patterns() -> Iterator[tuple[str, str]]:
     for slug, cause in explain.knowledge().causes.items():
-        yield from ((f"{slug} {p}", p) for p in (cause.name, cause.at) if p)
-    for name, value in vars(explain).items():
-        if isinstance(value, re.Pattern):
-            yield name, value.pattern
-    yield from explain.SIZES.items()
+        found = (cause.name, cause.at, cause.signs, cause.unless)
+        yield from ((f"{slug} {p}", p) for p in found if p)
+    for module in (details, evidence, explain, report):
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern):
+                yield name, value.pattern
+    yield from ((number.name, number.pattern) for number in memory.GLOSSARY)
 
 
 PATTERNS = {pattern: name for name, pattern in patterns()}

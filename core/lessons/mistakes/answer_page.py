@@ -41,7 +41,7 @@ def ask(here: bool = True) -> Answer | None:
         data={
             "label": label,
             "placeholder": words("search.placeholder"),
-            "most": 10 * MOST_CHARACTERS,
+            "most": MOST_CHARACTERS,
         },
         default={"value": {"text": "", "whole": False}},
         on_value_change=lambda: None,  # without a callback, Streamlit takes no default
@@ -81,6 +81,8 @@ def _draw(answer: Answer, here: bool) -> None:
         if answer.kind == "likely":
             st.markdown(words("answer.likely"))
         st.markdown(answer.why)
+        if answer.found:
+            st.code(answer.found, language=None, wrap_lines=True)
         if answer.line:
             st.markdown("**Your line**")
             where = f"  # {answer.where}" if answer.where else ""

@@ -13,6 +13,13 @@ def two_devices(device):
     assert (x + y).tolist() == [2, 2, 2]
 
 
+def created_on_cpu(device):
+    x = torch.ones(3, device=device)
+    assert (x + (hidden := torch.ones(3))).tolist() == [2, 2, 2]  # broken
+    hidden = torch.ones(3, device=x.device)  # fixed
+    assert (x + hidden).tolist() == [2, 2, 2]
+
+
 def input_not_moved(device):
     model = nn.Linear(4, 2).to(device)
     inputs = torch.ones(8, 4)

@@ -4,6 +4,7 @@ import copy
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 def backward_twice(device):
@@ -43,6 +44,16 @@ def no_graph(device):
         outputs = model(inputs)
     outputs.sum().backward()
     assert model.weight.grad.tolist() == [[2, 2, 2]]
+
+
+def checkpointing_inputs(device):
+    block = nn.Linear(3, 1)
+    x = torch.ones(2, 3)
+    reentrant = True  # broken
+    reentrant = False  # fixed
+    loss = checkpoint(block, x, use_reentrant=reentrant).sum()
+    loss.backward()
+    assert block.weight.grad.tolist() == [[2, 2, 2]]
 
 
 def scalar_loss(device):

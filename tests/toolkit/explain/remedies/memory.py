@@ -10,15 +10,17 @@ from to_device.sim import memory
 
 
 def out_of_memory(device):
-    dataset = TensorDataset(torch.ones(64, 1 << 14))
-    weight = torch.zeros(1 << 14, 1, device=device, requires_grad=True)
-    with memory.limited_to(3 << 20):
+    dataset = TensorDataset(torch.ones(64, 1 << 15))
+    weight = torch.zeros(1 << 15, 1, device=device, requires_grad=True)
+    with memory.limited_to(11 << 20):
+        others = torch.ones(64, 1 << 14, device=device)
         loader = DataLoader(dataset, batch_size=64)  # broken
         loader = DataLoader(dataset, batch_size=16)  # fixed
         for (batch,) in loader:
             loss = (batch.to(device) @ weight).mean()
             (loss / len(loader)).backward()
             del batch, loss
+        del others
     assert weight.grad.cpu().eq(1).all()  # as with a single batch of 64
 
 

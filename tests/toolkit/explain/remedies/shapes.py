@@ -84,11 +84,10 @@ def half_unsupported(device):
 
 
 def shapes_multiplied(device):
-    x = torch.ones(8, 3, 4, 5)
-    layer = nn.Linear(60, 5)
-    x = x.flatten(1)  # fixed
-    assert layer(x).shape == (8, 5)
-    assert nn.LazyLinear(5)(x).shape == (8, 5)
+    x = torch.ones(8, 3, 20)
+    layer = nn.Linear(x.shape[1], 5)  # broken
+    layer = nn.Linear(x.shape[-1], 5)  # fixed
+    assert layer(x).shape == (8, 3, 5)
 
 
 def rnn_input_size(device):
@@ -96,6 +95,22 @@ def rnn_input_size(device):
     layer = nn.LSTM(5, 4, batch_first=True)  # broken
     layer = nn.LSTM(x.shape[-1], 4, batch_first=True)  # fixed
     assert layer(x)[0].shape == (2, 5, 4)
+
+
+def not_flattened(device):
+    layer = nn.Linear(784, 10)
+    x = torch.ones(64, 28, 28)
+    x = x.flatten(1)  # fixed
+    assert layer(x).shape == (64, 10)
+
+
+def added_tokens(device):
+    tokenizer = [*"abc", "<extra>"]
+    embedding = nn.Embedding(3, 8)
+    if len(tokenizer) > embedding.num_embeddings:  # fixed
+        embedding = nn.Embedding(len(tokenizer), 8)  # fixed
+    ids = torch.arange(len(tokenizer))
+    assert embedding(tokenizer and ids).shape == (4, 8)
 
 
 def conv_channels(device):

@@ -42,6 +42,16 @@ def memory_grows(device):
     assert used[-1] == used[1]
 
 
+def checkpoint_on_gpu(device):
+    model = nn.Linear(64, 64).to(device)
+    torch.save(model.state_dict(), "model.pt")
+    before = memory.allocated
+    checkpoint = torch.load("model.pt", map_location=device)  # broken
+    checkpoint = torch.load("model.pt", map_location="cpu")  # fixed
+    model.load_state_dict(checkpoint)
+    assert memory.allocated == before
+
+
 def slows_down(device):
     model = nn.Linear(64, 64).to(device)
     used, losses = [], []

@@ -1,0 +1,208 @@
+"""What a report says about its own case: names, shapes, the GPU, ranks, versions."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from to_device import builds
+from to_device.explain import memory
+
+MOST_SEARCHED = 60_000  # characters of a report in which details are looked for
+DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d{1,3})?\b|\bcpu\b", re.IGNORECASE)
+SHAPES = re.compile(
+    r"(\d{1,9})\s?x\s?(\d{1,9}) and (\d{1,9})\s?x\s?(\d{1,9})"
+    r"|m1: \[(\d{1,9}) x (\d{1,9})\], m2: \[(\d{1,9}) x (\d{1,9})\]"
+)
+CAPABILITY = re.compile(
+    r"(?:CUDA )?capability (?:of )?(?:sm_)?(\d{1,2})\.(\d)(?!\d)"
+    r"|with CUDA capability sm_(\d{1,2})(\d)a?\b",
+    re.IGNORECASE,
+)
+BUILT = re.compile(
+    r"supports CUDA capabilities(?:[ ,]{1,3}(?:sm|compute)_\d{2,3}a?){1,30}"
+    r"|cuda capability supported by this version of PyTorch\D{0,20}"
+    r"\(\d{1,2}\.\d\) - \(\d{1,2}\.\d\)",
+    re.IGNORECASE,
+)
+# The newest CUDA that the driver knows, as nvidia-smi says, and the CUDA of the build.
+DRIVER = re.compile(r"Driver Version: \S{1,20}\s{1,20}CUDA Version: (\d{1,2}\.\d)")
+BUILD = re.compile(r"\+cu(\d{2})(\d)\b|(?:cudatoolkit|pytorch-cuda)=(\d{1,2})\.(\d)")
+ARM = re.compile(r"aarch64|\bGB[23]00|\bGH200|\bGB10\b|DGX Spark", re.IGNORECASE)
+RANKS = re.compile(
+    r"(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks-per-node)"
+    r"[ =]{1,3}(\d{1,4})"
+    r"|\bworld_?size\)?(?: is|:|=| of)? ?(\d{1,4})\b|\bdevices ?= ?(\d{1,4})\b",
+    re.IGNORECASE,
+)
+WORKERS = re.compile(
+    r"\(?try (\d{1,4}) which is the number of cpus"
+    r"|max number of worker in current system is (\d{1,4})"
+    r"|`?num_workers`? ?= ?(\d{1,4}) (?:should|would|to improve)",
+    re.IGNORECASE,
+)
+
+
+def first(pattern: re.Pattern[str], text: str, default: str = "") -> str:
+    """What the first match captures."""
+    match = pattern.search(text)
+    return next((g for g in match.groups() if g), default) if match else default
+
+
+@dataclass(frozen=True)
+class Details:
+    """The details of a report that is `text`, whose error says `message`."""
+
+    text: str
+    message: str
+
+    @cached_property
+    def searched(self) -> str:
+        return self.text[-MOST_SEARCHED:]
+
+    @cached_property
+    def devices(self) -> list[str]:
+        return [
+            *dict.fromkeys(device.lower() for device in DEVICE.findall(self.message))
+        ]
+
+    @cached_property
+    def shapes(self) -> tuple[int, int, int, int] | None:
+        """The two matrices of a product: rows and columns of each."""
+        match = SHAPES.search(self.message)
+        if match is None:
+            return None
+        a, b, c, d = (int(size) for size in match.groups() if size)
+        return a, b, c, d
+
+    @property
+    def unflattened(self) -> bool:
+        """Whether the columns and some of the rows make up the layer's features.
+
+        As in 1792x28 and 784x128: these are 64 images of 28 rows.
+        """
+        if self.shapes is None:
+            return False
+        rows, columns, features, _ = self.shapes
+        return (
+            0 < columns < features
+            and features % columns == 0
+            and rows % (features // columns) == 0
+        )
+
+    @cached_property
+    def capability(self) -> int:
+        """The GPU's compute capability times 10; 0 if the report doesn't tell."""
+        match = CAPABILITY.search(self.searched)
+        if match:
+            major, minor = (part for part in match.groups() if part)
+            return int(major) * 10 + int(minor)
+        return builds.capability(self.searched)
+
+    @cached_property
+    def gpu(self) -> str:
+        return builds.gpu_name(self.searched)
+
+    @cached_property
+    def built(self) -> list[int]:
+        """The capabilities times 10 that the installed build has code for."""
+        match = BUILT.search(self.searched)
+        if match is None:
+            return []
+        codes = re.findall(r"sm_(\d{2,3})", match[0])
+        return [int(code) for code in codes] or [
+            int(major) * 10 + int(minor)
+            for major, minor in re.findall(r"\((\d{1,2})\.(\d)\)", match[0])
+        ]
+
+    @property
+    def old_gpu(self) -> bool:
+        """Whether the installed build, or else the newest, has dropped this GPU."""
+        return 0 < self.capability < min(self.built or [builds.oldest()])
+
+    @property
+    def new_gpu(self) -> bool:
+        """Whether the installed build has no code for this GPU yet.
+
+        If the report doesn't list that, it is the last build for an older major version
+        of CUDA.
+        """
+        newest = (
+            max(self.built) // 10 * 10 + 9 if self.built else builds.newest_of_older()
+        )
+        return self.capability > newest
+
+    @property
+    def old_driver(self) -> bool:
+        """Whether the build's CUDA is newer than the driver's, so that it can't run.
+
+        Since CUDA 11, a driver runs all minor versions of a major version.
+        """
+        driver, build = DRIVER.search(self.searched), BUILD.search(self.searched)
+        if driver is None or build is None:
+            return False
+        known = tuple(map(int, driver[1].split(".")))
+        needed = tuple(int(part) for part in build.groups() if part)
+        return known < (needed if needed < (11, 0) else needed[:1])
+
+    @cached_property
+    def memory(self) -> dict[str, float]:
+        return memory.numbers(self.message)
+
+    @property
+    def fragmented(self) -> bool:
+        return "unused" not in self.memory or memory.fragmented(self.memory)
+
+    @property
+    def taken(self) -> bool:
+        return memory.taken(self.memory)
+
+    @property
+    def too_large(self) -> bool:
+        return memory.too_large(self.memory)
+
+    def holds(self, fact: str) -> bool:
+        """Whether the property of this name is true."""
+        return bool(getattr(self, fact))
+
+    def fields(self) -> dict[str, str]:
+        """What the texts of errors.toml may name, with words for what isn't known."""
+        machine = "aarch64" if ARM.search(self.searched) else "x86_64"
+        fields = dict(builds.fields())
+        wheel, torch = builds.for_gpu(self.capability, machine)
+        fields |= {
+            "wheel": wheel,
+            "pinned": f'"torch<={torch}.*"' if torch else "torch",
+        }
+        fields |= {
+            "devices": " and one on ".join([*self.devices, "another device"][:2]),
+            "shapes": "",
+            "columns": "in_features",
+            "features": "in_features",
+            "out": "out_features",
+            "images": "N",
+            "gpu": self.gpu or "This GPU",
+            "capability": f"{self.capability // 10}.{self.capability % 10}"
+            if self.capability
+            else "see below",
+            "ranks": first(RANKS, self.searched, "several"),
+            "workers": first(WORKERS, self.searched, "4"),
+            "numbers": "",
+        }
+        if self.shapes:
+            rows, columns, features, out = self.shapes
+            fields |= {
+                "shapes": f" ({rows}x{columns} and {features}x{out})",
+                "columns": str(columns),
+                "features": str(features),
+                "out": str(out),
+            }
+            if self.unflattened:
+                fields["images"] = str(rows * columns // features)
+        if numbers := memory.explained(self.memory):
+            fields["numbers"] = f"\n\n{numbers}"
+        return fields
+
+
+def filled(text: str, fields: dict[str, str]) -> str:
+    """The text with the fields in braces filled in; other braces stay."""
+    return re.sub(r"\{(\w{1,30})\}", lambda at: fields.get(at[1], at[0]), text)

@@ -1,0 +1,134 @@
+"""The numbers in an out-of-memory message: what each one is, and what they mean."""
+
+import math
+import re
+from typing import NamedTuple
+
+UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+UNITS |= {"KB": UNITS["KiB"], "MB": UNITS["MiB"], "GB": UNITS["GiB"]}
+SIZE = r"\b(\d{1,9}(?:\.\d{1,9})?) (bytes|[KMG]i?B)\b"
+
+
+class Number(NamedTuple):
+    """A number of torch's message."""
+
+    name: str
+    pattern: str  # one size, in any of torch's wordings
+    meaning: str
+
+
+# The one glossary of these numbers, in the order in which an answer tells them.
+GLOSSARY = (
+    Number("asked", rf"Tried to allocate {SIZE}", "what this operation asked for"),
+    Number(
+        "total",
+        rf"total capacity of {SIZE}|{SIZE} total capacity",
+        "the GPU's whole memory",
+    ),
+    Number(
+        "free",
+        rf"of which {SIZE} is free|\b{SIZE} free\b",
+        "what no program uses",
+    ),
+    Number(
+        "allocated",
+        rf"{SIZE} is allocated by PyTorch|{SIZE} already allocated"
+        rf"|MPS allocated: {SIZE}|Of the allocated memory {SIZE}",
+        "what this process's tensors use",
+    ),
+    Number(
+        "unused",
+        rf"{SIZE} is reserved by PyTorch but unallocated",
+        "what PyTorch keeps for later tensors, in pieces",
+    ),
+    Number(
+        "reserved",
+        rf"{SIZE} reserved in total by PyTorch",
+        "what PyTorch has taken from the driver for this process",
+    ),
+    Number(
+        "process",
+        rf"this process has {SIZE} memory in use",
+        "what this process uses, with CUDA's own context",
+    ),
+    Number("limit", rf"max allowed: {SIZE}", "what PyTorch may use of a Mac's memory"),
+    Number("metal", rf"other allocations: {SIZE}", "what Metal uses for this process"),
+    Number(
+        "others",
+        rf"Process \d{{1,9}} has {SIZE} memory in use",
+        "what other processes and CUDA itself use",
+    ),
+)
+
+
+def numbers(message: str) -> dict[str, float]:
+    """The sizes of a message in bytes, by their name in the glossary."""
+    found = {}
+    for number in GLOSSARY:
+        matches = re.finditer(number.pattern, message)
+        sizes = []
+        for match in matches:
+            size, unit = filter(None, match.groups())
+            sizes.append(float(size) * UNITS[unit])
+        if sizes:
+            found[number.name] = sum(sizes) if number.name == "others" else sizes[0]
+    if "unused" not in found and {"reserved", "allocated"} <= found.keys():
+        found["unused"] = max(0, found["reserved"] - found["allocated"])
+    if "others" not in found and {"total", "free"} <= found.keys():
+        own = found.get("process", found.get("reserved"))
+        if own is None and {"allocated", "unused"} <= found.keys():
+            own = found["allocated"] + found["unused"]
+        if own is not None:
+            # A process needs some memory beside its tensors: CUDA's context.
+            found["others"] = max(0, found["total"] - found["free"] - own)
+    return found
+
+
+def shown(size: float) -> str:
+    """As torch writes it: "1.50 GiB", "20.00 MiB", "0 bytes"."""
+    unit = next((u for u in ("GiB", "MiB", "KiB") if size >= UNITS[u]), "bytes")
+    digits = 0 if unit == "bytes" else 2
+    return f"{size / UNITS[unit]:.{digits}f} {unit}"
+
+
+def fragmented(found: dict[str, float]) -> bool:
+    """Whether PyTorch keeps much unused memory, and enough for the request.
+
+    It always keeps a little, so it is much if it is a tenth of the GPU's.
+    """
+    least = max(found.get("asked", math.inf), found.get("total", 0) / 10)
+    return found.get("unused", 0) >= least
+
+
+def taken(found: dict[str, float]) -> bool:
+    """Whether others use more of the GPU than this process.
+
+    Then a smaller batch hardly helps.
+    """
+    own = found.get("process", found.get("reserved", found.get("allocated")))
+    return own is not None and found.get("others", 0) > own
+
+
+def too_large(found: dict[str, float]) -> bool:
+    """Whether the request alone is larger than the GPU."""
+    return found.get("asked", 0) > found.get("total", math.inf)
+
+
+def explained(found: dict[str, float]) -> str:
+    """The numbers with their meaning, and what they say together; "" without any."""
+    if "asked" not in found:
+        return ""
+    lines = [
+        f"- {shown(found[number.name])} {number.name}: {number.meaning}"
+        for number in GLOSSARY
+        if number.name in found
+    ]
+    if too_large(found):
+        lines.append("\nSo the request alone is larger than the GPU.")
+    elif fragmented(found):
+        lines.append("\nSo there is enough unused memory, but in pieces.")
+    elif taken(found):
+        lines.append("\nSo most of the memory belongs to other programs.")
+    elif "allocated" in found:
+        lines.append("\nSo the tensors of this process fill the memory.")
+    return "\n".join(lines)

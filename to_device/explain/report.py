@@ -1,0 +1,235 @@
+"""A report, split into messages, lines of code, and the person's own sentences.
+
+A report is what somebody pastes: a traceback, the log of a job, a notebook's output,
+sentences, or all of these. Nothing here knows what an error means.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# The text is a stranger's, and the web server waits while it is read. So everything
+# that is searched has a limit, and no pattern, here or in errors.toml, takes a time
+# that grows faster than the text. Possessive quantifiers, as in `\w++`, never try a
+# shorter match.
+MOST_CHARACTERS = 1_000_000  # only the end of a longer text is read
+MOST_LINES = 600  # of a longer text, only the lines around those that tell of an error
+MOST_OF_A_LINE = 2_000  # characters
+MOST_OF_A_START = 500  # characters of a line that can tell a frame or an exception
+MOST_MESSAGES = 24  # different ones: the first half and the last half
+MOST_SENTENCES = 8  # of the person's own: the first half and the last half
+
+FRAME = re.compile(
+    r'^(?:File\s++"?(?P<file>[^",]+)"?,? line (?P<line>\d+)'
+    r"|(?=.*\)$).* in (?:[\w.]++|<[^<>]*+>)\()"
+)
+# The line of code that failed, in a notebook's traceback.
+ARROW = re.compile(r"^(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
+# What ranks, logs, pytest, and boxes around a traceback put before a line.
+PREFIX = re.compile(
+    r"^(?:\[rank\d+\]: ?|\[default\d+\]: ?|\(\w+ pid=\d+[^)]{0,80}\) ?"
+    r"|\d{1,3}: (?=Traceback|\s|\w+Error)"
+    r"|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
+)
+LIBRARY = re.compile(
+    r"site-packages|dist-packages|(?:^|[/\\])(?:torch|to_device[/\\]sim)[/\\]"
+    r"|lib[/\\](?:python|multiprocessing)|<frozen|[/\\](?:bin|Scripts)[/\\]"
+)
+NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*+[:：]")
+WARNING = re.compile(r"^.{0,200}?\b(?:\w*Warning\s*+[:：]|WARNING\b)")
+ASSERTION = re.compile("Assertion `|device-side assertion `")
+# What a launcher, a scheduler, or a loader says when one of its processes has failed.
+PASSED_ON = re.compile(
+    r"ChildFailedError|Process(?:Exited|Raised)Exception|CalledProcessError"
+    r"|exited unexpectedly|failed \(exitcode"
+    r"|[Cc]aught \w+ in (?:replica|DataLoader|pin memory)|srun: error|slurmstepd: error"
+    r"|Sending process \d+ closing signal|RayTaskError"
+)
+HANDLED = re.compile("During handling of the above exception")
+# Lines of a long log that are kept, along with those around them.
+TELLING = re.compile(
+    r'Error|Exception|Traceback|Warning|^\s*File "|Assertion|[Kk]illed|assert\b'
+    r"|(?i:\berror\b|\bfailed|\bcuda\b|out of memory|segmentation|nvidia|\bnccl\b)"
+)
+AROUND = 3  # lines before and after a telling one
+# What torch adds to the message of many errors: it says nothing about the cause.
+BOILERPLATE = re.compile(
+    r"^(?:CUDA|HIP) kernel errors might be async|^For debugging consider passing"
+    r"|^Compile with `?TORCH_USE|^Search for `cuda|^Device-side assertion tracking"
+    r"|^Traceback \(most recent|^Original Traceback|^The above exception was"
+    r"|^During handling of|^\(Triggered internally|^See https?://"
+)
+# What sentences have, and lines of code, of settings, and of logs mostly don't.
+PLAIN_WORD = re.compile(
+    r"\b(?:the|a|an|i|my|is|are|was|it|to|in|on|of|and|but|when|with|how|why|what|if"
+    r"|not|no|does|do|can|this|that|for|me|only|after|there|has|have|as|from|at|so"
+    r"|still|which|where|since|while|using|use)\b",
+    re.IGNORECASE,
+)
+CODE = re.compile(
+    r"^[\w.\[\], ]+ ?[-+*]?= ?\S|[{};]\s*$|\)\s*$|^(?:import|from|def) |^[$>]"
+)
+END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])")
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one exception, warning, assertion, or launcher says.
+
+    `kind` is "error", "warning", "assertion", "echo" (a program tells that another one
+    failed), or "text" (the lines that belong to no message).
+    """
+
+    text: str
+    kind: str = "text"
+    number: int = 0  # of its first line in the report, from 1
+    handled: bool = False  # another exception followed "during handling" of this one
+    own_line: str = ""  # the learner's own line that is last in its traceback
+    where: str = ""  # the file and the number of this line
+    innermost: str = ""  # the last line of code in its traceback
+
+
+@dataclass(frozen=True)
+class Report:
+    """The parts of a report. Messages are in the order of the text."""
+
+    text: str  # all lines that were read
+    lines: int  # of the whole report
+    messages: tuple[Message, ...]
+    rest: Message  # the lines outside of frames, those of messages included
+    sentences: tuple[str, ...]  # what the person says
+
+
+def read(text: str) -> Report:
+    """Split a report of any length."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
+    lines = text.splitlines()
+    numbered = [(i, line[:MOST_OF_A_LINE]) for i, line in enumerate(lines, 1)]
+    if len(numbered) > MOST_LINES:
+        numbered = _telling(numbered)
+    outside, codes = _without_frames(numbered)
+    starts = [i for i, (_, line) in enumerate(outside) if _starts(line)]
+    ends = [*starts[1:], len(outside)]
+    messages = []
+    for start, end in zip(starts, ends, strict=False):
+        number, first = outside[start]
+        body = "\n".join(line for _, line in outside[start:end])
+        own, innermost, where = codes.get(number, ("", "", ""))
+        message = Message(
+            body,
+            _kind(first),
+            number,
+            bool(HANDLED.search(body)),
+            own,
+            where,
+            innermost,
+        )
+        messages.append(message)
+    own, innermost, where = codes.get(0, ("", "", ""))
+    whole = "\n".join(line for _, line in outside)
+    return Report(
+        text="\n".join(line for _, line in numbered),
+        lines=len(lines),
+        messages=_few([*_different(messages)], MOST_MESSAGES),
+        rest=Message(whole, own_line=own, where=where, innermost=innermost),
+        sentences=_few([*_sentences(outside)], MOST_SENTENCES),
+    )
+
+
+def _telling(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines around those that tell of an error: the first and the last ones."""
+    keep: dict[int, None] = {}
+    for i, line in numbered:
+        if TELLING.search(line):
+            keep.update(dict.fromkeys(range(i - AROUND, i + AROUND + 1)))
+    keep.update(dict.fromkeys(range(len(numbered) - AROUND, len(numbered) + 1)))
+    kept = [at for at in keep if 1 <= at <= len(numbered)]
+    return [numbered[at - 1] for at in sorted({*_few(kept, MOST_LINES)})]
+
+
+def _few(items: list[Any], most: int) -> tuple[Any, ...]:
+    """The first half and the last half of what is allowed."""
+    if len(items) <= most:
+        return tuple(items)
+    return (*items[: most // 2], *items[-(most // 2) :])
+
+
+def _different(messages: list[Message]) -> Iterator[Message]:
+    """Each message once: ranks, workers, and steps repeat them."""
+    seen = set()
+    for message in messages:
+        if message.text not in seen:
+            seen.add(message.text)
+            yield message
+
+
+def _starts(line: str) -> bool:
+    return bool(is_named(line) or PASSED_ON.search(line) or ASSERTION.search(line))
+
+
+def _kind(line: str) -> str:
+    if PASSED_ON.search(line):
+        return "echo"
+    if ASSERTION.search(line):
+        return "assertion"
+    return "warning" if WARNING.match(line[:MOST_OF_A_START]) else "error"
+
+
+def is_named(line: str) -> bool:
+    """Whether the line begins a message: it has an exception's name and a colon."""
+    return NAMED.match(line[:MOST_OF_A_START]) is not None
+
+
+def _without_frames(
+    numbered: list[tuple[int, str]],
+) -> tuple[list[tuple[int, str]], dict[int, tuple[str, str, str]]]:
+    """Return the lines outside of stack frames, and the code of each traceback.
+
+    The code is that of the message at a line's number: the learner's line, the
+    innermost line, and the file and number of the learner's line. At 0, it is the last
+    code of the whole text.
+    """
+    outside, codes = [], {}
+    own, code, where, skip, file, number = "", "", "", False, "", ""
+    is_library = False
+    for at, raw in numbered:
+        line = PREFIX.sub("", raw).strip().strip("│| ").strip()
+        start, named = line[:MOST_OF_A_START].rstrip(), is_named(line)
+        if line.startswith("Traceback (most recent call last)"):
+            own = code = where = ""
+        if not named and (frame := FRAME.match(start)):
+            file, skip = frame["file"] or start, True
+            number, is_library = frame["line"], bool(LIBRARY.search(file))
+        elif arrow := ARROW.match(line):
+            code = arrow["code"]
+            if not is_library:
+                own = code
+        elif skip and not named:
+            code = line
+            if not is_library:
+                own = code
+                where = f"{Path(file).name}, line {number}" if number else ""
+            skip = False
+        elif set(line) - set("^~ -") and not re.match(r"\d++ ", line):
+            outside.append((at, line))
+            skip = False
+            if named and code:
+                codes[at] = codes[0] = (own, code, where)
+        if code:
+            codes[0] = (own or codes.get(0, ("",))[0], code, where)
+    return outside, codes
+
+
+def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
+    """What looks like a person's sentences, and not like a program's output."""
+    text = []
+    for _, line in outside:
+        is_output = _starts(line) or BOILERPLATE.search(line) or CODE.search(line)
+        if not is_output and len(PLAIN_WORD.findall(line)) >= 2:
+            text.append(line)
+    if not text and len(outside) <= 2:  # a title of a few words
+        text = [line for _, line in outside if not _starts(line)]
+    for line in text:
+        yield from END_OF_SENTENCE.split(line)
