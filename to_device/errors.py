@@ -6,7 +6,9 @@ import signal
 from typing import Any, NoReturn
 
 MOST_QUOTED = 60  # characters
-MARKUP = re.compile(r"[][<>*#$`\n]|://")  # characters of links, pictures, headings, ...
+MARKUP = re.compile(
+    r"[][<>*#$`\n]|://|www\.", re.IGNORECASE
+)  # characters of links, pictures, headings, ...
 
 
 class ExplainedError(Exception):
@@ -58,9 +60,10 @@ def drawable(text: str) -> str:
 
 def plain(text: str, most: int) -> str:
     """The text unchanged if code spans are its only markup, or else in a code span."""
+    text = text[:most]  # first, since a cut may open a code span
     is_odd = "\n" in text or "\\`" in text
     has_markup = is_odd or MARKUP.search(_without_spans(text))
-    return quoted(text, most) if has_markup else text[:most]
+    return quoted(text, most) if has_markup else text
 
 
 def _without_spans(text: str) -> str:

@@ -38,7 +38,7 @@ def friendly(taken_names: Collection[str] = ()) -> str:
 def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -> str:
     """The tidied name. Raises ExplainedError if it is taken or can't be a name.
 
-    A name can't contain Markdown or change the direction of writing.
+    A name can't contain Markdown, become a link, or change the direction of writing.
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
     if not SHORTEST <= len(name) <= longest:
@@ -53,6 +53,8 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
         is_list = character == "." and name[:place].isdigit()  # in Markdown, "1. Ada"
         if not fits or is_list:
             raise ExplainedError(words("names.letters"))
+    if "www." in unicodedata.normalize("NFKC", name).casefold():
+        raise ExplainedError(words("names.letters"))
     for word in unicodedata.normalize("NFKC", name).split():
         if len({script(letter) for letter in word} - {""}) > 1:
             raise ExplainedError(words("names.mixed"))

@@ -34,12 +34,13 @@ async def delete(request: Request) -> Response:
     who = cookie.visitor(request)
     if not who:
         return forms.to_page(who, DELETED, "Runs")
+    cookie.retire(who)  # first: another tab must not write rows meanwhile
     try:
         await run_in_threadpool(delete_all_of, who)
     except StoreError as error:
         text = f"Some of your data has not been deleted yet. {error}"
+        cookie.reinstate(who)  # the visitor has to be able to try again
         return forms.to_page(who, Sentence("warning", text), "Runs")
-    cookie.retire(who)
     answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
     cookie.give(answer, fresh, request.scope)
     return answer

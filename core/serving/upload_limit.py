@@ -1,6 +1,7 @@
 """A limit on all uploads in memory together; Streamlit only limits single files."""
 
 from collections import Counter
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,6 +10,7 @@ from core.serving import streamlit_internals
 
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
 ALL_BYTES = 450_000_000  # what all sessions may hold together
+OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 
 
@@ -51,7 +53,7 @@ class UploadLimit:
         files = streamlit_internals.uploads()
         while True:
             stored = {
-                key: sum(len(file.data) for file in list(uploads.values()))
+                key: sum(map(size_of, list(uploads.values())))
                 for key, uploads in list(files.file_storage.items())
             }
             if stored.get(session, 0) + self.arriving[session] > SESSION_BYTES:
@@ -64,3 +66,9 @@ class UploadLimit:
                 raise HTTPException(413, TOO_MUCH)
             oldest = next(iter(files.file_storage[fullest]))
             files.remove_file(fullest, oldest)
+
+
+def size_of(file: Any) -> int:
+    """Bytes in memory: the content, and what an empty file takes, too."""
+    texts = file.file_id, file.name, file.type
+    return len(file.data) + sum(map(len, texts)) + OF_A_FILE

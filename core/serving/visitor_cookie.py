@@ -155,6 +155,11 @@ def retire(visitor: str) -> None:
         del _deleted[next(iter(_deleted))]
 
 
+def reinstate(visitor: str) -> None:
+    """Make a retired id valid again: the deletion of its data has failed."""
+    _deleted.pop(visitor, None)
+
+
 class VisitorCookie:
     """ASGI middleware: the response with a page sets the cookie, even a 304 (cached).
 

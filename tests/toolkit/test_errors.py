@@ -14,6 +14,7 @@ from to_device import errors
         ("![i](http://a.example/b.png)", False),
         ("first\n# Heading", False),
         ("See https://a.example", False),
+        ("See WWW.a.example", False),
         (r"\``a` ![i](b) `c", False),
         ("$`$ ![i](b) `$", False),
         ("`` a ` ![i](b) `", False),
@@ -37,3 +38,9 @@ def test_what_a_stranger_said_is_one_code_span(text: str) -> None:
     assert 0 < len(inside) <= errors.MOST_QUOTED + 2
     if text.isprintable() and 0 < len(text) <= errors.MOST_QUOTED:
         assert inside == (f" {text} " if "`" in text else text)
+
+
+def test_a_cut_opens_no_code_span() -> None:
+    text = f"a `` ` `` ![x](http://a.example) {'b' * 300} `` ` ``"
+    cut = text[:30]
+    assert errors.plain(text, 30) in (errors.quoted(cut, 30), errors.quoted(text, 30))

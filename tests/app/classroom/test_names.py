@@ -36,7 +36,7 @@ def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
         *("", " ", "x", "x" * 25, "a" * 10**6),
         *("a\u202eb", "a\u200bb", "a\x00b", "a\ud800b", "a" + "\u0301" * 9),
         *("**Ada**", "[a](b)", "<b>Ada", ":red[Ada]", "`Ada`", "$a$", "a|b", "a\\b"),
-        *("1. Ada", "- Ada", "# Ada", "Ada 🦊"),
+        *("1. Ada", "- Ada", "# Ada", "Ada 🦊", "WWW.Ada.example", "ｗww.ada"),
     ],
 )
 def test_short_long_invisible_or_markdown_names_are_refused(typed):

@@ -11,6 +11,8 @@ from core.serving import upload_limit
 from core.serving.upload_limit import UploadLimit
 from tests.app import event_loop
 
+SIZE_OF = upload_limit.size_of
+
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
@@ -24,7 +26,11 @@ def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
 def limit(
     files: MemoryUploadedFileManager, monkeypatch: pytest.MonkeyPatch
 ) -> UploadLimit:
-    """Around a server that takes uploads: 100 bytes a session, 300 in all."""
+    """Around a server that takes uploads: 100 bytes a session, 300 in all.
+
+    Only contents count, except where a test says otherwise.
+    """
+    monkeypatch.setattr(upload_limit, "size_of", lambda file: len(file.data))
     monkeypatch.setattr(upload_limit, "SESSION_BYTES", 100)
     monkeypatch.setattr(upload_limit, "ALL_BYTES", 300)
 
@@ -81,6 +87,19 @@ def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None
     event_loop.run(upload())
     assert stored(files)["calm"] == stored(files)["late"] == ["mine"]
     assert files._total_bytes <= 300
+
+
+def test_files_without_content_count_too(limit, files, monkeypatch) -> None:
+    monkeypatch.setattr(upload_limit, "size_of", SIZE_OF)
+    monkeypatch.setattr(upload_limit, "SESSION_BYTES", 2_500)
+    monkeypatch.setattr(upload_limit, "ALL_BYTES", 9_000)
+
+    async def upload() -> None:
+        for number in range(10):
+            await put(limit, "greedy", f"{number}", 10)
+
+    event_loop.run(upload())
+    assert stored(files) == {"greedy": ["7", "8", "9"]}
 
 
 def test_what_is_on_its_way_counts_too(limit, files) -> None:
