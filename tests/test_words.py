@@ -9,6 +9,7 @@ import pytest
 from to_device.words import Words
 
 ROOT = Path(__file__).parents[1]
+LINE = 88  # characters
 FILES = sorted(
     [*ROOT.glob("core/**/words.toml"), *ROOT.glob("to_device/**/words.toml")]
 )
@@ -59,6 +60,21 @@ def test_every_key_is_there_and_used(file: Path) -> None:
     words = Words(str(file))
     for key in called:
         words.table(key)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.parent.name)
+def test_a_text_of_a_line_stands_beside_its_widget(file: Path) -> None:
+    """Unless several places use it, or a whole table is used at once."""
+    words = Words(str(file))
+    code = [*file.parent.glob("*.py"), *ROOT.glob("tests/**/*.py")]
+    texts = [module.read_text("utf-8") for module in code]
+    keys_in_use = used(file)
+    for key in keys_in_use:
+        text, places = words.table(key), sum(t.count(f'"{key}"') for t in texts)
+        if any(key.startswith(f"{table}.") for table in keys_in_use):
+            continue
+        if isinstance(text, str) and places == 1:
+            assert len(text) > LINE or "\n" in text, key
 
 
 def test_a_text_has_its_fields_filled(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-"""The texts of pages that don't depend on figures: `words.toml` beside the code.
+"""The paragraphs of pages: `words.toml` beside the code.
 
-Teachers edit these files, and translators translate them; `tests/test_words.py` checks
+A text of up to a line, or a sentence or two with figures in them, stands in the code,
+beside its widget, unless several places use it. `tests/test_words.py` checks this, and
 that every key is used and that every key in use exists.
 """
 

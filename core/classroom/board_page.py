@@ -230,6 +230,10 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
     lines = [line(job) for job in (listed if rest > 1 else queue)]
     lines += [f"and {rest} more"] * (rest > 1)
     if engine().paused:
-        why = words("board.paused") if queue else words("board.together")
+        why = (
+            "Your teacher paused the queue, so these runs wait."
+            if queue
+            else "No run can start yet: your teacher paused the queue."
+        )
         lines.insert(0, f"{pause}{why}")
     return lines or ["Nothing is training right now."]

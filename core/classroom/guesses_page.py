@@ -124,8 +124,8 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
-    figure = {"images": 100 * middle, "first_runs": counted(len(shares), "first run")}
-    return first_run.fitting(middle), words("guesses.first_runs", **figure)
+    runs = counted(len(shares), "first run")
+    return first_run.fitting(middle), f"{100 * middle:.0f} of 100, the median of {runs}"
 
 
 GUESSES = (

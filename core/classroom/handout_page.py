@@ -41,7 +41,10 @@ def draw(classroom: Class) -> None:
             name = f"{classroom.name.rstrip('.')} {date.today()} {ending}"
             icon = f":material/{icon}:"
             controls.download(label, partial(write, classroom), name, key, icon=icon)
-    st.markdown(words("handout.what"))
+    st.markdown(
+        "The handout is one page with the class's own results. To "
+        "print it, open it in a browser."
+    )
     st.subheader("Delete the class")
     st.markdown(words("handout.deleted"))
     end = classroom.ends
@@ -58,8 +61,11 @@ def draw(classroom: Class) -> None:
         if st.button(
             "Delete the class now", icon=":material/delete:", key="delete_class"
         ):
-            text = words(
-                "handout.sure",
+            text = (
+                "**{name}** will be deleted, along with {runs} and its list "
+                "of {members}. Links to the runs will stop working, and you "
+                "can't undo this. The members can continue without a class."
+            ).format(
                 name=classroom.name,
                 members=format.counted(classroom.joined, "member"),
                 runs=format.counted(len(all_runs(classroom)), "run"),

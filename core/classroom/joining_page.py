@@ -39,7 +39,12 @@ def draw() -> bool:
     if classroom is None:
         if last := st.session_state.pop("class_of", None):
             is_out = open_class is not None and open_class.id == last.id
-            why = words("joining.removed") if is_out else words("joining.ended")
+            why = (
+                words("joining.removed")
+                if is_out
+                else "**{name}** has ended. You can see your runs here until the "
+                "class is deleted:"
+            )
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(why.format(name=last.name))
                 link(RUNS)
@@ -53,7 +58,9 @@ def draw() -> bool:
         my_name = room().names(classroom.id).get(me)
         you = f", {my_name}" if my_name else ""
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(words("joining.final", name=name, you=you), width="content")
+            st.markdown(
+                f"**{name}** has ended{you}. This is the final board.", width="content"
+            )
             link(RUNS, "Your runs")
         return True
     if (member := room().member(me)) is None:

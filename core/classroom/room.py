@@ -137,7 +137,9 @@ class Room(Gate):
                 if member := self._members.get(visitor):
                     return member
                 if classroom.joined >= classroom.size:
-                    raise ExplainedError(words("room.full"))
+                    raise ExplainedError(
+                        "That class is full. Ask your teacher to make room for more."
+                    )
                 name = names.friendly(self.names(classroom.id).values())
                 member = Member(classroom.id, visitor, name, time.time(), runs=0)
                 self.on_board = replace(classroom, joined=classroom.joined + 1)
@@ -151,12 +153,19 @@ class Room(Gate):
         """A sentence on why this code, which isn't the open class's, lets nobody in."""
         codes = [classroom.code for classroom in self._classes.all()]
         is_closed = as_code(code) in codes
-        return words("room.closed") if is_closed else words("room.wrong_code")
+        return (
+            words("room.closed")
+            if is_closed
+            else "No class has that code. Compare it with the one that your "
+            "teacher gave you."
+        )
 
     def rename(self, visitor: str, name: str) -> Member:
         """Rename a member. Raises ExplainedError for a bad name or for a nonmember."""
         if (member := self.member(visitor)) is None:
-            raise ExplainedError(words("room.not_in"))
+            raise ExplainedError(
+                "You're not in a class that's open right now. Join one first."
+            )
         return self._rename(member, name)
 
     def _rename(self, member: Member, name: str) -> Member:
@@ -211,7 +220,11 @@ class Room(Gate):
             rules.check(job.address, job.arguments)
             if rules.seconds and expected is not None and expected > rules.seconds:
                 about, most = spoken(expected), spoken(rules.seconds)
-                raise ExplainedError(words("room.seconds", expected=about, most=most))
+                raise ExplainedError(
+                    f"This job would take about {about} here, but this class "
+                    f"allows at most {most} per job. Choose a smaller job, such "
+                    "as one with fewer epochs."
+                )
             if job.address != RUN:
                 return
             member = self._members.get(job.owner)
@@ -219,7 +232,10 @@ class Room(Gate):
             if rules.runs is not None and count >= rules.runs:
                 whose = "You have" if member else "People outside the class have"
                 runs = f"{count} {'run' if count == 1 else 'runs'}"
-                raise ExplainedError(words("room.runs", whose=whose, runs=runs))
+                raise ExplainedError(
+                    f"{whose} started {runs}, the most that this class allows. "
+                    "You can still look at your earlier runs."
+                )
             if member:
                 self._change_member(member, runs=count + 1)
             else:
@@ -266,7 +282,9 @@ class Room(Gate):
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Pause or resume the queue. A paused queue starts no jobs, but ends none."""
         if (classroom := self.open) is None:
-            raise ExplainedError(words("room.none_open"))
+            raise ExplainedError(
+                "No class is open. Open one before you pause the queue."
+            )
         act = f"{'paused' if paused else 'resumed'} the queue"
         self.change(teacher, classroom.id, act, is_paused=paused)
 
@@ -345,4 +363,6 @@ class Room(Gate):
         for classroom in (self.on_board, *self._classes.all()):
             if classroom and classroom.id == class_id:
                 return classroom
-        raise ExplainedError(words("room.gone"))
+        raise ExplainedError(
+            "That class no longer exists. Another teacher may have deleted it."
+        )

@@ -12,9 +12,6 @@ from core.config import DEVICES, RunConfig, parse
 from core.registry import RUN, stored
 from core.store.tables import RunSummary
 from to_device.errors import ExplainedError
-from to_device.words import Words
-
-words = Words(__file__)
 
 SETTINGS = tuple(setting.name for setting in fields(RunConfig))
 CONTROLS = (*SETTINGS, "steps", "repeats", "images")  # a teacher can hide these
@@ -97,17 +94,30 @@ class Rules:
         """
         if setting == "epochs" and self.epochs and value > self.epochs:
             most = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
-            return words("rules.epochs", most=most, epochs=value)
+            return (
+                f"In this class, a run may have up to {most}, but this one "
+                f"has {value}. Choose fewer."
+            )
         allowed = {"model": self.models, "device": self.devices}.get(setting)
         if allowed and value not in allowed:
             either = " or ".join(map(_spelled, allowed))
             other = _spelled(value)
-            return words("rules.option", noun=setting, either=either, other=other)
+            return (
+                f"In this class, the {setting} may be {either}, not {other}. "
+                f"Choose another {setting}."
+            )
         if with_fixed and setting in self.fixed and value != self.settings[setting]:
             noun, fixed = setting.replace("_", " "), _spelled(self.settings[setting])
             if setting == "seed" and self.own_seeds:
-                return words("rules.seed", fixed=fixed, other=value)
-            return words("rules.fixed", noun=noun, fixed=fixed, other=_spelled(value))
+                return (
+                    "In this class, each member has a different seed. Your seed "
+                    f"is {fixed}, but this run has {value}. Set the seed to "
+                    f"{fixed}."
+                )
+            return (
+                f"In this class, the {noun} setting is {fixed} for everybody, "
+                f"but this run has {_spelled(value)}."
+            )
         return ""
 
     def allows(self, setting: str, value: Any, *, with_fixed: bool = True) -> bool:

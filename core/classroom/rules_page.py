@@ -43,7 +43,11 @@ def draw(classroom: Class) -> None:
             st.session_state.rules_saved = True
         st.rerun()
     if st.session_state.pop("rules_saved", False):
-        st.success(words("rules.saved"), icon=":material/check:")
+        st.success(
+            "Saved. The rules apply from now on, but not to jobs that "
+            "are already in the queue.",
+            icon=":material/check:",
+        )
     st.markdown("**This link opens Train with the preset settings:**")
     st.code(link, language=None, wrap_lines=True)
 

@@ -41,7 +41,7 @@ SHORTEST, LONGEST = 8, 200  # characters of a password
 ADVISED = 12  # characters of a password that nobody guesses by trying for a year
 MOST_WAITING = 20  # attempts to sign in that wait for their turn
 LONGEST_NAME = 40  # characters
-WRONG = Sentence("warning", words("sign_in.wrong"))
+WRONG = Sentence("warning", "That is not the password. Try again.")
 FIELDS = f"""<label>Password
   <input name="password" type="password" required maxlength="{LONGEST}"
          autocomplete="current-password"></label>
@@ -70,7 +70,8 @@ def password() -> tuple[bytes, bytes] | None:
     if not SHORTEST <= len(text) <= LONGEST:
         span = f"{SHORTEST} to {LONGEST}"
         raise ExplainedError(
-            words("sign_in.length", name=PASSWORD, count=len(text), span=span)
+            f"`{PASSWORD}` has {len(text)} characters, but a password "
+            f"must have {span}. Restart the app with a different password."
         )
     salt = secrets.token_bytes(16)
     return salt, _digest(text, salt)
@@ -80,7 +81,11 @@ def warn_of_password() -> None:
     """Log a warning about a password that is too short, or could be guessed."""
     text = os.environ.get(PASSWORD, "")
     if text and len(text) < ADVISED:
-        advice = words("sign_in.short", name=PASSWORD, count=len(text), advised=ADVISED)
+        advice = (
+            f"{PASSWORD} has {len(text)} characters, so somebody may "
+            f"guess it. Restart the app with a password of {ADVISED} "
+            "characters or more."
+        )
         logger.warning(advice)
 
 
@@ -134,7 +139,9 @@ def act(do: Callable[..., object], *arguments: object) -> None:
     with noticed():
         who = teacher()
         if who is None:
-            raise ExplainedError(words("sign_in.signed_out"))
+            raise ExplainedError(
+                "You were signed out, so nothing was changed. Sign in again."
+            )
         do(who, *arguments)
 
 
@@ -157,7 +164,11 @@ def draw() -> None:
         and "auth" in st.secrets
     ):
         if st.user.get("is_logged_in"):
-            st.warning(words("sign_in.no_teacher"), icon=":material/block:")
+            st.warning(
+                "You are signed in, but your email address is not on this "
+                "server's list of teachers.",
+                icon=":material/block:",
+            )
             st.button("Sign out", on_click=st.logout, key="sign_out_account")
         elif st.button("Sign in with your account", key="sign_in_account"):
             try:
@@ -165,7 +176,11 @@ def draw() -> None:
             except st.errors.StreamlitAPIException as error:
                 st.error(str(error), title="This server can't sign you in")
     elif by_password is None:
-        st.markdown(words("sign_in.off", name=PASSWORD))
+        st.markdown(
+            f"This page is turned off. Set `{PASSWORD}` to a password of "
+            "at least 12 characters and restart the app. Then you can "
+            "sign in here with that password."
+        )
 
 
 def sign_out() -> None:

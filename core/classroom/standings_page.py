@@ -86,8 +86,11 @@ def luck(runs: Iterable[RunSummary]) -> str:
         return ""
     least, *_, most = sorted(round(run.accuracy or 0.0, 4) for run in seeds)
     fields = ("model", "batch_size", "epochs")
-    return words(
-        "board.luck",
+    return (
+        "A difference of {points} points can be luck: with {seeds} "
+        "seeds, the same settings gave accuracies from {least} to "
+        "{most} ({setting})."
+    ).format(
         setting=", ".join(listing.setting(seeds[0], name) for name in fields),
         seeds=len(seeds),
         points=f"{100 * (most - least):.2f}",

@@ -85,7 +85,12 @@ def _buttons(classroom: Class) -> None:
         if (other := room().open) is None:
             button(label, key, icon, *do, type="primary")
         elif st.button(label, key=key, icon=f":material/{icon}:"):
-            sure(words("teacher.other", name=other.name), label, *do)
+            sure(
+                "Only one class can be open at a time. If you open this "
+                f"class, **{other.name}** will be closed.",
+                label,
+                *do,
+            )
         _how_to_join(classroom)
         return
     st.badge("Open", icon=":material/door_open:", color="gray")
@@ -95,7 +100,11 @@ def _buttons(classroom: Class) -> None:
     else:
         button("Pause the queue", "pause_queue", "pause", room().pause, True)
     waiting = sum(bool(job.place) for job in standings.queue())
-    clear = words("teacher.clear", jobs=format.counted(waiting, "job"))
+    clear = (
+        "{jobs} in the queue will be canceled, and the people who "
+        "are waiting will be notified. Runs that have already "
+        "started will continue."
+    ).format(jobs=format.counted(waiting, "job"))
     if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
         sure(clear, "Clear the queue", _clear)
     _how_to_join(classroom)
@@ -109,7 +118,7 @@ def _how_to_join(classroom: Class) -> None:
         if not classroom.is_open:
             st.markdown("The link works once the class is open.")
         st.code(link := joining.link_to(classroom), language=None, wrap_lines=True)
-        st.markdown(words("teacher.join", code=classroom.code))
+        st.markdown(f"Or open **Class** and type the code: **{classroom.code}**.")
         wall, icon = joining.address("Class", "projector=1"), ":material/cast:"
         st.link_button("Projector view", wall, icon=icon)
         if urlsplit(link).hostname in (*joining.LOCAL, None):
@@ -131,7 +140,9 @@ def sure(text: str, label: str, do: Callable[..., object], *arguments: object) -
 
 
 def _clear(teacher: Teacher) -> None:
-    cleared = engine().clear(words("teacher.cleared"))
+    cleared = engine().clear(
+        "Your teacher cleared the queue. You can start the run again."
+    )
     room().note(teacher, f"cleared the queue of {format.counted(cleared, 'job')}")
 
 
@@ -182,7 +193,11 @@ def _person(members: Sequence[Member]) -> None:
             button("Rename", "rename_person", "edit", _rename, by_id[who])
             remove = st.button("Remove", icon=":material/person_remove:", key="remove")
     if remove:
-        text = words("teacher.remove", name=by_id[who].name)
+        text = (
+            f"**{by_id[who].name}** will be removed from the class and "
+            "its board, but won't lose any runs. Anyone who knows the "
+            "code can join again, under a new name."
+        )
         sure(text, "Remove", room().remove, by_id[who])
 
 
@@ -201,7 +216,9 @@ def _rename(teacher: Teacher, member: Member) -> None:
 
 def _headline(names: Mapping[str, str], why: Mapping[str, str]) -> None:
     if not names:
-        st.markdown(words("teacher.nobody"))
+        st.markdown(
+            "**Nobody has joined yet.** The link is under **How to join**, above."
+        )
     elif not why:
         st.markdown(f"**{len(names)} have joined. Nobody is stuck.**")
     else:
@@ -262,7 +279,7 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
-    engine().cancel(job_id, words("teacher.cancelled"))
+    engine().cancel(job_id, "Your teacher canceled this job. You can start it again.")
     room().note(teacher, f"canceled a job by {who}")
 
 

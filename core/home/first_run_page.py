@@ -155,7 +155,11 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and finished() <= {own.id}
-    takes = words("class") if room().open else words("takes")
+    takes = (
+        words("class")
+        if room().open
+        else "A run takes a few seconds: about five on two idle CPU cores."
+    )
     if engine().paused:
         takes = words("paused")
     elif others:
@@ -193,7 +197,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     name = next((name for name, racer in racers.items() if racer.id == run.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):
-        link(CLASS, words("wait"))
+        link(CLASS, "See who is training and who is waiting")
     if room().open is None:  # in a class, steering would spoil people's guesses
         steer_page.draw(run)
     if run.job.status == "failed":
@@ -202,7 +206,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         _losses(run, racers)
     if own and own.result is not None:
         with st.container(horizontal=True, vertical_alignment="center"):
-            label, icon = words("next"), ":material/arrow_forward:"
+            label, icon = "Next: why this device?", ":material/arrow_forward:"
             if st.button(label, type="primary", icon=icon, key="next_lesson"):
                 st.switch_page(page("Device").file)
             query = {"run": own.id}
@@ -226,7 +230,10 @@ def _losses(run: Run, racers: Mapping[str, Run]) -> None:
     else:
         for name, result in results.items():
             share = f"{result.test_accuracy:.2%}"
-            st.markdown(words("race.done", name=name, share=share))
+            st.markdown(
+                f"**{name} is done**: the model classified {share} of the "
+                "test images correctly."
+            )
     in_race = {name: racer for name, racer in racers.items() if racer.started}
     # Empty axes until the first step, so that the page keeps its height.
     curves = in_race or ({run.name: run} if run.started else {})

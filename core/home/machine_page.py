@@ -27,7 +27,10 @@ def line(machine: Machine | None) -> None:
         if problem := engine_problem():
             st.error(problem, title="There are no workers right now")
         else:
-            st.caption(words("loading"))
+            st.caption(
+                ":material/hourglass: The app is loading torch. This takes a "
+                "few seconds."
+            )
         return
     best = machine.devices[0]
     data = "Fashion-MNIST" if dataset.is_here(machine) else words("sprites")

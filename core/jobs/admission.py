@@ -63,7 +63,9 @@ class Limits:
             variable = field.name.upper()
             if text := os.environ.get(variable):
                 if not (text.isascii() and text.isdigit() and int(text)):
-                    message = words("limits.setting", name=variable, text=repr(text))
+                    message = (
+                        f"{variable} must be a whole number above 0, not {text!r}."
+                    )
                     raise ExplainedError(message)
                 limits[field.name] = int(text)
         return cls(**limits)
@@ -119,24 +121,46 @@ class Admission:
         count = limits.max_jobs_per_person
         if queue.count_of(job.turn_of) >= count:
             jobs = f"{count} {'job' if count == 1 else 'jobs'}"
-            raise ExplainedError(words("limits.person", jobs=jobs))
+            raise ExplainedError(
+                f"You have {jobs} waiting or running, the most that one "
+                "person may have here. Wait until one of them ends, or "
+                "cancel one."
+            )
         expected, longest = self.estimates.seconds(job), limits.max_job_seconds
         if expected is not None and expected > longest:
             texts = {"expected": spoken(expected), "most": spoken(longest)}
-            raise ExplainedError(words("limits.long", **texts))
+            raise ExplainedError(
+                (
+                    "This job would take about {expected} here, but jobs may "
+                    "take at most {most}. Choose a smaller job, such as one with "
+                    "fewer epochs."
+                ).format(**texts)
+            )
         if len(waiting) >= limits.max_waiting_jobs:
-            raise ExplainedError(words("limits.full", waiting=len(waiting)))
+            raise ExplainedError(
+                f"The queue is full: {len(waiting)} jobs are already waiting. "
+                "Try again in a minute."
+            )
         weight = self.estimates.weight(job)
         total = weight + sum(map(self.estimates.weight, waiting))
         if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
             most, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
-            raise ExplainedError(words("limits.work", most=most, short=short))
+            raise ExplainedError(
+                f"With this job, the queue would hold more than {most} of "
+                f"work. Jobs of up to {short} are still accepted. Choose a "
+                "smaller job, such as one with fewer epochs, or come back "
+                "later."
+            )
         self.gate.admit(job, expected)
 
 
 def overdue(seconds: float) -> str:
     """The message of a job that ran for too long."""
-    return words("limits.overdue", most=spoken(seconds))
+    return (
+        f"The job was stopped after {spoken(seconds)}, the longest "
+        "that a job may take here. The machine may be busy: try "
+        "again later, or with fewer epochs."
+    )
 
 
 def spoken(seconds: float) -> str:

@@ -147,9 +147,18 @@ def security(address: str | None = None, folder: str | None = None) -> Security:
     folder = folder or os.environ.get("DASK_CERTIFICATES")
     settings = _tls(folder) if folder else Security()
     if address and not address.startswith("tls://"):
-        raise ExplainedError(words("certificates.no_tls", address=address))
+        raise ExplainedError(
+            "The scheduler's address must begin with tls://, but "
+            f"{address} does not. Without TLS, anyone who can reach the "
+            "port could run code. deploy/certificates makes the "
+            "certificates for TLS."
+        )
     if address and not settings.get_tls_config_for_role("client")["ca_file"]:
-        raise ExplainedError(words("certificates.needed", address=address))
+        raise ExplainedError(
+            f"The scheduler at {address} asks for a certificate. Set "
+            "DASK_CERTIFICATES to the folder with this machine's "
+            "certificates, which are created by deploy/certificates."
+        )
     return settings
 
 
@@ -193,14 +202,25 @@ def _tls(folder: str) -> Security:
     authority, certificate, key = (Path(folder, f).absolute() for f in CERTIFICATES)
     for file in (authority, certificate, key):
         if not os.access(file, os.R_OK):
-            raise ExplainedError(words("certificates.missing", file=file))
+            raise ExplainedError(
+                f"{file} is missing or can't be read. deploy/certificates "
+                "makes a folder with ca.pem, cert.pem, key.pem for each "
+                "machine."
+            )
     if os.name == "posix" and key.stat().st_mode & 0o077:
-        raise ExplainedError(words("certificates.open", file=key))
+        raise ExplainedError(
+            f"Other users of this machine can read the key {key}. If you "
+            f"are sure that nobody has read the key, run chmod 600 {key}. "
+            "Otherwise, make new certificates."
+        )
     settings = for_all_roles(str(authority), str(certificate), str(key))
     try:
         settings.get_connection_args("client")
     except OSError as error:  # includes ssl's errors
-        message = words("certificates.bad", folder=folder, error=error)
+        message = (
+            f"The certificates in {folder} can't be used: {error}. "
+            "deploy/certificates makes new certificates."
+        )
         raise ExplainedError(message) from None
     return settings
 
@@ -319,9 +339,17 @@ def no_start(error: BaseException) -> str:
     try:
         multiprocessing.get_context("spawn").Lock()
     except OSError as why:
-        return words("start.semaphores", why=why)
+        return (
+            "The workers can't start, since Python can't create "
+            f"semaphores here: {why}. On Linux, it needs /dev/shm to be "
+            "writable, with some space left. The app tries again every "
+            "few seconds."
+        )
     text = " ".join(str(error).split()).rstrip(".")
-    return words("start.other", why=f"{type(error).__name__}: {text}")
+    return (
+        "The workers can't start: {why}. The server's log says more. "
+        "The app tries again every few seconds."
+    ).format(why=f"{type(error).__name__}: {text}")
 
 
 async def schedule(host: str, port: int, tls: Security) -> None:

@@ -27,7 +27,6 @@ import to_device
 from core.folders import ROOT
 from to_device.errors import ExplainedError
 from to_device.names import NO_DEVICES
-from to_device.words import Words
 
 ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the answer
 MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
@@ -35,7 +34,6 @@ MOST_THREADS = 100
 CHECK_SECONDS = 0.1  # between two checks of the process's limits
 TRY_SECONDS = 60.0  # how long the test of whether bubblewrap works may take
 START_SECONDS = 60.0  # how long torch may take to load, before the code's time begins
-words = Words(__file__)
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
 
 # Files that the process may read, besides Python and its packages. torch reads cpuinfo.
@@ -149,21 +147,30 @@ class ConfinedCode:
     def _excess(self, texts: dict[str, bytes], deadline: float) -> str:
         for name, most in MOST_BYTES.items():
             if len(texts[name]) > most:
-                return words("confined.output", kilobytes=most // 1000)
+                return (
+                    f"The program wrote more than {most // 1000:,} kB and was stopped."
+                )
         if time.monotonic() > deadline:
-            return words("confined.time", seconds=self._seconds)
+            return (
+                f"The program ran for over {self._seconds:g} seconds and was stopped."
+            )
         memory = threads = 0
         for process in self._members():
             with suppress(psutil.Error):
                 memory += process.memory_info().rss
                 threads += process.num_threads()
         if threads > MOST_THREADS:
-            return words("confined.threads", most=MOST_THREADS)
+            return (
+                f"The program started more than {MOST_THREADS} threads and was stopped."
+            )
         return self._too_much if memory > self._memory else ""
 
     @property
     def _too_much(self) -> str:
-        return words("confined.memory", gigabytes=self._memory / 1e9)
+        return (
+            f"The program used more than {self._memory / 1e9:g} GB of "
+            "memory and was stopped."
+        )
 
     def _members(self) -> list[psutil.Process]:
         with suppress(psutil.Error):

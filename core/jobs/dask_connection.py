@@ -301,7 +301,11 @@ class Connection:
         waited = time.monotonic() - job.arrived
         without = self.hosts.seconds_without(host_resource(job.host))
         if min(waited, without) > NO_WORKER_SECONDS:
-            return words("workers.no_host", host=quoted(job.host)), True
+            return (
+                f"The machine {quoted(job.host)} has no workers. Choose "
+                "another machine, or Any, and start the run again.",
+                True,
+            )
         return words("workers.host_away", host=quoted(job.host)), False
 
     def hand_out(self, job: Job) -> None:
@@ -415,7 +419,11 @@ class Connection:
         except ExplainedError:
             raise
         except TimeoutError:
-            too_late = words("workers.too_late", seconds=seconds)
+            too_late = (
+                f"The worker did not answer within {seconds:.0f} seconds. Try "
+                "again: it may still be starting or may be busy with other "
+                "work."
+            )
             raise ExplainedError(too_late) from None
         except Exception as error:
             raise ExplainedError(self._reason(error)) from None
@@ -437,7 +445,10 @@ class Connection:
                 if rest <= CHECK_SECONDS:
                     raise
                 if self.hosts.all_silent("lab"):
-                    raise ExplainedError(words("workers.silent_lab")) from None
+                    raise ExplainedError(
+                        "The worker that answers questions has stopped responding. "
+                        "Try again in a minute."
+                    ) from None
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock.

@@ -90,7 +90,7 @@ def _label(run: RunSummary) -> str:
 def nothing_yet() -> None:
     """Say that no run has finished yet, with a link to Train."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(words("no_images"))
+        st.markdown("You haven't trained an image model yet.")
         link(page("Train"), "Train a model", icon=":material/play_arrow:")
 
 
@@ -118,7 +118,7 @@ def take_home(run: Run) -> None:
     if result.changes:
         st.markdown(words("export.only_script"))
         return
-    st.markdown(words("export.command"))
+    st.markdown("Or run the app's own code in the app's folder:")
     st.code(export.command(result.config), language="bash", wrap_lines=True)
 
 

@@ -144,7 +144,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f%%", **right),
         "r2": COLUMN.NumberColumn("R²", format="%.3f", **right),
         "seconds": COLUMN.NumberColumn("Seconds", format="%.1f", **right),
-        "run": COLUMN.TextColumn("Run", help=words("help.label")),
+        "run": COLUMN.TextColumn("Run", help="What differs from the default settings"),
         "task": COLUMN.TextColumn("Task"),
         "model": COLUMN.TextColumn("Model"),
         "device": COLUMN.TextColumn("Device"),
@@ -333,10 +333,19 @@ def _delete(selection: Sequence[RunSummary]) -> None:
             _unselect(ids)
 
     count = format.counted(len(ids), "run")
-    several = len(ids) > 1 and words("delete.several", count=count)
-    st.markdown(several or words("delete.one", count=count))
+    several = (
+        len(ids) > 1
+        and f"{count} will be deleted, with their curves and checkpoints. "
+        "Links to the runs will stop working, and you can't undo "
+        "this."
+    )
+    st.markdown(
+        several
+        or f"{count} will be deleted, with its curve and checkpoint. "
+        "Links to the run will stop working, and you can't undo this."
+    )
     if any(run.status in listing.GOING_ON for run in selection):
-        st.markdown(words("delete.going_on"))
+        st.markdown("Runs that are still in progress will be canceled.")
     with st.container(horizontal=True):
         sure = st.button(
             "Delete", type="primary", key="delete_for_good", on_click=erase

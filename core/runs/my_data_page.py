@@ -28,7 +28,9 @@ from to_device.words import Words
 words = Words(__file__)
 
 CODE = "visitor/code"  # a route, relative to a page's address
-BACK = Sentence("success", words("my_data.back"))
+BACK = Sentence(
+    "success", "Welcome back. Everything that you did under this code is here."
+)
 WRONG = Sentence("warning", words("my_data.wrong"))
 CODE_FIELD = """<label>A code from another browser
   <input name="code" required maxlength="100" autocomplete="off"
@@ -48,9 +50,15 @@ def draw() -> None:
         me = _row(who)
         with st.container(horizontal=True):
             with st.popover("Continue in another browser", icon=":material/devices:"):
-                st.markdown(words("my_data.code"))
+                st.markdown(
+                    "To see your runs in another browser, open this page there "
+                    "and enter your personal code:"
+                )
                 st.code(me.code, language=None)
-                st.markdown(words("my_data.secret"))
+                st.markdown(
+                    "Anyone who has your code can see and delete your runs, so "
+                    "keep it to yourself."
+                )
                 st.divider()
                 code_form(key="code_form")
                 st.markdown(words("my_data.before"))
@@ -78,7 +86,9 @@ def _row(who: str) -> Visitor:
         visitors.touch(who)
         store().writer.flush()
     if (row := visitors.get(who)) is None:
-        raise ExplainedError(words("my_data.not_saved"))
+        raise ExplainedError(
+            "The database can't save anything right now. Try again in a minute."
+        )
     return row
 
 

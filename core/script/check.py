@@ -86,7 +86,7 @@ def check_in_child(text: str, how: How = "off") -> Checked:
     if failure := report["failure"]:
         error = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
-        why_not = words("ran.failed", line=line, error=error) if line else f"{error}."
+        why_not = f"Line {line} raised {error}." if line else f"{error}."
     return replace(checked, problems=ordered, why_not=why_not)
 
 
@@ -116,10 +116,10 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
     if failure := report["failure"]:
         culprit = failure["culprit"] or failure["line"]
         line = failure["line"]["line"] if failure["line"] else ""
-        say = words("ran.error", line=line, error=code.raised(failure))
+        say = f"Line {line} raised {code.raised(failure)} on the simulated GPU."
         if failure["why"]:
             why = capitalized(failure["why"])
-            say += words("ran.cause", line=culprit["line"], why=why)
+            say += " Change line {line}. {why}.".format(line=culprit["line"], why=why)
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:
@@ -129,8 +129,17 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
         yield from at(remark["line"], sure, remark["say"], remark["slug"])
     for wait in report["waits"]:
         if "copy" not in wait["cause"]:
-            say = words("ran.wait", times=wait["times"], cause=quoted(wait["cause"]))
+            say = (
+                "In each step, the CPU waits here for the GPU ({cause}, "
+                "{times}×). Keep sums on the GPU, and fetch them only once "
+                "in a while."
+            ).format(times=wait["times"], cause=quoted(wait["cause"]))
             yield from at(wait["line"], "look", say)
     for copy in report["copies"]:
         if copy["same"]:
-            yield from at(copy["line"], "look", words("ran.same"))
+            yield from at(
+                copy["line"],
+                "look",
+                "This line copies the same data to the GPU in each step. "
+                "Copy it once, before the loop.",
+            )

@@ -16,9 +16,6 @@ from core.folders import CONTENT
 from core.jobs import code
 from to_device.dryrun.report import LONGEST_TEXT, OK, Request
 from to_device.errors import ExplainedError, quoted
-from to_device.words import Words
-
-words = Words(__file__)
 
 FILE = CONTENT / "exercises.toml"
 MOST_CHARACTERS = 5_000
@@ -84,7 +81,9 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
     """Judge an answer: run it on each of the machines until one shows a flaw."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
-        return Verdict(False, words("judge.long"))
+        return Verdict(
+            False, "Your code is too long for this exercise. Change only what is wrong."
+        )
     printed, passed = "", {*exercise.checks}
     for machine in exercise.machines:
         report, printed = code.run(request(exercise, text, machine), confine)
@@ -97,12 +96,16 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
         except Exception:  # the learner's code wrote a report itself, with wrong fields
-            flaw, passed = words("judge.forged"), set()
+            flaw, passed = "Your code's result can't be read.", set()
         if flaw:
             where = ""
             if len(exercise.machines) > 1:
                 has_gpu = SIMULATED[machine]
-                where = words("judge.with") if has_gpu else words("judge.without")
+                where = (
+                    "On a machine with a GPU: "
+                    if has_gpu
+                    else "On a machine without a GPU: "
+                )
             say = f"{where}{flaw}"[:LONGEST_TEXT]
             ticked = tuple(name for name in exercise.checks if name in passed)
             return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked)
@@ -126,7 +129,15 @@ def solution_facts(title: str, machine: str) -> dict[str, Any]:
     exercise = load()[title]
     report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
     if report["status"] != OK:
-        raise ExplainedError(" ".join([words("judge.unready"), *report["notes"]]))
+        raise ExplainedError(
+            " ".join(
+                [
+                    "The exercise's own solution did not run here, so your code "
+                    "can't be checked.",
+                    *report["notes"],
+                ]
+            )
+        )
     return facts(exercise, report)
 
 
@@ -156,7 +167,12 @@ def _flaws(
     if failure := report["failure"]:
         error = code.raised(failure)
         is_read = failure["kind"] != "SyntaxError"
-        gone = words("judge.gone", error=error) if is_read else f"{error}."
+        gone = (
+            "Your code ran to the end, but checking its result raised "
+            f"{error}. Keep the original variable names."
+            if is_read
+            else f"{error}."
+        )
         yield code.failed(failure, NAME) or gone
     elif report["status"] != OK:
         yield " ".join(report["notes"])

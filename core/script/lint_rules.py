@@ -57,7 +57,11 @@ def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
     written = [node for node in written if not (node in first or is_asked_for(node))]
     if lines := sorted(node.lineno for node in written):
         times = f" {len(lines)} times" if len(lines) > 1 else ""
-        say = words("rules.cuda_written_down", times=times)
+        say = (
+            f"CUDA is hard-coded{times} in this script, so the script "
+            "fails without an NVIDIA or AMD GPU. Choose the device once, "
+            "at the top, and write `.to(device)`."
+        )
         yield Problem(lines[0], "look", say, "cuda_hard_coded")
 
 
@@ -76,7 +80,12 @@ def load_without_place(script: ParsedScript) -> Iterator[Problem]:
     ]
     if lines:
         times = f" {len(lines)} times" if len(lines) > 1 else ""
-        say = words("rules.load_without_place", times=times)
+        say = (
+            f"`torch.load` is called without `map_location`{times}. If "
+            "the file was saved from a GPU, loading fails on a machine "
+            'without one. Add `map_location="cpu"`, or pass the device '
+            "that you use."
+        )
         yield Problem(lines[0], "look", say, "cuda_checkpoint")
 
 

@@ -10,9 +10,6 @@ from sqlalchemy import Connection, MetaData, select
 
 from core.store.codec import StoreError
 from core.store.database import Database
-from to_device.words import Words
-
-words = Words(__file__)
 
 
 def backup(url: str | None, path: Path) -> None:
@@ -76,7 +73,10 @@ def _check_empty(connection: Connection, database: Database) -> None:
         for table in metadata.sorted_tables:
             row = connection.execute(select(table).limit(1)).first()
             if row is not None and table.name != "alembic_version":
-                raise StoreError(words("backup.not_empty", where=database.where))
+                raise StoreError(
+                    f"{database.where} already has data. Restore into a new "
+                    "database, and set DATABASE_URL to its address."
+                )
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -103,7 +103,11 @@ def _postgres(database: Database, tool: str, *arguments: str) -> None:
             text=True,
         )
     except FileNotFoundError:
-        raise StoreError(words("backup.no_tool", tool=tool)) from None
+        raise StoreError(
+            f"To copy a Postgres database, the app needs {tool}, which is "
+            "not installed here. Install postgresql-client (on Debian), "
+            f"or run {tool} on the database server."
+        ) from None
     if process.returncode:
         why = process.stderr.strip().partition("\n")[0]
         raise StoreError(f"{tool} failed: {why}.")

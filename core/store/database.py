@@ -62,7 +62,11 @@ def address(text: str | None = None) -> sa.URL:
     kind = url.get_backend_name()
     in_memory = kind == "sqlite" and url.database in (None, "", ":memory:")
     if kind not in ("sqlite", "postgresql") or in_memory:
-        raise StoreError(words("address.other", url=repr(url)))
+        raise StoreError(
+            f"Runs can't be saved in {url!r}. Use "
+            "sqlite:///folder/file or "
+            "postgresql://user:password@host/database."
+        )
     return url
 
 
@@ -136,7 +140,10 @@ class Database:
             if not isinstance(error, OSError | sqlite3.Error | sa.exc.SQLAlchemyError):
                 raise
             why = str(getattr(error, "orig", error)).strip().partition("\n")[0]
-            raise StoreError(words("unusable", where=self.where, why=why)) from error
+            raise StoreError(
+                f"The database {self.where} can't be used: {why}. Fix that "
+                "problem, or set DATABASE_URL to another database."
+            ) from error
 
     def _own_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -251,7 +258,12 @@ class Database:
                     if broken.first() is not None:
                         raise StoreError(f"The upgrade of {self.where} lost rows.")
         except CommandError:
-            raise StoreError(words("other_version", where=self.where)) from None
+            raise StoreError(
+                f"The database {self.where} was made either by a newer "
+                "version of this app or by a version so old that the "
+                "database can't be upgraded. Update the app, or set "
+                "DATABASE_URL to another database."
+            ) from None
         finally:
             self._foreign_keys(connection, "ON")
 

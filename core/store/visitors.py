@@ -110,7 +110,10 @@ class Answers(Rows):
         """
         value = codec.dumps(answer)
         if len(value) > LONGEST_ANSWER or self._full(visitor, question, len(value)):
-            raise ExplainedError(words("answers.long"))
+            raise ExplainedError(
+                "There is not enough room for this answer beside your other "
+                "answers. Shorten it."
+            )
 
         def work(session: Session) -> None:
             ensure_visitor(session, visitor)

@@ -21,10 +21,8 @@ from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
 from core.store.database import LOST, Database, cause
-from to_device.words import Words
 
 logger = logging.getLogger(__name__)
-words = Words(__file__)
 
 BATCH = 100  # writes in a transaction, at most
 RETRY_SECONDS = 1.0
@@ -75,7 +73,11 @@ class Writer:
             cause = self._cause or (LOST if self._hangs else "")
             if not cause:
                 return ""
-            sentence = words("writer.problem", cause=cause)
+            sentence = (
+                f"Runs are not being saved right now: {cause}. Training "
+                "continues, and new data stays in memory until the database "
+                "works again."
+            )
             if self._lost:
                 sentence += f" Changes that didn't fit and were lost: {self._lost}."
             return sentence
@@ -128,7 +130,9 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError(words("writer.away"))
+            raise StoreError(
+                "The database can't be reached. This change will be saved later."
+            )
         return write.result
 
     def answers(self, seconds: float) -> bool:

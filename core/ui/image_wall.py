@@ -159,7 +159,10 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     """Sentences on how many images the model gets wrong."""
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
-        return words("wall.before", images=WALL)
+        return (
+            f"None of these {WALL} test images is used for training. The "
+            "images that your model gets wrong will be framed in red."
+        )
     which = f"{whose} model gets".capitalize()
     if not run.job.ended:
         epochs = f"{len(run.history)} of {run.config.epochs}"

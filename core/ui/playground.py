@@ -153,7 +153,9 @@ def _draw_outcome(report: dict[str, Any], error: str, printed: str) -> None:
         ],
     )
     if not (error or report["notes"] or printed or report["values"]):
-        st.markdown(words("playground.nothing"))
+        st.markdown(
+            "The code ran to the end, but it printed nothing and made no tensors."
+        )
     uses = [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
     for copy in report["copies"]:
         uses.append((copy, f"copied {copy['way']}", format.size(copy["bytes"])))

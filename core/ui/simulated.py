@@ -43,7 +43,7 @@ def badge(explained: bool = False) -> None:
         mark = ":violet-badge[:material/memory: simulated]"
         st.markdown(f"{mark} {words('simulated.explained')}")
         return
-    help = words("simulated.what")
+    help = "This device computes on the CPU but obeys the rules of a GPU."
     st.badge("simulated", icon=":material/memory:", color="violet", help=help)
 
 
@@ -65,4 +65,4 @@ def cuda_wording(raised: str) -> None:
     """If CUDA's message would differ from the simulated device's, draw it as well."""
     if (cuda := in_cuda_words(raised)) != raised:
         message = quoted(" ".join(cuda.split()), most=MOST_QUOTED)
-        st.markdown(words("simulated.in_cuda_words", said=message))
+        st.markdown(f":small[On an NVIDIA GPU, the message is: {message}]")

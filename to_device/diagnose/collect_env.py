@@ -38,7 +38,11 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
     diagnosis = diagnose(facts)
     is_cuda = facts.accelerator == "cuda"
     if is_cuda and diagnosis.cause == "works" and "Capability" not in text:
-        why, way_out = words("pasted.untested"), words("pasted.compute")
+        why, way_out = (
+            "torch reports a GPU that it can use, but this build may "
+            "have no code for it.",
+            words("pasted.compute"),
+        )
         return replace(diagnosis, why=why, way_out=way_out)
     if diagnosis.cause == "no_gpu" and not BUS.search(text):
         return replace(diagnosis, way_out=words("pasted.bus"))

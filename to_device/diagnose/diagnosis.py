@@ -131,12 +131,18 @@ def _right_build(facts: Facts) -> dict[str, str]:
         wheel = _newest_wheel(facts, lambda cuda, _: not driver or cuda <= driver)
         # A driver also runs later minor versions of the major version that it knows.
         wheel = wheel or _newest_wheel(facts, lambda cuda, _: cuda[:1] <= driver[:1])
-        which = words("install.nvidia_driver")
+        which = "Also install the NVIDIA driver, because torch doesn't include it."
         if facts.driver_cuda:
             major = str(driver[0]) if driver else facts.driver_cuda
             fields = {"driver_cuda": facts.driver_cuda, "major": major}
-            which = words("install.nvidia_version", **fields)
-        install = words("install.nvidia", which=which, **LINKS)
+            which = (
+                "Your driver supports CUDA {driver_cuda}, so choose a "
+                "version that begins with {major}, or an older one."
+            ).format(**fields)
+        install = (
+            "Install a build with CUDA: [PyTorch's selector]({selector}) "
+            "has the command for your system. {which}"
+        ).format(which=which, **LINKS)
         command = _install(wheel)
     else:
         # No command for AMD: the address of the builds changes with each ROCm version.
@@ -282,7 +288,7 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
         "driver_cuda": facts.driver_cuda,
         "macos": facts.macos,
         "message": message,
-        "said": words("verdict.said", message=message) if facts.complaint else "",
+        "said": f"PyTorch said: {message}" if facts.complaint else "",
         "first": _name(facts.first) if facts.first else "",
         "complaint": _quote(facts.first.complaint) if facts.first else "",
     }
@@ -293,7 +299,10 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
 
     return Diagnosis(
         texts.get("state", "cpu"),
-        say("verdict") or words("verdict.on_cpu", reason=say("reason")),
+        say("verdict")
+        or "This machine trains on the CPU, because {reason}.".format(
+            reason=say("reason")
+        ),
         say("why"),
         say("way_out"),
         say("command"),

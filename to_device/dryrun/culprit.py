@@ -30,7 +30,11 @@ def line_to_change(
 ) -> tuple[Line, str]:
     """The line that should have moved this tensor from the CPU, and why."""
     if at := origins.moved_back.get(id(tensor)):
-        return at, words("why.moved_back")
+        return (
+            at,
+            "this line moves the model back to the CPU, and later lines "
+            "use it on the device",
+        )
     start = origins.of(tensor)
     for ancestor in start.chain() if start else ():
         if ancestor.copies or is_moved(ancestor):
@@ -38,25 +42,46 @@ def line_to_change(
         if ancestor.kept:
             return line_of_cpu(ancestor.kept, frames)
         if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):
-            return at, words("why.passed")
+            return (
+                at,
+                "this function moves tensors, but this line passes on one "
+                "that is still on the CPU",
+            )
     origin = origin_to_move(start, line, frames)
     if origin is None:
-        return line, words("why.unknown")
+        return line, "this line uses a tensor on the CPU"
     *_, root = origin.chain()
     if root.is_fetched and origin.line != root.line:
-        return line, words("why.fetched_earlier", line=root.line.number)
+        return (
+            line,
+            f"line {root.line.number} copied a tensor to the CPU, but a "
+            "tensor that it meets here stayed on the GPU: copy both, or "
+            "neither",
+        )
     if root.is_fetched:
-        return root.line, words("why.fetched")
+        return (
+            root.line,
+            "this line copies a tensor to the CPU, but the tensors that "
+            "it meets stay on the GPU",
+        )
     if is_moved(origin.source) or "deepcopy" in origin.line.code:
         early = next(filter(comes_before_a_move, origin.calls), origin.calls[0])
-        return early.line, words("why.moved_later")
+        return (
+            early.line,
+            "this line used a parameter before the model was moved: move "
+            "the model first",
+        )
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
-            return at, words("why.lost_copy")
+            return at, "this copy on the device is lost unless you assign it to a name"
     is_single = origin.copies or origin.makers or origin.is_of_loop
     mover = None if is_single else origins.movers.get(tuple(origin.calls))
     if mover:
-        return mover, words("why.several", line=origin.line.number)
+        return (
+            mover,
+            f"line {origin.line.number} makes several tensors, and this "
+            "line doesn't move all of them",
+        )
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
@@ -107,8 +132,10 @@ def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
                 is_passed = any(k.arg in (name, None) for k in call.keywords)
                 is_cpu = "cpu" in str(parameters[name].default)
                 if is_cpu and not is_passed and len(call.args) <= place:
-                    return Line(line.file, call.lineno), words("why.default", name=name)
-    return move, words("why.kept")
+                    return Line(
+                        line.file, call.lineno
+                    ), f"this call doesn't pass {name}, whose default is the CPU"
+    return move, "this line moves the tensor to the CPU"
 
 
 def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin | None:
@@ -225,7 +252,11 @@ def is_dropped(line: Line) -> bool:
 def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
     tensor, line = origin.tensor(), origin.line
     if ASSIGNED.search(line.code):
-        return line, words("why.assigned")
+        return (
+            line,
+            "with assign=True, the model gets the file's CPU tensors: "
+            "move the model after this line",
+        )
     is_parameter = isinstance(tensor, nn.Parameter)
     for at, maker in origin.makers:
         module = maker()
@@ -242,8 +273,16 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
             if function in running or PART.match(line.code):
                 break
             line = caller
-        return line, words("why.model")
+        return line, "this model was never moved: add .to(device)"
     if origin.is_of_loop:
         line, name = unpacking_line(tensor, line, frames)
-        return line, words("why.batch", name=name)
-    return line, words("why.computed") if origin.source else words("why.made")
+        return (
+            line,
+            f"after this line, {name} is still on the CPU: move it with .to(device)",
+        )
+    return (
+        line,
+        "this tensor was made on the CPU and never moved: add .to(device)"
+        if origin.source
+        else "this line makes a tensor on the CPU: add device= or .to(device)",
+    )

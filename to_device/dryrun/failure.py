@@ -143,7 +143,10 @@ def explain(error: BaseException, origins: Origins) -> Failure:
                 culprit = Line(file, int(number))
         message = message.strip().splitlines()[-1].partition(": ")[2]
     if leaf := lost_leaf(error, origins):
-        culprit, why = leaf, words("why.leaf")
+        culprit, why = (
+            leaf,
+            "this line makes a copy, and only the original gets a gradient",
+        )
     elif "for generator" in message:
         # A loader's sampler failed. Blame the line that made the loader or the sampler.
         frames_of_torch = traceback.walk_tb(error.__traceback__)
@@ -155,7 +158,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         earlier = [Line(line.file, number) for number in range(line.number, 0, -1)]
         chosen = (place for place in earlier if CHOOSES_CUDA.search(place.code))
         culprit = next(chosen, line)
-        why = words("why.not_built_in")
+        why = "this chooses CUDA, even on a machine without a GPU"
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
         host = max(hosts, key=lambda tensor: tensor.dim() > 0)
@@ -163,7 +166,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         for inner, _ in traceback.walk_tb(error.__traceback__):
             optimizer = inner.f_locals.get("self")
             if inner.f_code.co_name == "update_bn":
-                culprit, why = line, words("why.update_bn")
+                culprit, why = line, "add device=, so that update_bn moves its batches"
             elif isinstance(optimizer, Optimizer):
                 culprit = origins.line_of(optimizer, "load_state_dict") or culprit
                 why = words("why.optimizer")

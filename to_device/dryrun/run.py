@@ -51,9 +51,7 @@ from to_device.errors import quoted
 from to_device.names import NO_DEVICES
 from to_device.sim import memory as device_memory
 from to_device.sim import simulation
-from to_device.words import Words
 
-words = Words(__file__)
 NO_KERNEL = (
     "There, the first operation fails with: CUDA error: no kernel image is available "
     "for execution on the device."
@@ -125,11 +123,22 @@ class Run:
         status, explanation, sentence = OK, None, ""
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)
-        notes = [words("notes.compiled")] if cuda.compiles else []
+        notes = (
+            ["The dry run skipped torch.compile and ran the model uncompiled."]
+            if cuda.compiles
+            else []
+        )
         rank = sys.modules.get("to_device.dryrun.one_rank")
-        notes += [words("notes.one_rank")] if rank and rank.was_used else []
+        notes += (
+            ["The dry run checked the script as the only rank of a world of one."]
+            if rank and rank.was_used
+            else []
+        )
         if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
-            notes.append(words("notes.loops", loops=loops))
+            notes.append(
+                "The dry run left these loops early, so the script's results "
+                f"differ from those of a full run: {loops}."
+            )
         if cuda.makes_bfloat16 and not cuda.gpu.has_bfloat16:
             notes.append(
                 f"The {cuda.gpu.title} only emulates bfloat16, which is slow. Use "
@@ -252,7 +261,13 @@ class Run:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
             limit = f"{self.request.seconds:.0f}"
-            return NOT_SIMULATED, None, words("notes.late", seconds=limit, where=where)
+            return (
+                NOT_SIMULATED,
+                None,
+                f"The script was stopped after {limit} s{where}, so the rest "
+                "did not run. Look for an endless loop or code that takes "
+                "too long.",
+            )
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
@@ -266,7 +281,7 @@ class Run:
             return (
                 NOT_SIMULATED,
                 failure.explain(error, self.origins),
-                words("notes.after_loop"),
+                "The script fails after a loop that the dry run left early.",
             )
         if isinstance(error, FileNotFoundError) and error.filename:
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."

@@ -42,7 +42,7 @@ def draw(run: Run | None) -> None:
     with explained("The checkpoint could not be read"):
         if run is None:
             file, tensors = ask_once("core.lessons.checkpoints.round_trip:untrained")
-            st.markdown(words("save.untrained"))
+            st.markdown("Here is an **untrained** ANN's file instead:")
             contents(len(file), tensors)
             tensor_table(tensors)
             return

@@ -36,7 +36,7 @@ PARTS = {
 
 
 def draw(run: Run | None, devices: Sequence[str]) -> None:
-    st.subheader(words("round_trip.heading"))
+    st.subheader("Is it the same model?")
     st.markdown(words("round_trip.text"))
     if len(devices) == 1:
         st.markdown(words("round_trip.on_one_device"))
@@ -46,7 +46,11 @@ def draw(run: Run | None, devices: Sequence[str]) -> None:
         _save_and_load(run, devices)
     if len(devices) > 1:
         _elsewhere(devices[0])
-    with st.expander(words("resume.heading"), icon=":material/resume:", key="further"):
+    with st.expander(
+        "Going further: does training continue as before?",
+        icon=":material/resume:",
+        key="further",
+    ):
         st.markdown(words("resume.text"))
         if run is None:
             finished_run.nothing_yet()
@@ -78,10 +82,14 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
 
 def _elsewhere(device: str) -> None:
     """Show how a file from the device loads in a process without the device."""
-    st.subheader(words("elsewhere.heading"))
+    st.subheader("When the device is missing")
     outline = simulated.outline("elsewhere", explained=True, device=device)
     with outline, explained("The file was not loaded"):
-        st.markdown(words("elsewhere.text", device=device))
+        st.markdown(
+            "A file records each tensor's device. We saved this file on "
+            f"`{device}`, and we load it in a process that has no such "
+            "device."
+        )
         round_trip = "core.lessons.checkpoints.round_trip"
         outcomes: dict[str, str] = ask_once(f"{round_trip}:load_elsewhere", device)
         for name, outcome in outcomes.items():
@@ -90,12 +98,15 @@ def _elsewhere(device: str) -> None:
                 show(f"{round_trip}:{name}")
             with answer:
                 if "Error" not in outcome:
-                    st.success(words("elsewhere.loads", device=outcome))
+                    st.success(f"Loading works: the tensors are on `{outcome}`.")
                     continue
-                st.markdown(words("elsewhere.fails"))
+                st.markdown("Loading fails:")
                 st.code(outcome, language=None, wrap_lines=True)
                 if device == SIMULATED:
-                    st.caption(words("elsewhere.on_cuda"))
+                    st.caption(
+                        "Without a GPU, loading a file from an NVIDIA GPU fails with "
+                        "this message:"
+                    )
                     st.code(words("elsewhere.cuda"), language=None, wrap_lines=True)
 
 
@@ -117,12 +128,22 @@ def _draw_trip(job: Job) -> None:
             }
         )
         if trip.differing_values == 0:
-            text = words("round_trip.same", way=way, values=f"{trip.values:,}")
+            text = (
+                "{way}: **the same model.** All {values} logits are equal, bit for bit."
+            ).format(way=way, values=f"{trip.values:,}")
             st.success(text, icon=":material/check_circle:")
         else:
-            text = words("round_trip.two_devices", way=way)
+            text = (
+                f"{way}: the weights are equal, but two devices add the same "
+                "numbers in different orders, and every sum is rounded. On "
+                "NVIDIA GPUs, convolutions may also round to TF32."
+            )
             if trip.dtype == "float16":
-                text = words("round_trip.float16", way=way)
+                text = (
+                    f"{way}: a float16 has 11 significant bits, while a float32 "
+                    "has 24. The file is half as large, but the loaded model "
+                    "isn't exactly the same."
+                )
             st.info(text, icon=":material/info:")
         size = format.size(trip.bytes)
         text = f"The file is {size}. We compared the logits on the host."
@@ -151,7 +172,11 @@ def _train_and_resume(config: RunConfig) -> None:
         )
         panel.start_button("Train and resume", (replace(config, epochs=2 * half),))
         panel.cancel_button()
-    st.markdown(words("resume.settings", images=f"{RESUME_IMAGES:,}"))
+    st.markdown(
+        (":small[We use this run's settings and {images} training images.]").format(
+            images=f"{RESUME_IMAGES:,}"
+        )
+    )
     panel.follow(_draw_resumed)
 
 
@@ -182,7 +207,11 @@ def _draw_resumed(job: Job) -> None:
             )
             contents, size = ", ".join(resumed.contents), format.size(resumed.bytes)
             if resumed.greatest_loss_difference == 0 and resumed.differing_weights == 0:
-                text = words("resume.same", size=size, contents=contents)
+                text = (
+                    "**The resumed run is exactly the same as the uninterrupted "
+                    "run**: the same curve and the same weights, bit for bit. "
+                    f"The {size} file contains these entries: {contents}."
+                )
                 st.success(text, icon=":material/check_circle:")
             else:
                 text = words("resume.nearly", size=size, contents=contents)

@@ -32,7 +32,7 @@ MISTAKES = ("pickle_refused", "cuda_checkpoint", "wrong_architecture")
 def draw(machine: Machine | None, task: str | None) -> None:
     st.markdown(words("load.text"))
     file = st.file_uploader(
-        words("load.file"),
+        "A checkpoint from this app, or from any model with the same layers",
         key="upload_checkpoint",
         max_upload_size=MAX_MEGABYTES,
         help=words("load.help"),
@@ -47,7 +47,10 @@ def draw(machine: Machine | None, task: str | None) -> None:
         task = choice("Test images", "upload_task", IMAGE_TASKS, index=at, width=180)
         device = choice("Device", "upload_device", devices, width=140)
     if file is None:
-        st.markdown(words("load.no_file"))
+        st.markdown(
+            ":material/upload_file: No file yet? Download one from the "
+            "first tab and upload it here."
+        )
     else:
         opened = _open(file, None if model == SUGGESTED else model)
         if isinstance(opened, str):
@@ -95,7 +98,11 @@ def _contents(opened: Opened) -> None:
         }
         texts = (f"{count} {kind}" for kind, count in counts.items() if count)
         st.error(
-            words("load.misfit", counts=", ".join(texts)),
+            (
+                "The tensors don't match: {counts}. Choose another "
+                "architecture, or save the state_dict of a model with these "
+                "layers."
+            ).format(counts=", ".join(texts)),
             title=f"The file does not fit the {name}",
             icon=":material/error:",
         )

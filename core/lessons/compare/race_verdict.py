@@ -59,13 +59,27 @@ def agreement(race: Race) -> str:
     apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
     most = max(apart)
     if most == 0:
-        return words("race.losses.same")
+        return "At every step, the two losses are the same, bit for bit."
     has_convolutions, tf32 = race.config.model == "cnn", ""
     first, second = race.candidates
     if has_convolutions and "CUDA" in (first.backend, second.backend):
-        tf32 = words("race.losses.tf32")
+        tf32 = ", and convolutions on NVIDIA GPUs may round their inputs to TF32"
     if most < AGREE:
-        return words("race.losses.rounding", digits=floor(-log10(most)), tf32=tf32)
+        return (
+            "At every step, the two losses agree to at least "
+            f"{floor(-log10(most))} digits. Later digits may differ, "
+            "because the candidates add the same numbers in different "
+            f"orders and round each sum{tf32}."
+        )
     if has_convolutions and first.device != second.device:
-        return words("race.losses.dropout", most=f"{most:.1%}")
-    return words("race.losses.order", most=f"{most:.1%}", tf32=tf32)
+        return (
+            "The two losses differ by up to {most}. The weights and "
+            "batches are the same, but each device draws its own random "
+            "numbers, so dropout drops different units."
+        ).format(most=f"{most:.1%}")
+    return (
+        "The two losses differ by up to {most}. The weights and "
+        "batches are the same, but the two candidates add the same "
+        "numbers in different orders{tf32}. The rounding errors grow "
+        "with each step."
+    ).format(most=f"{most:.1%}", tf32=tf32)

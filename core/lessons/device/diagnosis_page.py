@@ -56,9 +56,9 @@ def another(facts: Facts) -> None:
     st.markdown(words("pasted.ask"), width=frame.PROSE)
     st.code(LINES, language="bash", wrap_lines=True)
     with st.form("another_machine", border=False):
-        label, most = words("pasted.label"), MOST_CHARACTERS
+        label, most = "What these lines print", MOST_CHARACTERS
         text = st.text_area(label, key="pasted_report", height=120, max_chars=most)
-        if st.form_submit_button(words("pasted.press")):
+        if st.form_submit_button("Diagnose"):
             with explained("This report can't be read"):
                 verdict(diagnose_report(text, facts.releases))
     st.markdown(words("pasted.terminal"), width=frame.PROSE)

@@ -64,9 +64,13 @@ def cards() -> None:
             st.caption(words("cards.workers"))
     # The Compare page has stored the name of the GPU that the browser uses.
     if name := visitor_answers.of_visitor().get("your_gpu_name"):
-        st.markdown(words("cards.browser", name=quoted(name)))
+        st.markdown(f"**On your side:** your browser computes on {quoted(name)}.")
     tab = {"tab": "Your GPU"}
-    course.link(course.page("Compare"), words("cards.your_gpu"), query_params=tab)
+    course.link(
+        course.page("Compare"),
+        "Your own GPU, measured in this browser",
+        query_params=tab,
+    )
 
 
 def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
@@ -75,7 +79,10 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
         st.badge(device.device, icon=":material/memory:", color=color)
         st.markdown(f"**{device.device_name}**")
         if load is not None and load.total_bytes:
-            note = words("cards.watched", seconds=f"{LIVE_SECONDS:.0f}")
+            note = (
+                "Memory used by all programs, updated every {seconds} "
+                "seconds. Train in another browser tab and watch this number."
+            ).format(seconds=f"{LIVE_SECONDS:.0f}")
             st.markdown(f":small[{note}]")
     used, total = (load.used_bytes, load.total_bytes) if load else (None, None)
     figures: dict[str, Any] = {}
@@ -102,12 +109,16 @@ def _card(device: DeviceDetails, load: DeviceLoad | None) -> None:
             figures[label] = text
     with st.grid(min_column_width=150):
         for label, text in figures.items():
-            about = words("cards.threads") if label == LABELS["threads"] else None
+            about = (
+                "All usable cores except one, unless `OMP_NUM_THREADS` is set."
+                if label == LABELS["threads"]
+                else None
+            )
             st.markdown(f"{label}  \n**{text}**", help=about)
 
 
 def idioms(answers: dict[str, str]) -> None:
-    st.markdown(words("code.ways"))
+    st.markdown("All three pieces of code just ran on this machine.")
     for name, texts in words.table("idioms").items():
         left, right = st.columns([2, 1], gap="medium")
         code = source(f"core.lessons.device.idioms:{name}")
@@ -133,7 +144,10 @@ def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
 def trap(answers: dict[str, str]) -> None:
     """Explain that torch's answer may name an accelerator that isn't there."""
     text = words("trap.unchecked", answer=answers["unchecked"])
-    name = words("trap.name", printed=answers["printed"])
+    name = (
+        "Many scripts also print the GPU's name. On this machine, "
+        "these lines printed `{printed}`:"
+    ).format(printed=answers["printed"])
     st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
     st.code(source("core.lessons.device.idioms:announced"), wrap_lines=True)
 

@@ -82,9 +82,15 @@ class Parallel(Lab):
         if short := readings.get(SHORT_VECTORS):
             over = unpaired(short, readings["One core"])
             lines.append(
-                words("parallel.short_vectors", times=over.by)
+                "**Short vectors**: with only four numbers per instruction, "
+                f"the core takes {over.by} times as long. "
+                "`MKL_CBWR=COMPATIBLE` sets this limit for MKL, the library "
+                "that computes torch's matrix products."
                 if over.winner == 1
-                else words("parallel.no_short_vectors", times=over.by)
+                else "**Short vectors**: with only four numbers per instruction, "
+                f"the core should take longer. The core took {over.by} times "
+                "as long here, but the repeats differ too much to draw a "
+                "conclusion."
             )
         for way, seconds in readings.items():
             if way not in ("Python loop", SHORT_VECTORS, "One core"):
@@ -99,7 +105,12 @@ class Parallel(Lab):
         unsteady = [method.way for method in result.found if not agree(method.seconds)]
         if unsteady:
             ways = format.enumerated(dict.fromkeys(unsteady))
-            lines.append(words("parallel.unsteady", ways=ways, factor=f"{STEADY:g}"))
+            lines.append(
+                (
+                    "The single repeats of {ways} differ by more than a factor "
+                    "of {factor}. The dots show their medians, which vary less."
+                ).format(ways=ways, factor=f"{STEADY:g}")
+            )
         return lines
 
     def caption(self, result: Multiplications) -> str:

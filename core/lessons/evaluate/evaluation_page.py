@@ -96,7 +96,11 @@ def accuracy(evaluation: Evaluation, guessed: str | None = guess.JUST_SHOW) -> N
     if guessed:
         hardest = _hardest_first(evaluation)[0]
         metrics[f"Hardest: {hardest.name}"] = f"{hardest.recall:.0%}"
-    note = words("answers.interval", total=f"{evaluation.total:,}")
+    note = (
+        "A test with {total} different images would give a slightly "
+        "different accuracy. In about 95 of 100 such tests, an "
+        "interval computed this way contains the true accuracy."
+    ).format(total=f"{evaluation.total:,}")
     figures.metrics(metrics, {INTERVAL: note})
 
 

@@ -175,9 +175,15 @@ def _open(data: bytes) -> Image.Image:
     except Image.DecompressionBombError:
         raise ExplainedError(words("picture.pixels")) from None
     except MemoryError:
-        raise ExplainedError(words("picture.memory")) from None
+        raise ExplainedError(
+            "Opening this picture would take too much memory here. Save "
+            "a smaller version."
+        ) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow on a damaged file
-        message = words("picture.damaged", error=quoted(error))
+        message = (
+            f"The picture is damaged: {quoted(error)}. Open the file in "
+            "an image editor, and export it as PNG or JPEG."
+        )
         raise ExplainedError(message) from None
     image.thumbnail((WORKING_SIZE, WORKING_SIZE))
     return image

@@ -34,7 +34,7 @@ def ask(here: bool = True) -> Answer | None:
     link, the answer is about that cause. Unless `here`, the visitor is on
     another page, so the answer has a link to the Mistakes page.
     """
-    label = words("search.label")
+    label = "Paste an error, or say what you see"
     st.markdown(f"**{label}**")
     field = _FIELD(
         key="pasted_error",
@@ -79,7 +79,7 @@ def _draw(answer: Answer, here: bool) -> None:
     with st.container(border=True):
         st.markdown(f"##### {cause.title}")
         if answer.kind == "likely":
-            st.markdown(words("answer.likely"))
+            st.markdown("This is probably what happened. Run the check to be sure.")
         st.markdown(answer.why)
         if answer.found:
             st.code(answer.found, language=None, wrap_lines=True)
@@ -93,13 +93,17 @@ def _draw(answer: Answer, here: bool) -> None:
         with st.container(horizontal=True):
             kind, _, place = cause.see.partition(":")
             if kind == "page":
-                link(page(place), words("answer.page", page=place))
+                link(page(place), f"See it on {place}")
             elif not here:
                 query = {"mistake": place}
-                link(page("Mistakes"), words("answer.make"), query_params=query)
+                link(
+                    page("Mistakes"),
+                    "Make this mistake and see what happens",
+                    query_params=query,
+                )
             st.page_link(cause.read, label="Read on", icon=":material/menu_book:")
         if answer.others:
-            st.markdown(words("answer.others"))
+            st.markdown("Other possible causes:")
             for other in answer.others:
                 query = {"error": other.slug}
                 link(page("Mistakes"), other.title, icon=None, query_params=query)

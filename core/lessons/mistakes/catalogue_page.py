@@ -88,7 +88,11 @@ def choice(answer: Answer | None) -> Mistake | None:
     if slug in BY_SLUG:
         return BY_SLUG[slug]
     if slug is not None:
-        st.warning(words("search.unknown"), icon=":material/info:")
+        st.warning(
+            "This page's address names a mistake that doesn't exist. "
+            "Choose one from the list.",
+            icon=":material/info:",
+        )
     if answer is None:
         return MISTAKES[0]
     see = answer.cause.see if answer.cause else ""
@@ -102,7 +106,7 @@ def draw_list(mistake: Mistake | None) -> None:
     # another mistake resets the widgets.
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
-            words("list.kind"),
+            "Mistakes to make on purpose",
             kinds,
             default=mistake.loud if mistake else True,
             format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
@@ -116,7 +120,9 @@ def draw_list(mistake: Mistake | None) -> None:
                 st.query_params["mistake"] = st.session_state[key]
 
         st.selectbox(
-            words("list.loud") if loud else words("list.silent"),
+            "Mistakes that raise an exception"
+            if loud
+            else "Mistakes that raise no error but lead to a wrong number",
             slugs,
             index=slugs.index(current) if current in slugs else None,
             format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
@@ -258,7 +264,7 @@ def _known_failure(slug: str) -> Failure | None:
 
 def _result(mistake: Mistake, job: Job) -> None:
     if not job.ended:
-        st.info(words("card.running"))
+        st.info("Running both versions, each in its own process.")
     run: MistakeRun | None = job.value
     _halves(mistake, True, run)
     if run is not None:
@@ -304,9 +310,13 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
     elif mistake.figure is not None:
         return  # _message has drawn the numbers of both halves
     elif not fixed:
-        text = words("card.no_error", result=outcome.result)
+        text = (
+            f"This version ran without an error here and returned `{outcome.result}`."
+        )
         if mistake.broken_on == OTHER and outcome.device == "cpu":
-            text += words("card.one_device")
+            text += (
+                " Everything is on the CPU here, so no tensor is on the wrong device."
+            )
         st.info(text, icon=":material/info:")
     else:
         closing = outcome.result[-1:] if outcome.result.endswith((")", "]")) else ""
@@ -375,7 +385,7 @@ def _guess_line(mistake: Mistake, with_answer: bool, failure: Failure | None) ->
         return
     lines = sorted(statement.start for statement in _statements(code))
     if len(lines) > 1:
-        answers.radio(words("card.guess"), lines, key, horizontal=True)
+        answers.radio("Which line raises the exception?", lines, key, horizontal=True)
 
 
 def curves(frame: pd.DataFrame, x: str, y: str) -> Chart:
@@ -408,13 +418,16 @@ def code() -> None:
         ("Finding", words("code.finding"), "to_device.explain.explainer:explain"),
         (
             "Checking a script",
-            words("code.checking", count=len(RULES)),
+            f"We parse your script, and {len(RULES)} rules look at its "
+            "syntax tree. This is one of the rules, with the function "
+            "that applies all of them. Source: `core/script/`.",
             "core.script.lint_rules:code_may_run",
             "core.script.check:check",
         ),
         (
             "Shared functions",
-            words("code.shared"),
+            "The mistakes use these functions. Source: "
+            "`core/lessons/mistakes/examples/fixtures.py`.",
             lambda: show(
                 *(
                     f"core.lessons.mistakes.examples.fixtures:{name}"

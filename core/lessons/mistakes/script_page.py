@@ -33,7 +33,10 @@ def draw() -> None:
     with left, st.form("check_script"):
         st.markdown(words("script.label"))
         field = st.container()
-        only_read = words("script.read", why=policy.why)
+        only_read = (
+            ":small[We read your script line by line. We don't run or "
+            f"keep it. {policy.why}]"
+        )
         st.markdown(only_read if policy.kind == "off" else words("script.run"))
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
             state.pop("checked", None)
@@ -62,13 +65,24 @@ def draw() -> None:
 def _findings(text: str, checked: Checked) -> None:
     count = len(RULES)
     if checked.why_not and not checked.unreadable:
-        st.warning(words("script.not_run", why=checked.why_not), icon=":material/info:")
+        st.warning(
+            "Your script didn't run to the end, so we may have missed "
+            f"mistakes. {checked.why_not}",
+            icon=":material/info:",
+        )
     if checked.unreadable:
         st.warning(checked.unreadable, icon=":material/info:")
     elif not text.strip():
-        st.info(words("script.empty"), icon=":material/content_paste:")
+        st.info("Paste a script first.", icon=":material/content_paste:")
     elif not checked.problems:
-        none = words("script.ran") if checked.ran else words("script.none", count=count)
+        none = (
+            words("script.ran")
+            if checked.ran
+            else f"The code has none of the {count} mistakes that we look for. "
+            "To find out whether the model and the batches are on the "
+            "same device, run `to-device dryrun train.py` on a computer "
+            "without a GPU."
+        )
         draw_text = st.info if checked.why_not else st.success
         draw_text(none, icon=":material/check:")
     else:
@@ -76,9 +90,19 @@ def _findings(text: str, checked: Checked) -> None:
             "found": len(checked.problems),
             "sure": sum(problem.sureness == "sure" for problem in checked.problems),
         }
-        how = words("script.both") if checked.ran else words("script.read_only")
+        how = (
+            "We ran your script for a few steps and read its code."
+            if checked.ran
+            else "We read your script's code but didn't run it to the end."
+        )
         listed = words("script.listed")
-        st.markdown(words("script.found", **counts, how=how, listed=listed))
+        st.markdown(
+            (
+                "**{found} found, {sure} marked “Sure”.** {how} The script "
+                "may contain other mistakes: when we read the code, we look "
+                "only for {listed}, in their usual forms."
+            ).format(**counts, how=how, listed=listed)
+        )
         lines = NEWLINE.split(text)
         for number, problems in groupby(checked.problems, lambda problem: problem.line):
             with st.container(border=True):

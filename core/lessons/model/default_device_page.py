@@ -42,7 +42,11 @@ def draw() -> None:
 
 def _places(comparison: dict[str, Any], guessed: str | None) -> None:
     device, block, setting = (comparison[key] for key in ("device", "block", "setting"))
-    st.markdown(words("default_device.ran", device=device))
+    st.markdown(
+        f"We ran each expression with **`{device}`** as the default "
+        "device: inside `with torch.device(...)`, and after "
+        "`torch.set_default_device(...)`."
+    )
     moved = [text for text, place in block["made"].items() if place == device]
     if right := next((text for text in GUESSES if text not in moved), None):
         finding = f"`{right}` ends up on the CPU, and the other two on `{device}`."
@@ -72,7 +76,7 @@ def _places(comparison: dict[str, Any], guessed: str | None) -> None:
     if comparison["shuffle"]:
         st.markdown(words("default_device.shuffle"))
         simulated.message(comparison["shuffle"])
-        st.markdown(words("default_device.generator"))
+        st.markdown("Give the loader a generator on the device:")
         st.code(
             f"generator = torch.Generator({device!r})\n"
             "DataLoader(data, shuffle=True, generator=generator)",

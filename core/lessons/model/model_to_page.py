@@ -93,7 +93,11 @@ def draw(model: str, device: str) -> None:
         buffers = [tensor.name for tensor in move.tensors if tensor.kind == "buffer"]
         text = words("buffers.none")
         if buffers:
-            text = words("buffers.some", count=len(buffers), first=buffers[0])
+            text = (
+                f"{len(buffers)} of these tensors are **buffers**, such as "
+                f"`{buffers[0]}`. They hold batch norm's running averages and "
+                "the number of batches averaged."
+            )
         st.markdown(f"{text} {words('buffers.what')}")
         with st.expander("What makes a buffer", icon=":material/code:"):
             demonstration("what_a_module_moves", device)
@@ -212,7 +216,7 @@ def forget(device: str) -> None:
                     simulated.cuda_wording(end.error)
                 st.markdown(words("forget.look"))
             elif device == "cpu":
-                st.success(words("forget.cpu"))
+                st.success("The step still works: on the CPU, a move changes nothing.")
             elif not moved:
                 st.success(words("forget.all"))
             else:
@@ -221,7 +225,12 @@ def forget(device: str) -> None:
 
 def code() -> None:
     code_tabs(
-        ("The move", words("code.move"), "core.lessons.model.model_to:move"),
+        (
+            "The move",
+            "This function from `core/lessons/model/model_to.py` made "
+            "the table of tensors.",
+            "core.lessons.model.model_to:move",
+        ),
         (
             "The move and the five steps",
             words("code.walk"),

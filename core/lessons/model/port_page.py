@@ -57,7 +57,7 @@ def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
         with column:
             playground.output(printed or "\n".join(report["notes"]))
     with columns[0]:
-        st.markdown(words("port.stayed"))
+        st.markdown("On the CPU, everything is in the same memory, so nothing moved.")
     with columns[1], simulated.outline("ported"):
         copies = [
             copy for copy in reports[1][0]["copies"] if copy["way"] == "to device"
@@ -65,7 +65,14 @@ def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
         size = format.size(sum(copy["bytes"] for copy in copies))
         lines = sorted({copy["line"]["line"] for copy in copies})
         where = format.enumerated(map(str, lines))
-        st.markdown(words("port.crossed", size=size, lines=where))
+        st.markdown(
+            f"In each step, lines {where} copied {size} to the device. "
+            "The model's weights crossed once, before the first step. "
+            "The losses are the same, since both start from the same "
+            "seed."
+        )
     with st.container(horizontal=True):
-        link(page("Train"), words("port.next"))
+        link(
+            page("Train"), "Now port a script yourself: the task is at the end of Train"
+        )
         link_to("model_not_moved")

@@ -20,7 +20,11 @@ words = Words(__file__)
 
 def draw() -> None:
     st.markdown(words("sampler.text"), width=PROSE)
-    answer = guess.ask("set_epoch_guess", words("sampler.question"), GUESSES)
+    answer = guess.ask(
+        "set_epoch_guess",
+        "without `set_epoch`, in what order do the images come in the second epoch?",
+        GUESSES,
+    )
     if guess.missing(answer):
         return
     with explained("The orders can't be shown"):
@@ -35,7 +39,9 @@ def draw() -> None:
             if all(epoch == wrong[0] for epoch in wrong):
                 guess.judge(words("sampler.same"), answer, GUESSES[1])
             else:
-                guess.judge(words("sampler.new"), answer, GUESSES[0])
+                guess.judge(
+                    "The orders differ, even without `set_epoch`.", answer, GUESSES[0]
+                )
             st.markdown(in_words(right))
         with st.expander("The code that ran", icon=":material/code:"):
             code_tabs(("The orders", "core.lessons.scale.sampler:orders"))

@@ -415,15 +415,19 @@ def verdict(climbed: Climbed) -> str:
     """Sentences on the best rung: time, speedup, and the machine's limit."""
     direct, rung = climbed.direct, climbed.best
     if direct is None:
-        return words("verdict.nothing")
+        return "No rung could be measured here. Choose a rung to see why."
     title = BY_NAME[direct.rung].title
     if rung is None:
-        return words("verdict.failed", title=title, message=direct.message)
-    text = words("verdict.best", title=title, seconds=precise(rung.epoch_seconds))
+        return (
+            f"**Best rung: {title}.** There is no headline figure, "
+            "because the direct comparison with the textbook loop "
+            f"failed. {direct.message}"
+        )
+    text = f"**Best rung: {title}.** An epoch takes {precise(rung.epoch_seconds)}."
     if (gain := climbed.speedup) is not None:
         seconds = precise(median(rung.base_seconds))
         over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
-        text += words("verdict.textbook", seconds=seconds, over=over)
+        text += f" An epoch of the textbook loop takes {seconds}. {over}"
     limit = to_the_limit(climbed, direct, rung)
     return "\n\n".join(filter(None, (text, doubt(climbed), limit)))
 
@@ -437,7 +441,12 @@ def doubt(climbed: Climbed) -> str:
     product = multiplied(rung, climbed.results)
     if agree((product, gain.ratio), CLOSE):
         return ""
-    return words("verdict.doubt", product=times(product), ratio=times(gain.ratio))
+    return (
+        "If you multiply the gains of all the rungs, you get "
+        f"{times(product)} times the speed. But the machine's speed "
+        "changed between the rungs. Trust the factor of "
+        f"{times(gain.ratio)}, which was measured directly."
+    )
 
 
 def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
@@ -453,9 +462,16 @@ def to_the_limit(climbed: Climbed, direct: Direct, rung: Result) -> str:
     slowdown = paired(rung.seconds, limits)
     if not slowdown.steady:
         ends = precise(min(limits)), precise(max(limits))
-        return words("verdict.changed_limit", least=ends[0], most=ends[1])
-    kind = words("verdict.moving")
+        return (
+            f"At this machine's limit, an epoch would take {ends[0]} to "
+            f"{ends[1]}: the machine's speed changed between the two "
+            "measurements."
+        )
+    kind = "move the bytes"
     if limits[0] == direct.limits[0].arithmetic_seconds(images, dtype):
-        kind = words("verdict.arithmetic", dtype=dtype)
+        kind = f"do the arithmetic in {dtype}"
     limit = precise(median(limits))
-    return words("verdict.limit", kind=kind, limit=limit, by=slowdown.by)
+    return (
+        f"If the machine only had to {kind}, an epoch would take "
+        f"{limit}. The best rung takes {slowdown.by} times as long."
+    )

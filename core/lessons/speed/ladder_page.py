@@ -176,7 +176,11 @@ def draw_climb(job: Job, backend: str) -> None:
 
 def draw_status(job: Job) -> None:
     results = results_of(job)
-    cancelled = words("ladder.cancelled", n=len(results), of=len(RUNGS))
+    cancelled = (
+        f"The climb was canceled after {len(results)} of {len(RUNGS)} "
+        "rungs. Their results stay here, and you can resume the "
+        "climb."
+    )
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
         with st.container(key="run_status"):  # page.css keeps this on a phone's screen
@@ -186,7 +190,7 @@ def draw_status(job: Job) -> None:
             st.markdown(words("ladder.no_headline"))
     elif hidden := [r for r in results if not rungs_page.is_revealed(r)]:
         waiting = format.counted(len(hidden), "result is", "results are")
-        text = words("ladder.waiting", results=waiting)
+        text = f"The climb is done. {waiting} waiting for your guess."
         st.info(text, icon=":material/visibility_off:")
     else:
         st.success(climb_result.verdict(job.value), icon=":material/flag:")
@@ -195,7 +199,7 @@ def draw_status(job: Job) -> None:
 def progress(job: Job) -> str:
     now, climb = latest(job, ClimbProgress), job.arguments[0]
     if now is None:
-        return words("ladder.measuring_limit")
+        return "Measuring this machine's limit"
     if not now.rung:
         return words("ladder.comparing", now=now, pairs=climb.pairs)
     title = BY_NAME[now.rung].title
@@ -223,7 +227,10 @@ def draw_waterfall(
     seconds = [result.epoch_seconds for result in steps]
     saved = [before - after for before, after in pairwise(seconds)]
     off, title = max(zip(saved, titles[1:], strict=True))
-    st.markdown(words("ladder.most", title=title, off=off, of=seconds[0]))
+    st.markdown(
+        f"**{title} saves the most: {off:.2f} s of the "
+        f"{seconds[0]:.2f} s that an epoch took at first.**"
+    )
     bars = [(titles[0], 0.0, seconds[0], f"{seconds[0]:.2f} s", True)]
     for title, ends in zip(titles[1:], pairwise(seconds), strict=True):
         change = f"{ends[1] - ends[0]:+.2f} s".replace("-", "−")
@@ -257,7 +264,11 @@ def draw_counts(counts: Sequence[Counts], model: str) -> None:
     title = BY_NAME[counts[0].rung].title
     never = (f"{BY_NAME[c.rung].title}: never." for c in counts if not c.waits)
     fields = {"waits": counts[0].waits, "images": COUNTED_IMAGES}
-    st.markdown(words("ladder.waits", title=title, never=next(never, ""), **fields))
+    st.markdown(
+        (
+            "**{title}: for {images:,} images, the host waits {waits} times. {never}**"
+        ).format(title=title, never=next(never, ""), **fields)
+    )
     most = max(c.waits for c in counts)
     figures.table(
         (
@@ -379,6 +390,9 @@ def draw_caption(climbed: Climbed) -> None:
     with st.popover("How these figures were measured", icon=":material/timer:"):
         model, task = format.NAMES[config.model], format.NAMES[config.task]
         fields = {"model": model, "task": task, "n": config.epochs}
-        epochs = words("ladder.epochs", **fields, steps=FIRST_STEPS)
+        epochs = (
+            "{model} on {task}: the median of n = {n} epochs after "
+            "{steps} warm-up steps, which aren't counted."
+        ).format(**fields, steps=FIRST_STEPS)
         figures.bullets((epochs, *words.table("ladder.how"), limit))
         figures.caption("", climbed)

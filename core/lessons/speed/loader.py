@@ -26,7 +26,6 @@ from core.lessons.speed.loader_result import (
 from core.measure.environment import now
 from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError
-from to_device.words import Words
 
 READINGS = 3
 READINGS_IN_TURN = 5
@@ -34,8 +33,6 @@ READING_SAMPLES = 1024  # the fewest samples in a reading
 AHEAD = 2  # batches that each worker makes ahead of the loop; DataLoader's own default
 ENDLESS = 10**9  # samples in an epoch, more than any measurement takes
 HANGS_SECONDS = 60  # how long a batch may take, since new workers first import torch
-
-words = Words(__file__)
 
 
 class TimeOver(Exception):  # noqa: N818  # ends a measurement, and is no error
@@ -92,8 +89,11 @@ def measure(
 
 def failure(batch_size: int, workers: int, error: Exception) -> str:
     """Why loading failed, and that a container may have too little shared memory."""
-    return words(
-        "loader.failed",
+    return (
+        "Loading with {workers} at batch size {batch_size:,} failed: "
+        "{reason}. If the app runs in a container, give it more "
+        "shared memory (docker run --shm-size=2g)."
+    ).format(
         workers="1 worker" if workers == 1 else f"{workers} workers",
         batch_size=batch_size,
         reason=str(error).partition("\n")[0].rstrip("."),

@@ -61,7 +61,11 @@ def draw_rows(
     ends = (max(result.spread[1], best[result.rung] or 0) for result in visible)
     most = max(ends, default=1.0)
     if not answers.is_on(SHOW_ALL):
-        st.markdown(words("ladder.guess") if results else words("ladder.guess_first"))
+        st.markdown(
+            "Guess what each change did, and you'll see its result."
+            if results
+            else "Guess what each change will do, then climb."
+        )
     with st.container(gap="xxsmall"):
         for number, rung in enumerate(RUNGS):
             title, figure = st.columns(
@@ -225,7 +229,7 @@ def draw_chosen(
         if climbing:
             st.markdown(":material/hourglass: Not measured yet.")
         elif rung.name == TEXTBOOK:
-            st.markdown(words("ladder.nothing_to_guess"))
+            st.markdown("The climb starts here, so there's nothing to guess yet.")
     elif not result.measured:
         st.error(result.message, title="This rung failed here", icon=":material/error:")
     elif is_revealed(result):
@@ -233,7 +237,11 @@ def draw_chosen(
     else:
         base = climb_result.base(results[:number])
         before = in_sentence(base) if base else "the last rung that was kept"
-        st.markdown(words("ladder.hidden", before=before))
+        st.markdown(
+            ":material/visibility_off: This rung has been measured. In "
+            f"its row, guess how fast it is compared with {before}. Then "
+            "you'll see the result."
+        )
     draw_code(rung, results, backend, model)
 
 
@@ -305,12 +313,15 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
         worse = result.accuracy <= first.accuracy - NOISE
         why = "the model learned less" if worse else "it isn't clearly faster here"
         base = in_sentence(before.rung)
-        lines.append(words("ladder.remarks.dropped", why=why, base=base))
+        lines.append(
+            f"This change is **dropped**, since {why}. The next rung "
+            f"builds on {base} again."
+        )
     elif result.rung in NEEDED and gain.ratio < CLOSE:
         cost = "although it is slower here, because"
         if agree((gain.ratio, 1.0), CLOSE):
             cost = "because it costs no time and"
-        lines.append(words("ladder.remarks.needed", cost=cost))
+        lines.append(f"We keep this change, {cost} the next rungs build on it.")
     start = format.precise(result.start_seconds)
     if result.rung in COMPILED:
         pays = "you never get back here"
@@ -318,12 +329,15 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
             won = result.epoch_seconds * (gain.ratio - 1)
             epochs = math.ceil((result.start_seconds - before.start_seconds) / won)
             pays = f"you get back after {format.counted(epochs, 'epoch')}"
-        lines.append(words("ladder.remarks.compiled", start=start, pays=pays))
+        lines.append(f"Building the kernels took {start}, which {pays}.")
     if result.rung in ("two_workers", "four_workers"):
-        lines.append(words("ladder.remarks.started", start=start))
+        lines.append(f"Starting the processes and making the first batch took {start}.")
     if result.peak_bytes and before.peak_bytes and result.rung in MEMORY_MATTERS:
         peak, base = map(format.size, (result.peak_bytes, before.peak_bytes))
-        lines.append(words("ladder.remarks.memory", peak=peak, base=base))
+        lines.append(
+            f"A step's peak memory is {peak}, compared with {base} on the "
+            "rung that this one builds on."
+        )
     difference = result.accuracy - first.accuracy
     if abs(difference) < NOISE:
         above = "above" if difference >= 0 else "below"

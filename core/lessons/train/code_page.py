@@ -83,7 +83,10 @@ def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:
     if criterion == "gaussian":
         return words("code.gaussian"), "core.loss_functions:GaussianLoss"
     if not images:
-        return (words("code.mse", name=format.CLASSES[criterion]),)
+        return (
+            f"`nn.{format.CLASSES[criterion]}` has no parameters. To see "
+            "a loss with a parameter, choose the criterion Gaussian NLL.",
+        )
     return (
         words("code.cross_entropy"),
         words("code.one_kind"),
@@ -163,7 +166,7 @@ def _textbook(task: str) -> None:
     st.markdown(words("code.differs"))
 
     def run() -> None:
-        st.markdown(words("code.printed"))
+        st.markdown("On this machine, one epoch prints:")
         st.code(textbook_output[task](), language=None)
 
     _try("Run it here", f"try_textbook_{task}", run)

@@ -113,7 +113,9 @@ def start(config: RunConfig | None = None) -> None:
         if going_on := runs.going_on(visitor()):
             # The button was pressed twice: the address doesn't name the first run yet.
             state.run_id = going_on[-1].id
-            state.notices = [words("twice")]
+            state.notices = [
+                "You already have a run in progress, so we didn't start a second one."
+            ]
         else:
             state.run_id = runs.start(config or chosen())
         st.query_params["run"] = state.run_id

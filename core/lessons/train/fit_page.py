@@ -9,11 +9,9 @@ from core.data import curve
 from core.results import Fit, RunResult
 from core.ui import charts as base
 from core.ui.charts import LATER, LINES, Chart, Palette
-from to_device.words import Words
 
 POINTS = 500  # training points on the chart; more would hide the curves
 TRUTH, MODEL = "The curve without noise", "The model"
-words = Words(__file__)
 
 
 def draw(fit: Fit | None, backend: str) -> None:
@@ -25,9 +23,17 @@ def draw(fit: Fit | None, backend: str) -> None:
         alt="The noisy points, the curve without noise, and the model's curve",
     )
     total = f"{curve.TRAIN:,}"
-    text = words("fit.points", shown=POINTS, total=total, noise=curve.NOISE)
+    text = (
+        f"The chart shows {POINTS} of the {total} training points. "
+        "The noise in the points has a standard deviation of "
+        f"{curve.NOISE}."
+    )
     if fit is not None and fit.noise is not None:
-        text += " " + words("fit.band", noise=f"{fit.noise:.3f}")
+        text += (
+            " The shaded band extends two learned standard deviations "
+            "above and below the curve. The learned standard deviation "
+            "is now {noise}."
+        ).format(noise=f"{fit.noise:.3f}")
     st.caption(text)
 
 
@@ -46,7 +52,11 @@ def table(fit: Fit | None) -> pa.Table:
 
 def in_words(result: RunResult) -> str:
     r2, rmse = f"{result.r2:.3f}", f"{result.rmse:.3f}"
-    return words("fit.quality", r2=r2, rmse=rmse, noise=curve.NOISE)
+    return (
+        f"**On the test points, R² is {r2} and RMSE is {rmse}**. The "
+        "points are noisy, so even the curve without noise has an "
+        f"RMSE of about {curve.NOISE}."
+    )
 
 
 @base.live

@@ -187,7 +187,12 @@ def name_it(current: Run) -> None:
 def nothing_yet(task: str, ready: bool) -> None:
     """Draw the data and empty axes; `ready` means that a run can be started."""
     with st.container(height=ROW, border=False, vertical_alignment="center"):
-        st.markdown(words("nothing_yet") if ready else words("loading"))
+        st.markdown(
+            "Press **Start training** and watch the model learn."
+            if ready
+            else ":material/hourglass: The app is loading torch. You can "
+            "start in a few seconds."
+        )
     if task in IMAGE_TASKS:
         image_wall.draw(task, None, "", beside=True)
     else:
@@ -215,9 +220,9 @@ def draw_status(current: Run) -> None:
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Look up this error message")
     if not current.job.ended and (problem := engine_problem()):
-        title = words("no_workers.waiting")
+        title = "There are no workers, so your run is waiting"
         if current.job.status == "running":
-            title = words("no_workers.running")
+            title = "No worker responds, so your run doesn't go on"
         st.error(problem, title=title)
 
 
@@ -335,7 +340,10 @@ def _figures(current: Run) -> None:
         values["Samples/s"] = f"{speed:,.0f}" if speed else "–"
         values["Total time"] = format.duration(timed.seconds if timed else 0.0)
     when = "over all epochs" if current.job.ended else "in this epoch"
-    samples, total = words("figures.samples", when=when), words("figures.total")
+    samples, total = (
+        f"Training samples per second {when}, not counting the evaluation.",
+        "Time since the first step. It includes the evaluation after each epoch.",
+    )
     figures.metrics(values, {"Samples/s": samples, "Total time": total})
 
 
@@ -370,13 +378,17 @@ def finding(before: Run, now: Run) -> str:
         names = [f"{name} ({differing})" for name, differing in pairs]
     first, second = names
     if not now.job.ended and comparison.same_work(before, now):
-        return words("figures.same", now=now.name, before=first)
+        return (
+            f"{now.name} has the same settings as {first}, so their times should match."
+        )
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {second} need fewer seconds than {first} {to}?**"
     if now.result is None:
         both = {"before": before.name, "now": now.name.lower()}
-        return words("figures.unfinished", **both)
+        return (
+            "**{before} and {now} can't be compared, because {now} didn't finish.**"
+        ).format(**both)
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
         return text
@@ -524,9 +536,13 @@ def _epochs(drawn: Sequence[Run]) -> None:
             key=key,
             alt=f"{title} on training and test {samples} after each epoch",
         )
-    text = words("figures.epochs", samples=samples, trained=trained)
+    text = (
+        f"The thick line with dots is for all test {samples}, and the "
+        f"thin line is for {trained} training {samples}. Time spent "
+        "on evaluation isn't counted."
+    )
     if references:
-        text += f" {words('figures.references')}"
+        text += " The gray lines show how well people and a small CNN do on this data."
     st.caption(text)
 
 

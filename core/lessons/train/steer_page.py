@@ -66,13 +66,22 @@ def draw(current: Run) -> None:
             disabled=not is_running or not left,
         )
     is_constant = config.schedule == "constant"
-    text = words("steer.rate") if is_constant else words("steer.one_cycle")
+    text = (
+        "The next step uses the rate that you choose. The chart marks each change."
+        if is_constant
+        else words("steer.one_cycle")
+    )
     if is_paused:
-        text = words("steer.paused", left=f"{left:.0f}")
+        text = (
+            "The run is paused. Other people may need the worker, so the "
+            "run continues by itself in {left} s."
+        ).format(left=f"{left:.0f}")
     elif not left:
-        text = words("steer.no_pause", most=f"{PAUSE_SECONDS:.0f}")
+        text = (
+            "This run has already been paused for {most} s, the longest time allowed."
+        ).format(most=f"{PAUSE_SECONDS:.0f}")
     elif room().member(visitor()):
-        text += f" {words('steer.quest')}"
+        text += " A run that was steered doesn't count toward your class's quest."
     st.markdown(f":small[{text}]")
 
 
@@ -104,4 +113,7 @@ def in_words(run: Run) -> str:
     )
     times = format.counted(len(run.changes), "time")
     newest = " These are the latest changes." if len(run.changes) > NAMED else ""
-    return words("steer.changes", run=run.name, times=times, newest=newest, rates=rates)
+    return (
+        f"**{run.name} was steered by hand** {times}.{newest} The "
+        f"learning rate was {rates}."
+    )
