@@ -43,6 +43,16 @@ ABOUT = re.compile(
     r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate)\b"
     r"|torch[._]|cuda[A-Z_]|nvidia-"
 )
+# Words that such a text has at the least: any text in Python may be one.
+NEAR = re.compile(
+    r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
+    r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph"
+    r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
+    r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
+    r"|shapes?|cpu)\b"
+)
+# Characters of a text that may be a message alone, which needs none of these words.
+BARE = 100
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 
@@ -81,6 +91,9 @@ def explain(text: str) -> Answer:
     report = read(text)
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
+    lower = report.text.lower()
+    if len(lower) > BARE and not (ABOUT.search(lower) or NEAR.search(lower)):
+        return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)
     first = candidates[0] if candidates else None
     words = evidence.by_words(" ".join(report.sentences), report.text)
