@@ -169,6 +169,27 @@ def pickled_archive(device):
     assert state["weight"].tolist() == [1, 1]
 
 
+def jit_load(device):
+    import warnings
+
+    model = nn.Linear(3, 2)
+    torch.save(model.state_dict(), "model.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        state = torch.jit.load("model.pt").state_dict()  # broken
+        state = torch.load("model.pt")  # fixed
+    model.load_state_dict(state)
+    assert torch.equal(state["bias"], model.bias)
+
+
+def optimizer_checkpoint(device):
+    optimizer = torch.optim.SGD(nn.Linear(3, 2).parameters(), lr=0.1)
+    checkpoint = {"optimizer": optimizer.state_dict(), "epoch": 3}
+    optimizer.load_state_dict(checkpoint)  # broken
+    optimizer.load_state_dict(checkpoint["optimizer"])  # fixed
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
 def class_missing(device):
     module = ModuleType("training")
     module.Net = type("Net", (nn.Linear,), {"__module__": "training"})

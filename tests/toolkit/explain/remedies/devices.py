@@ -102,6 +102,27 @@ def cuda_function_on_cpu(device):
     assert torch.ones(2, device=device).sum() == 2
 
 
+def device_string(device):
+    device = torch.device("gpu")  # broken
+    device = torch.device("cuda:0")  # fixed
+    assert device.type == "cuda"
+
+
+def batch_container(device):
+    batch = [torch.ones(2, 3), torch.zeros(2)]
+    inputs, labels = batch.to(device)  # broken
+    inputs, labels = (x.to(device) for x in batch)  # fixed
+    assert inputs.device == labels.device != torch.device("cpu")
+
+
+def mps_not_found(device):
+    accelerator = torch.accelerator.current_accelerator
+    device = torch.device("mps")  # broken
+    device = accelerator(check_available=True) or "cpu"  # fixed
+    x = torch.ones(3, device=device)
+    assert x.sum().item() == 3
+
+
 def numpy_on_device(device):
     outputs = torch.ones(3, requires_grad=True).to(device)
     array = outputs.detach().numpy()  # broken

@@ -37,6 +37,46 @@ def leaf_in_place(device):
     torch.testing.assert_close(w.detach(), torch.full((3,), 0.6))
 
 
+def grad_inputs(device):
+    x, w = torch.ones(3), torch.full((3,), 2.0, requires_grad=True)
+    x.requires_grad_()  # fixed
+    y = (x * w).sum()
+    (grad,) = torch.autograd.grad(y, x)
+    assert grad.tolist() == [2, 2, 2]
+
+
+def loss_is_number(device):
+    criterion, outputs = nn.MSELoss(), torch.ones(3, requires_grad=True)
+    labels = torch.zeros(3)
+    loss = criterion(outputs, labels).item()  # broken
+    loss = criterion(outputs, labels)  # fixed
+    loss.backward()
+    assert outputs.grad is not None
+
+
+def grad_output_shape(device):
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    y.backward(torch.ones(2))  # broken
+    y.backward(torch.ones_like(y))  # fixed
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+def no_deterministic(device):
+    import warnings
+
+    x = torch.zeros(4)
+    torch.use_deterministic_algorithms(True)  # broken
+    torch.use_deterministic_algorithms(True, warn_only=True)  # fixed
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x.put_(torch.tensor([1]), torch.ones(1))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert x.tolist() == [0, 1, 0, 0]
+
+
 def no_graph(device):
     model = nn.Linear(3, 1)
     inputs = torch.ones(2, 3)
@@ -184,6 +224,14 @@ def scaler_disabled(device):
     if checkpoint["scaler"]:  # fixed
         scaler.load_state_dict(checkpoint["scaler"])  # fixed
     assert scaler.get_scale() == 8
+
+
+def autocast_device(device):
+    model, place = nn.Linear(2, 1), torch.device("cpu")
+    name = "vulkan"  # broken
+    name = place.type  # fixed
+    with torch.autocast(name, dtype=torch.bfloat16):
+        assert model(torch.ones(1, 2)).dtype == torch.bfloat16
 
 
 def fp16_weights(device):

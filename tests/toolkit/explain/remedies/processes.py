@@ -194,6 +194,24 @@ def ready_twice(device):
     assert model.module.layer.weight.grad is not None
 
 
+def fsdp_frozen(device):
+    import warnings
+
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    join("cpu:gloo")
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+    model[0].requires_grad_(False)
+    use_orig_params = False  # broken
+    use_orig_params = True  # fixed
+    options = {"device_id": torch.device("cpu"), "use_orig_params": use_orig_params}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a single rank shards nothing
+        model = FullyShardedDataParallel(model, **options)
+    model(torch.ones(2, 3)).sum().backward()
+    assert len(list(model.parameters())) == 4
+
+
 def fsdp_parameters(device):
     from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 

@@ -54,6 +54,20 @@ def attention_dtype(device):
     assert attend(query, key, value).dtype == torch.bfloat16
 
 
+def attention_kernel(device):
+    import warnings
+
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    query = key = value = torch.ones(1, 2, 4, 8)
+    kernels = [SDPBackend.CUDNN_ATTENTION]  # broken
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]  # fixed
+    with sdpa_kernel(kernels), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = nn.functional.scaled_dot_product_attention(query, key, value)
+    assert torch.equal(y, value)
+
+
 def cpu_half(device):
     x = torch.eye(3).half()
     x = x.float()  # fixed
@@ -76,11 +90,18 @@ def index_dtype(device):
     assert embedding(indices).shape == (2, 3)
 
 
-def half_unsupported(device):
+def numpy_bfloat16(device):
     tensor = torch.ones(3, dtype=torch.bfloat16)
     array = tensor.numpy()  # broken
-    array = tensor.float().numpy()  # fixed
+    array = tensor.float().cpu().numpy()  # fixed
     assert array.sum() == 3
+
+
+def bfloat16_operation(device):
+    x = torch.eye(3).bfloat16()
+    y = torch.linalg.det(x)  # broken
+    y = torch.linalg.det(x.float()).to(x.dtype)  # fixed
+    assert y == 1
 
 
 def shapes_multiplied(device):
@@ -238,10 +259,35 @@ def ambiguous_truth(device):
 
 
 def not_a_tensor(device):
-    x = [1.0, 2.0, 3.0]
-    x = x.to(device)  # broken
+    x, weight = np.ones((2, 3)), torch.ones(1, 3, device=device)
     x = torch.as_tensor(x, dtype=torch.float32, device=device)  # fixed
-    assert x.sum().item() == 6
+    assert nn.functional.linear(x, weight).tolist() == [[3], [3]]
+
+
+def value_is_none(device):
+    def load():
+        x = torch.ones(3)
+        return None  # broken
+        return x  # fixed
+
+    assert load().to(device).sum().item() == 3
+
+
+def strings(device):
+    names, classes = ["dog", "cat"], ["cat", "dog"]
+    labels = torch.tensor(names)  # broken
+    labels = torch.tensor([classes.index(name) for name in names])  # fixed
+    assert labels.tolist() == [1, 0]
+
+
+def transform_order(device):
+    from torchvision.transforms import ToTensor, v2
+
+    image = torch.full((3, 4, 4), 255, dtype=torch.uint8)
+    transform = ToTensor()  # broken
+    convert = v2.ToDtype(torch.float32, scale=True)
+    transform = v2.Compose([v2.ToImage(), convert])  # fixed
+    assert transform(image).mean() == 1
 
 
 def negative_strides(device):
@@ -252,11 +298,32 @@ def negative_strides(device):
 
 
 def ragged_list(device):
-    items = [[1, 2], [3]]
+    array = np.array([1, 2.5], dtype=object)
+    tensor = torch.tensor(array)  # broken
+    tensor = torch.tensor(array.astype("float32"))  # fixed
+    assert tensor.tolist() == [1, 2.5]
+
+
+def uneven_lists(device):
+    items = [[1, 2], [3, 4, 5]]
     tensor = torch.tensor(items)  # broken
-    tensors = [torch.tensor(x) for x in items]  # fixed
-    tensor = nn.utils.rnn.pad_sequence(tensors, batch_first=True)  # fixed
-    assert tensor.tolist() == [[1, 2], [3, 0]]
+    rows = [torch.tensor(x) for x in items]
+    tensor = nn.utils.rnn.pad_sequence(rows, batch_first=True)  # fixed
+    assert tensor.tolist() == [[1, 2, 0], [3, 4, 5]]
+
+
+def list_of_tensors(device):
+    tensors = [torch.ones(2), torch.zeros(2)]
+    tensor = torch.tensor(tensors)  # broken
+    tensor = torch.stack(tensors)  # fixed
+    assert tensor.sum() == 2
+
+
+def item_of_many(device):
+    loss = nn.MSELoss(reduction="none")(torch.ones(4), torch.zeros(4))
+    value = loss.item()  # broken
+    value = loss.mean().item()  # fixed
+    assert value == 1
 
 
 def bce_range(device):
@@ -287,6 +354,98 @@ def shapes_differ(device):
     hits = outputs == labels  # broken
     hits = outputs.argmax(dim=1) == labels  # fixed
     assert hits.shape == (64,)
+
+
+def cat_sizes(device):
+    x, skip = torch.ones(1, 3, 4, 4), torch.ones(1, 3, 5, 5)
+    x = torch.nn.functional.interpolate(x, size=skip.shape[2:])  # fixed
+    x = torch.cat([x, skip], dim=1)
+    assert x.shape == (1, 6, 5, 5)
+
+
+def reshape_size(device):
+    x = torch.ones(8, 3, 5, 5)
+    x = x.view(-1, 3 * 7 * 7)  # broken
+    x = x.flatten(1)  # fixed
+    assert x.shape == (8, 75)
+
+
+def missing_batch(device):
+    x = torch.ones(2, 8, 8)
+    norm = nn.BatchNorm2d(2)
+    x = x.unsqueeze(0)  # fixed
+    assert norm(x).shape == (1, 2, 8, 8)
+
+
+def dimension_missing(device):
+    x = torch.ones(1, 3)  # the last batch has one item
+    x = x.squeeze()  # broken
+    x = x.squeeze(1)  # fixed
+    assert x.sum(dim=1).tolist() == [3]
+
+
+def batch_lost(device):
+    x, labels = torch.ones(8, 4, 5), torch.zeros(8, dtype=torch.long)
+    x = x.view(-1, 10)  # broken
+    x = x.flatten(1)  # fixed
+    assert nn.functional.cross_entropy(x, labels).ndim == 0
+
+
+def hidden_size(device):
+    x, hidden_size, num_layers = torch.ones(2, 5, 3), 4, 1
+    rnn = nn.GRU(3, hidden_size, batch_first=True)
+    hidden = torch.zeros(num_layers, 3, hidden_size)  # broken
+    hidden = torch.zeros(num_layers, x.shape[0], hidden_size)  # fixed
+    assert rnn(x, hidden)[0].shape == (2, 5, 4)
+
+
+def attention_shapes(device):
+    x = torch.ones(4, 2, 8)
+    attention = nn.MultiheadAttention(16, 2, batch_first=True)  # broken
+    attention = nn.MultiheadAttention(x.shape[-1], 2, batch_first=True)  # fixed
+    assert attention(x, x, x)[0].shape == x.shape
+
+
+def batch_matmul(device):
+    query = key = torch.ones(2, 5, 4)
+    scores = torch.bmm(query, key)  # broken
+    scores = torch.bmm(query, key.transpose(1, 2))  # fixed
+    assert scores.shape == (2, 5, 5)
+
+
+def mask_shape(device):
+    x, mask = torch.ones(3, 4), torch.tensor([True, False, True, False])
+    y = x[mask]  # broken
+    y = x[:, mask]  # fixed
+    assert y.shape == (3, 2)
+
+
+def stacked_numbers(device):
+    losses = [torch.tensor(1.0), torch.tensor(2.0)]
+    losses = torch.cat(losses)  # broken
+    losses = torch.stack(losses)  # fixed
+    assert losses.mean() == 1.5
+
+
+def squeezed(device):
+    outputs = torch.ones(1, 1)
+    outputs = outputs.squeeze()  # broken
+    outputs = outputs.squeeze(1)  # fixed
+    assert [x.item() for x in outputs] == [1]
+
+
+def bce_targets(device):
+    outputs, targets = torch.full((2,), 0.5), torch.tensor([0.0, 255.0])
+    targets = targets / 255  # fixed
+    loss = nn.functional.binary_cross_entropy(outputs, targets)
+    torch.testing.assert_close(loss, torch.tensor(2.0).log())
+
+
+def collate_types(device):
+    items = [None, torch.ones(3)]
+    items = [item for item in items if item is not None]  # fixed
+    (batch,) = DataLoader(items, batch_size=2)
+    assert batch.shape[1:] == (3,)
 
 
 def collate(device):
