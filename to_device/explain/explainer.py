@@ -46,7 +46,8 @@ ABOUT = re.compile(
 # Words that such a text has at the least: any text in Python may be one.
 NEAR = re.compile(
     r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
-    r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph"
+    r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
+    r"|undefined symbol"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
     r"|shapes?|cpu)\b"
