@@ -12,7 +12,6 @@ import os
 import socket
 import threading
 from contextlib import suppress
-from functools import partial
 from typing import Any, Literal
 
 import h11
@@ -27,11 +26,15 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import ScriptRunner, get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+)
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from streamlit.runtime.session_manager import ActiveSessionInfo
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+WAITING = "_waiting_for_the_last_script"  # a session's attribute; see finish_scripts
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
 # How many looks may find the same request's headers, or its body, incomplete
@@ -126,6 +129,8 @@ def finish_scripts() -> None:
     Otherwise, a new thread runs the script at once, and the old thread's messages are
     dropped: the rest of the page, or a whole fragment that was due at the same time
     (streamlit/streamlit#9921, which was mended only for fragments that are gone).
+    Requests that wait for it are merged into one, as Streamlit merges them for a script
+    that still runs. Otherwise, a browser could let any number of them wait.
     """
     create = AppSession._create_scriptrunner
 
@@ -133,11 +138,17 @@ def finish_scripts() -> None:
         last = session._scriptrunner  # None once its messages have all been handled
         if session._state is AppSessionState.SHUTDOWN_REQUESTED:
             return
-        if last is None or not request.fragment_id:
+        if last is None or not (request.fragment_id or request.fragment_id_queue):
             create(session, request)
         elif not last.request_rerun(request):
-            again = partial(session._create_scriptrunner, request)
-            session._event_loop.call_later(SOON_SECONDS, again)
+            if WAITING not in vars(session):
+                vars(session)[WAITING] = ScriptRequests()
+                session._event_loop.call_later(SOON_SECONDS, try_again, session)
+            vars(session)[WAITING].request_rerun(request)
+
+    def try_again(session: AppSession) -> None:
+        merged = vars(session).pop(WAITING).on_scriptrunner_ready()
+        session._create_scriptrunner(merged.rerun_data)
 
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
 
