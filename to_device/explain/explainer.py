@@ -20,6 +20,7 @@ from to_device.errors import Parser, end_with_pipe
 from to_device.explain import evidence
 from to_device.explain.causes import Cause, knowledge
 from to_device.explain.details import Details, filled
+from to_device.explain.evidence import Candidate
 from to_device.explain.report import MOST_CHARACTERS, Report, read
 
 __all__ = ["MOST_CHARACTERS", "Answer", "explain", "knowledge", "of_cause"]
@@ -88,7 +89,7 @@ class Answer:
 
 
 def explain(text: str) -> Answer:
-    """The answer to a message, a traceback, a log, or sentences about an error."""
+    """The answer to a message, a traceback, a log, or sentences."""
     report = read(text)
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
@@ -104,25 +105,25 @@ def explain(text: str) -> Answer:
         if first.cause is None:
             return _none("unrelated")
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
-    # Any other message is weak: a warning, a generic one, or words among other text.
-    # The person's own words count for more if they are clear.
+    # Any other message is weak: a warning, a generic one, or words among other
+    # text. The person's own words count for more if they are clear.
     if first and told and share >= evidence.SURE:
         details = Details(report.text, first.message.text)
         if not first.cause or not evidence.agree(first.cause, told, details):
             others: tuple[Cause, ...] = (first.cause,) if first.cause else ()
-            found = evidence.Candidate(told, others, report.rest, evidence.TEXT)
+            found = Candidate(told, others, report.rest, evidence.TEXT)
             return _answer(report, found, "likely")
     if first and first.cause:
         is_sure = len(candidates) == 1
         return _answer(report, first, "sure" if is_sure else "likely")
     last = report.messages[-1] if report.messages else report.rest
     if share < 0.5 and (causes := evidence.alike(last.text)):
-        found = evidence.Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
+        found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
     if told and share >= max(evidence.LIKELY, nothing):
         least = share / 4
         others = tuple(cause for cause, p in words[1:] if cause and p >= least)
-        found = evidence.Candidate(told, others, report.rest, evidence.TEXT)
+        found = Candidate(told, others, report.rest, evidence.TEXT)
         is_sure = share >= evidence.SURE and not report.messages
         return _answer(report, found, "sure" if is_sure else "likely")
     is_about = ABOUT.search(PATH.sub("", last.text[:MOST_OF_A_NAME]).lower())

@@ -53,19 +53,24 @@ def measure(
     return tuple(profiles)
 
 
-def profile_it(step: Callable[[], object], warm_up: int = 3, steps: int = 10) -> str:
-    """Profile a step of your own script: paste this function there and call it.
+def profile_it(
+    step: Callable[[], object],
+    warm_up: int = 3,
+    steps: int = 10,
+) -> str:
+    """Profile a step of your own script: paste this function there.
 
-    Returns a table of the operations that take the most time, and writes a trace to
-    trace.json. Open it at https://ui.perfetto.dev.
+    Returns a table of the operations that take the most time, and writes
+    trace.json, which https://ui.perfetto.dev opens.
     """
     for _ in range(warm_up):
         step()
-    with profile() as recorded:  # of the CPU and of the accelerator, if there is one
+    with profile() as recorded:  # of the accelerator, too, if there is one
         for _ in range(steps):
             step()
     recorded.export_chrome_trace("trace.json")
-    return recorded.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
+    table = recorded.key_averages().table
+    return table(sort_by="self_cpu_time_total", row_limit=10)
 
 
 def take_apart(config: RunConfig, feed: str, device_name: str) -> StepProfile:

@@ -104,7 +104,10 @@ def loss_not_moved(device):
 
 
 def cuda_hard_coded(device):
-    gpu = torch.accelerator.current_accelerator(check_available=True)  # fixed
+    gpu = torch.accelerator  # fixed
+    gpu = gpu.current_accelerator(  # fixed
+        check_available=True  # fixed
+    )  # fixed
     device = gpu or "cpu"  # fixed
     model = ANN().cuda()  # broken
     model = ANN().to(device)  # fixed
