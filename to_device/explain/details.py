@@ -171,7 +171,7 @@ class Details:
         wheel, torch = builds.for_gpu(self.capability, machine)
         fields |= {
             "wheel": wheel,
-            "pinned": f'"torch<={torch}.*"' if torch else "torch",
+            "pinned": f'"torch=={torch}.*"' if torch else "torch",
         }
         fields |= {
             "devices": " and one on ".join([*self.devices, "another device"][:2]),
