@@ -6,6 +6,7 @@ Where torch is installed and carries such a table itself, `diagnose` reads torch
 import re
 import tomllib
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,59 @@ def for_gpu(code: int, machine: str = "x86_64") -> tuple[str, str]:
     recent GPUs.
     """
     wheel = fields()["wheel"]
-    for cuda, machines in reversed(table()["cuda"].items()):
-        codes = machines.get(machine, ())
-        if any(code // 10 == other // 10 and code >= other for other in codes):
+    for cuda, architectures in reversed(releases(machine)):
+        if runs_on(architectures, f"sm_{code}", version(cuda)):
             last = table()["last"].get(cuda, "")
             return (index(cuda) if last else wheel), last
     return wheel, ""
+
+
+def runs_on(
+    built: tuple[str, ...], architecture: str, cuda: tuple[int, ...] = ()
+) -> bool:
+    """Whether a GPU of `architecture` runs code for any of those in `built`.
+
+    `cuda` is the build's version of CUDA. An "sm_89" GPU runs "sm_86" code:
+    machine code runs on devices of the same major version and at least the same
+    minor version. Code for a virtual architecture ("compute_90") runs on all later
+    devices. Source: NVIDIA's CUDA programming guide, "Application compatibility".
+    Jetsons are an exception, as in torch.cuda's DEVICE_REQUIREMENT. AMD's GPUs run
+    only code for their own architecture.
+    """
+    kind, number = kind_and_number(architecture)
+    if kind != "sm":
+        return architecture in built
+    return any(
+        number >= code
+        if other == "compute"
+        else other == "sm" and _runs(code, number, cuda)
+        for other, code in map(kind_and_number, built)
+    )
+
+
+# The GPUs of Jetsons (TX1, TX2, Xavier, Orin, Thor). Code for one of them runs on no
+# other GPU. 101 was the first number of 110.
+JETSON = (53, 62, 72, 87, 101, 110)
+
+
+def _runs(code: int, gpu: int, cuda: tuple[int, ...]) -> bool:
+    """Whether a GPU of compute capability `gpu` / 10 runs code for `code` / 10."""
+    if code in JETSON:
+        return gpu == code or {gpu, code} == {101, 110}
+    # Since CUDA 13.2, Xavier and Orin run the code of other GPUs of their generation.
+    if gpu in JETSON and not (gpu in (72, 87) and cuda >= (13, 2)):
+        return False
+    return gpu // 10 == code // 10 and gpu >= code
+
+
+def kind_and_number(architecture: str) -> tuple[str, int]:
+    """("sm", 90) for "sm_90a"; ("gfx1100", 0) for a name without "_" and a number."""
+    kind, _, number = architecture.partition("_")
+    digits = number.rstrip("af")
+    return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
+
+
+def version(text: str) -> tuple[int, ...]:
+    """(2, 15, 0) for "2.15.0+cu132". Ends before the first part that is no number."""
+    parts = text.partition("+")[0].split(".")
+    return tuple(map(int, takewhile(str.isdecimal, parts)))

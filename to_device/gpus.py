@@ -46,32 +46,30 @@ class GPU:
 
     def why_no_code(self, torch: str) -> str:
         """A sentence if no build of this version of torch runs on the GPU, else ""."""
+        major, minor = self.capability
         last = {
             cuda: builds.table()["last"].get(cuda, torch)
-            for cuda, codes in builds.releases("x86_64")
-            if any(self._runs(code) for code in codes)
+            for cuda, architectures in builds.releases("x86_64")
+            if builds.runs_on(architectures, f"sm_{major}{minor}")
         }
-        if any(version(until) >= version(torch) for until in last.values()):
+        if any(
+            builds.version(until)[:2] >= builds.version(torch)[:2]
+            for until in last.values()
+        ):
             return ""
-        major, minor = self.capability
-        release = ".".join(map(str, version(torch)))
+        release = ".".join(map(str, builds.version(torch)[:2]))
         sentence = (
             f"No build of torch {release} has code for the {self.title} (compute "
             f"capability {major}.{minor})."
         )
         if not last:
             return sentence
-        cuda, until = max(last.items(), key=lambda item: version(item[1]))
+        cuda, until = max(last.items(), key=lambda item: builds.version(item[1]))
         return (
             f"{sentence} The last torch that has is {until}, with CUDA {cuda}: add "
             f"--index-url https://download.pytorch.org/whl/{builds.index(cuda)} to "
             f"pip install torch=={until}."
         )
-
-    def _runs(self, code: str) -> bool:
-        """Whether the GPU runs code for an architecture such as "sm_86"."""
-        major, minor = divmod(int(code.removeprefix("sm_")), 10)
-        return major == self.capability[0] and minor <= self.capability[1]
 
 
 @cache
@@ -123,11 +121,6 @@ def find(text: str) -> GPU:
 def smallest(size: int) -> GPU | None:
     """The GPU with the least memory whose tensors can surely take `size` bytes."""
     return next((gpu for gpu in known() if gpu.usable[0] >= size), None)
-
-
-def version(text: str) -> tuple[int, ...]:
-    """(2, 15) for "2.15.0+cu130"."""
-    return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0])[:2])
 
 
 def _key(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from to_device import builds
-from to_device.diagnose.diagnosis import runs_on, version
+from to_device.builds import runs_on, version
 from to_device.explain.explainer import knowledge, of_cause
 
 TORCHS = torch.cuda.PYTORCH_RELEASES_CODE_CC

@@ -6,8 +6,9 @@ words.toml under the function's name, and the page lists the docstrings.
 """
 
 from collections.abc import Callable
-from itertools import chain, takewhile
+from itertools import chain
 
+from to_device.builds import kind_and_number, runs_on, version
 from to_device.diagnose.machine import VENDORS, Diagnosis, Facts, VisibleDevice
 from to_device.words import Words
 
@@ -53,7 +54,7 @@ def architecture_missing(facts: Facts) -> Answer:
         missing, command = f"its architecture {first.architecture}", ""
         advice = words("causes.architecture_missing.rocm", **LINKS)
     else:
-        _, number = _split(gpu)
+        _, number = kind_and_number(gpu)
         missing = f"compute capability {number // 10}.{number % 10}"
         wheel = _newest_wheel(facts, lambda cuda, codes: runs_on(codes, gpu, cuda))
         command = _install(wheel)
@@ -308,57 +309,6 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
         say("command"),
         cause,
     )
-
-
-def runs_on(
-    built: tuple[str, ...], architecture: str, cuda: tuple[int, ...] = ()
-) -> bool:
-    """Whether a GPU of `architecture` runs code for any of those in `built`.
-
-    `cuda` is the build's version of CUDA. An "sm_89" GPU runs "sm_86" code:
-    machine code runs on devices of the same major version and at least the same
-    minor version. Code for a virtual architecture ("compute_90") runs on all later
-    devices. Source: NVIDIA's CUDA programming guide, "Application compatibility".
-    Jetsons are an exception, as in torch.cuda's DEVICE_REQUIREMENT. AMD's GPUs run
-    only code for their own architecture.
-    """
-    kind, number = _split(architecture)
-    if kind != "sm":
-        return architecture in built
-    return any(
-        number >= code
-        if other == "compute"
-        else other == "sm" and _runs(code, number, cuda)
-        for other, code in map(_split, built)
-    )
-
-
-# The GPUs of Jetsons (TX1, TX2, Xavier, Orin, Thor). Code for one of them runs on no
-# other GPU. 101 was the first number of 110.
-JETSON = (53, 62, 72, 87, 101, 110)
-
-
-def _runs(code: int, gpu: int, cuda: tuple[int, ...]) -> bool:
-    """Whether a GPU of compute capability `gpu` / 10 runs code for `code` / 10."""
-    if code in JETSON:
-        return gpu == code or {gpu, code} == {101, 110}
-    # Since CUDA 13.2, Xavier and Orin run the code of other GPUs of their generation.
-    if gpu in JETSON and not (gpu in (72, 87) and cuda >= (13, 2)):
-        return False
-    return gpu // 10 == code // 10 and gpu >= code
-
-
-def _split(architecture: str) -> tuple[str, int]:
-    """("sm", 90) for "sm_90a"; ("gfx1100", 0) for a name without "_" and a number."""
-    kind, _, number = architecture.partition("_")
-    digits = number.rstrip("af")
-    return (kind, int(digits)) if digits.isdecimal() else (architecture, 0)
-
-
-def version(text: str) -> tuple[int, ...]:
-    """(2, 15, 0) for "2.15.0+cu132". Ends before the first part that is no number."""
-    parts = text.partition("+")[0].split(".")
-    return tuple(map(int, takewhile(str.isdecimal, parts)))
 
 
 def _newest_wheel(

@@ -126,8 +126,6 @@ class Knowledge:
     @cached_property
     def fitted(self) -> dict[str, float]:
         """What each feature of `evidence.features` is worth."""
-        if not FITTED.exists():
-            return {"best": 12, "second": 6, "covered": 4, "nothing": 5}
         return tomllib.loads(FITTED.read_text("utf-8"))
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from to_device.diagnose.diagnosis import CAUSES, diagnose, runs_on, words
+from to_device.builds import runs_on
+from to_device.diagnose.diagnosis import CAUSES, diagnose, words
 from to_device.diagnose.machine import HIDING, Facts, VisibleDevice
 
 RELEASES = (
