@@ -19,6 +19,7 @@ from core.lessons.speed.memory_page import Memory
 from core.lessons.speed.vectorize_page import Vectorize
 from core.measure.environment import Machine
 from core.measure.speedup import BUSY
+from core.registry import PACE
 from core.ui import dataset, last_measurement, runs
 from core.ui.lab import Lab
 from core.ui.server import engine
@@ -44,9 +45,10 @@ logger = logging.getLogger(__name__)
 def measure(here: Machine) -> None:
     """When the app idles, measure what is quick and not yet measured with this torch.
 
-    The server runs each lab (a measurement on a page) in LABS, and a training run for
-    Home. It measures nothing on workers that other apps may share,
-    since those apps' jobs couldn't go first.
+    The server runs each lab (a measurement on a page) in LABS, a training run for
+    Home, and some steps of each recipe, which tell how long a run will take. It
+    measures nothing on workers that other apps may share, since those apps' jobs
+    couldn't go first.
     """
     switched_off = os.environ.get("MEASURE_WHEN_IDLE", "1").lower() in OFF
     if switched_off or "DASK_SCHEDULER_ADDRESS" in os.environ:
@@ -56,18 +58,24 @@ def measure(here: Machine) -> None:
 
 def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield each job whose result is still missing when the job's turn comes."""
-    if not runs.idle_run(dataset.default_task(here)):  # Home shows this run
+    task = dataset.default_task(here)
+    if not runs.idle_run(task):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
-    for lab in (kind() for kind in LABS):
-        newest = last_measurement.newest(lab.address)
+    calls = [(PACE, (task,)), *((lab.address, lab.defaults(here)) for lab in labs())]
+    for address, arguments in calls:
+        newest = last_measurement.newest(address)
         versions = {e.torch for e in environments(newest.value)} if newest else set()
         if versions != {here.devices[0].torch} or (newest and was_busy(newest)):
-            yield lab.address, lab.defaults(here)
+            yield address, arguments
+
+
+def labs() -> list[Lab]:
+    return [kind() for kind in LABS]
 
 
 def was_busy(job: Job) -> bool:
     """Whether the job's result says that the machine was too busy to measure."""
-    lab = next((kind() for kind in LABS if kind.address == job.address), None)
+    lab = next((lab for lab in labs() if lab.address == job.address), None)
     finding = lab.finding(lab.gather(job)) if lab else None
     return finding is not None and BUSY in finding.sentence
 

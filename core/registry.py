@@ -48,6 +48,7 @@ CLASSES = {
     "multiplication": "core.lessons.device.parallel_result",
     "multiplied": "core.lessons.device.parallel_result",
     "numpy_environment": "core.lessons.speed.vectorize_result",
+    "pace": "core.measure.pace_result",
     "part_losses": "core.lessons.checkpoints.checkpoints_result",
     "picked_up": "core.jobs.job",
     "precision": "core.lessons.evaluate.evaluate_result",
@@ -94,6 +95,7 @@ JOBS = {
     "model_move": "core.lessons.model.model_to:time_move",
     "modes": "core.lessons.evaluate.evaluation:compare_modes",
     "multiplication": "core.lessons.device.parallel:measure",
+    "pace": "core.measure.pace:measure",
     "precisions": "core.lessons.evaluate.precision:compare",
     "profile": "core.lessons.compare.step_profile:measure",
     "race": "core.lessons.compare.race:race",
@@ -106,6 +108,7 @@ JOBS = {
     "vectorization": "core.lessons.speed.vectorize:measure",
 }
 RUN = JOBS["run"]  # the function that training runs call
+PACE = JOBS["pace"]  # times some steps of each recipe
 
 _names: dict[type, str] = {}
 

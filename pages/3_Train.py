@@ -67,6 +67,7 @@ with left:
                 disabled=machine is None or not possible,
                 width="stretch",
             )
+            controls.duration()
         steer.setting()
         if not folded:
             controls.fast_setting()

@@ -118,6 +118,12 @@ class Engine:
         self._dispatch()
         return job_id
 
+    def expected_seconds(self, address: str, *arguments: Any) -> float | None:
+        """How long a call took lately, in seconds; None if none like it has ended."""
+        job = Job("", address, arguments, "train", work=work(address, arguments))
+        with self._lock:
+            return self.admission.estimates.seconds(job)
+
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if it is unknown. Raises StoreError."""
         with self._lock:

@@ -15,16 +15,18 @@ import pyarrow as pa
 
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
-from core.registry import RUN
+from core.jobs.measurements import KINDS
+from core.registry import PACE, RUN
 from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
-from core.ui import format
+from core.ui import format, last_measurement
 from core.ui.server import engine, room, store, visitor
 from to_device.names import SIMULATED
 from to_device.words import Words
 
+KINDS.add(PACE)
 words = Words(__file__)
 LOOKED_BACK = 12  # how many stored runs `earlier` reads to find some with losses
 OFFERED = 100  # how many runs a list offers, the newest first
@@ -326,6 +328,18 @@ def stored_runs(
         return store().runs.find(visitor, address=RUN, limit=limit, **equal)
     except StoreError:
         return []
+
+
+def expected_seconds(config: RunConfig) -> float | None:
+    """How long a run will take here, in seconds; None if nothing tells.
+
+    Similar runs that have ended tell it best, since they met what else this machine
+    does. Before the first one, it is what the idle machine would take.
+    """
+    seconds = engine().expected_seconds(RUN, config)
+    if seconds is None and (measured := last_measurement.newest(PACE)):
+        return measured.value.seconds(config)
+    return seconds
 
 
 def start(config: RunConfig) -> str:

@@ -7,6 +7,7 @@ import pytest
 from core import idle
 from core.jobs.engine import Engine
 from core.jobs.job import Job
+from core.registry import PACE
 from core.ui import last_measurement as measured
 from tests.app import samples
 from tests.app.jobs.follow import RUN, SHORT, finish, wait
@@ -42,7 +43,7 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     device.parallel:measure model.transfers:measure speed.copies:measure
     speed.memory:measure speed.vectorize:measure
     """
-    quick = {RUN, *(f"core.lessons.{address}" for address in labs.split())}
+    quick = {RUN, PACE, *(f"core.lessons.{address}" for address in labs.split())}
     assert left_to_measure({}) == quick
     here = replace(samples.CARD, torch=engine.machine().devices[0].torch)
     race = replace(samples.RACE, environments=(here, here))

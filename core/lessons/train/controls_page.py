@@ -1,6 +1,7 @@
 """A run's controls, which the page's address may set, and the run's start."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
@@ -102,6 +103,14 @@ def startable() -> bool:
         class_rules.rules().check(runs.RUN, (chosen(),))
         return True
     return False
+
+
+def duration() -> None:
+    """Say how long a run with the settings on screen takes, if something tells."""
+    with suppress(ValueError):  # `startable` has said what is wrong
+        if seconds := runs.expected_seconds(chosen()):
+            text = f"About {format.duration(round(seconds))} on this machine"
+            st.caption(f":material/schedule: {text}")
 
 
 def start(config: RunConfig | None = None) -> None:

@@ -12,10 +12,11 @@ from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.train import controls_page as controls
 from core.lessons.train import dataset_page as dataset
 from core.lessons.train.fit_page import TRUTH
+from core.registry import RUN
 from core.runs.comparison import UNTIMED
 from core.runs.loss_chart import REFERENCES
 from core.store import export
-from core.ui import runs, server
+from core.ui import format, runs, server
 from tests.app.jobs.follow import LONG
 from tests.app.pages.walk import (
     CURVE,
@@ -85,6 +86,10 @@ def test_start_trains_to_the_end(engine):
     finish(at, engine, run_id)
     accuracy = f"{engine.job(run_id).value.test_accuracy:.2%}"
     assert accuracy in status(at)
+    # The next run like it says beforehand how long it will take.
+    took = engine.job(run_id).seconds
+    assert engine.expected_seconds(RUN, engine.job(run_id).arguments[0]) == took
+    assert format.duration(round(took)) in texts(at.caption)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
     for tab, tried in (

@@ -1,0 +1,48 @@
+"""How fast this machine trains each model, measured before anybody starts a run.
+
+This is plain data, without torch.
+"""
+
+from dataclasses import dataclass
+
+from core.config import TRAIN_SAMPLES, RunConfig
+from core.measure.environment import Environment
+from core.registry import stored
+
+SETTINGS = ("task", "model", "feed", "batch_size", "augment")  # what decides the pace
+
+
+@dataclass(frozen=True)
+class Pace:
+    """One configuration's pace, in seconds for an image."""
+
+    config: RunConfig
+    training: float
+    evaluating: float
+    evaluated: int  # images that a run evaluates after each epoch
+
+    def epoch_seconds(self) -> float:
+        trained = TRAIN_SAMPLES[self.config.task] * self.training
+        return trained + self.evaluated * self.evaluating
+
+
+@stored("pace")
+@dataclass(frozen=True)
+class Paces:
+    paces: tuple[Pace, ...]
+    environment: Environment
+    date: str
+
+    def seconds(self, config: RunConfig) -> float | None:
+        """How long a run takes on an idle machine; None if nothing like it was timed.
+
+        Settings such as the learning rate don't change the pace.
+        """
+        if config.device not in ("auto", self.environment.device):
+            return None
+        if config.item_each_step or config.feed == "dataloader":
+            return None
+        for pace in self.paces:
+            if all(getattr(pace.config, s) == getattr(config, s) for s in SETTINGS):
+                return config.epochs * pace.epoch_seconds()
+        return None
