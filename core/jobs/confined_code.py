@@ -2,7 +2,7 @@
 
 With bubblewrap and core.jobs.seccomp, the process has no network and no device, can't
 start another process or send signals, and can only read files: those of Python, its
-packages, and core/.
+packages, the system's libraries, core/ and to_device/.
 """
 
 import os

@@ -239,7 +239,8 @@ def xpu_without_driver(facts: Facts) -> Answer:
     if facts.build != "XPU" or "Intel" not in facts.vendors:
         return False
     linux = facts.system == "Linux"
-    no_node = words("causes.xpu_without_driver.no_render_node")
+    why = "not_passed_through" if facts.container else "no_render_node"
+    no_node = words(f"causes.xpu_without_driver.{why}")
     return {
         "render": no_node if linux and not facts.render_node else "",
         "command": "sudo usermod -a -G render $LOGNAME" if linux else "",
