@@ -11,6 +11,7 @@ from torch.optim import Optimizer
 from core.results import PAUSE_SECONDS, Change, Pause
 from core.watch import NO_CONTROL, Control, Watch
 
+MOST_CHANGES = 100  # of the learning rate in a run
 LOOK_SECONDS = 0.1  # between two checks whether a paused run may go on
 
 
@@ -38,7 +39,7 @@ class Steering:
         self.control = self.watch.control()  # a later one is due at the next step
         waited = self._pause()
         rate = self.watch.control().learning_rate or self.rate
-        if rate != self.rate:
+        if rate != self.rate and len(self.changes) < MOST_CHANGES:
             scale(self.optimizer, rate / self.rate)
             self.rate = rate
             self.changes.append(Change(step, rate))

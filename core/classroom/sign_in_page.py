@@ -116,7 +116,7 @@ def may_teach(user: Mapping[str, object], emails: str) -> bool:
     addresses = {address.strip().casefold() for address in emails.split(",")} - {""}
     return (
         user.get("is_logged_in") is True
-        and user.get("email_verified", True) is True
+        and user.get("email_verified") is True
         and str(user.get("email", "")).casefold() in addresses
     )
 
@@ -165,8 +165,9 @@ def draw() -> None:
     ):
         if st.user.get("is_logged_in"):
             st.warning(
-                "You are signed in, but your email address is not on this "
-                "server's list of teachers.",
+                "You are signed in, but your email address is not on this server's "
+                "list of teachers, or your account's provider doesn't say that it has "
+                "verified the address.",
                 icon=":material/block:",
             )
             st.button("Sign out", on_click=st.logout, key="sign_out_account")

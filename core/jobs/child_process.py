@@ -17,12 +17,14 @@ Covered, for each child:
 Covered, for a child with `hostile`, in which a stranger's file is read (see `confine`):
 - it sees no GPU and writes no file;
 - on Linux with Landlock, it also starts no program, opens no TCP connection, and reads
-  no file besides those of Python, its packages, and the app's code.
+  no file besides those of Python, its packages, and the app's code;
+- on Linux with libseccomp, it also opens no socket at all and starts no process. So it
+  can't ask the server of forks for a process that isn't confined.
 
 Not covered:
-- without Landlock, a bug in a library that reads a file lets the file read what the
-  app's user may read;
-- UDP, and CPU time until the time limit;
+- without Landlock and libseccomp, a bug in a library that reads a file lets the file
+  read what the app's user may read;
+- CPU time until the time limit;
 - a function that runs a stranger's code, see core.jobs.confined_code;
 - whether what an answer says is true. Its caller has to check that.
 """
@@ -47,6 +49,7 @@ from typing import Any, Literal
 from core import log
 from core.errors import explain
 from core.folders import DATA, ROOT
+from core.jobs import seccomp
 from core.jobs.job import Outcome, outcome_of, resolve
 from core.store import codec
 from core.watch import Watch
@@ -375,7 +378,8 @@ def confine() -> None:
 
     Since Linux 5.13, it can't start programs or create files, either, and it reads only
     the files in `readable`; since 6.7, it can't open TCP connections; since 6.12, it
-    can't send signals to others. UDP stays possible. On macOS, MPS can't be hidden; on
+    can't send signals to others. With libseccomp, it can't open sockets, start
+    processes, or send signals on any kernel. On macOS, MPS can't be hidden; on
     Windows, the process gives up only the devices.
     """
     hide_devices()
@@ -387,6 +391,8 @@ def confine() -> None:
     if sys.platform == "linux":
         with suppress(OSError):  # a kernel without Landlock
             _restrict_files_and_network()
+        with suppress(OSError):  # a machine without libseccomp
+            seccomp.give_up_processes_and_sockets()
 
 
 def hide_devices() -> None:

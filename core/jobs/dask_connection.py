@@ -346,6 +346,9 @@ class Connection:
 
     def _reason(self, error: Exception) -> str:
         """Why a task has no result: its worker died, or the connection broke."""
+        if isinstance(error, OSError):  # TimeoutError is one, too
+            logger.warning("a result could not be fetched: %s", error)
+            return words("workers.unfetched")
         if not isinstance(error, KilledWorker):
             return self._lost
         is_replaced = error.last_worker.address in self._replaced

@@ -36,6 +36,12 @@ sigaltstack stat statfs statx sysinfo time times umask uname wait4 waitid write 
 arch_prctl
 """
 
+REACHING = """
+socket connect fork vfork setsid setpgid execve execveat kill tkill ptrace
+process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
+io_uring_setup
+"""
+
 # Numbers of <seccomp.h> and of the kernel's headers, the same on all processors.
 ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
 # Flags of mmap that are refused: RLIMIT_DATA doesn't count memory mapped with them.
@@ -80,42 +86,69 @@ def limit(memory_bytes: int) -> None:
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
 
+class Filter:
+    """A filter of system calls; a call that no rule names gets the action `otherwise`.
+
+    Raises OSError without libseccomp, or if the kernel refuses the filter.
+    """
+
+    def __init__(self, otherwise: int) -> None:
+        self._library = ctypes.CDLL("libseccomp.so.2")
+        self._library.seccomp_init.restype = ctypes.c_void_p
+        self._rules = ctypes.c_void_p(self._library.seccomp_init(otherwise))
+        # The filter can't see the arguments of clone3. After ENOSYS, the C library
+        # tries clone, whose arguments the filter can see.
+        self.add(REFUSE | errno.ENOSYS, "clone3")
+
+    def add(
+        self, action: int, name: str, *conditions: tuple[int, int, int, int]
+    ) -> None:
+        number = self._library.seccomp_syscall_resolve_name(name.encode())
+        if number < 0:  # this processor has no such call
+            return
+        array = (_Compare * len(conditions))(*(_Compare(*c) for c in conditions))
+        error = self._library.seccomp_rule_add_array(
+            self._rules, ctypes.c_uint32(action), number, len(conditions), array
+        )
+        if error:
+            raise OSError(-error, f"seccomp: {name}")
+
+    def load(self) -> None:
+        if error := self._library.seccomp_load(self._rules):
+            raise OSError(-error, "seccomp: the kernel doesn't accept the filter")
+
+
 def give_up_calls() -> None:
     """Have the kernel refuse system calls that this function doesn't allow.
 
     It allows CALLS, and a few other calls if their arguments are harmless.
     """
-    library = ctypes.CDLL("libseccomp.so.2")
-    library.seccomp_init.restype = ctypes.c_void_p
-    rules = ctypes.c_void_p(library.seccomp_init(REFUSE | errno.EPERM))
-
-    def add(action: int, name: str, *conditions: tuple[int, int, int, int]) -> None:
-        number = library.seccomp_syscall_resolve_name(name.encode())
-        if number < 0:  # this processor has no such call
-            return
-        array = (_Compare * len(conditions))(*(_Compare(*c) for c in conditions))
-        error = library.seccomp_rule_add_array(
-            rules, ctypes.c_uint32(action), number, len(conditions), array
-        )
-        if error:
-            raise OSError(-error, f"seccomp: {name}")
-
+    rules = Filter(REFUSE | errno.EPERM)
     for name in CALLS.split():
-        add(ALLOW, name)
-    # The filter can't see the arguments of clone3. After ENOSYS, the C library tries
-    # clone, whose arguments the filter can see.
-    add(REFUSE | errno.ENOSYS, "clone3")
-    add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
-    add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))
+        rules.add(ALLOW, name)
+    rules.add(ALLOW, "clone", (0, MASKED_EQUAL, CLONE_THREAD | CLONE_NEW, CLONE_THREAD))
+    rules.add(ALLOW, "mmap", (3, MASKED_EQUAL, MAP_SHARED | MAP_GROWSDOWN, 0))
     for own in ("kill", "tgkill"):
-        add(ALLOW, own, (0, EQUAL, os.getpid(), 0))
-    add(ALLOW, "prlimit64", (0, EQUAL, 0, 0))
+        rules.add(ALLOW, own, (0, EQUAL, os.getpid(), 0))
+    rules.add(ALLOW, "prlimit64", (0, EQUAL, 0, 0))
     for number in (IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ):
-        add(ALLOW, "ioctl", (1, EQUAL, number, 0))
+        rules.add(ALLOW, "ioctl", (1, EQUAL, number, 0))
     for number in (SET_NAME, GET_NAME, NAME_MEMORY):
-        add(ALLOW, "prctl", (0, EQUAL, number, 0))
-    if error := library.seccomp_load(rules):
-        raise OSError(-error, "seccomp: the kernel doesn't accept the filter")
+        rules.add(ALLOW, "prctl", (0, EQUAL, number, 0))
+    rules.load()
+
+
+def give_up_processes_and_sockets() -> None:
+    """Have the kernel refuse REACHING, the calls that reach other processes.
+
+    A process that has imported torch keeps all others. Raises OSError without
+    libseccomp.
+    """
+    rules = Filter(ALLOW)
+    for name in REACHING.split():
+        rules.add(REFUSE | errno.EPERM, name)
+    rules.add(REFUSE | errno.EPERM, "clone", (0, MASKED_EQUAL, CLONE_THREAD, 0))
+    rules.load()
 
 
 def attempt(outside: str) -> None:

@@ -15,6 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from core.serving.request_source import network
+
 LONGEST = 1000  # limit of a form in bytes; the code that visitors log in with has 23
 MOST_SENTENCES = 1000  # sentences in memory, until the visitors open their next page
 OTHER_SITE = "This form was not sent from a page of this app. Open the app instead."
@@ -133,7 +135,7 @@ async def posted(request: Request) -> dict[str, str]:
 
 
 def sender(request: Request) -> str:
-    return request.client.host if request.client else ""
+    return network(request.client.host) if request.client else ""
 
 
 def to_page(visitor: str, sentence: Sentence | None, page: str) -> Response:

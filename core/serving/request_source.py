@@ -28,6 +28,23 @@ def is_direct(headers: Mapping[str, str]) -> bool:
     return False
 
 
+def network(address: str) -> str:
+    """The network of an address, as limits for each address count: one customer's.
+
+    With IPv6, whoever rents a machine has all addresses that begin with the same 64
+    bits. What is no address stays as it is.
+    """
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    if ip.version == 4:
+        return address
+    if ip.ipv4_mapped:
+        return str(ip.ipv4_mapped)
+    return str(ip_network((int(ip) >> 64 << 64, 64)))
+
+
 def is_forwarded(headers: Mapping[str, str]) -> bool:
     """Whether a request came through a proxy."""
     names = {name.lower() for name in headers}

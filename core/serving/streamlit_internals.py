@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from streamlit import net_util, runtime
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
@@ -40,6 +41,7 @@ LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has a
 # How many looks may find the same request's headers, or its body, incomplete
 MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
 GRACE_SECONDS = 5  # for connections to close when the server ends
+MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 TURN_SECONDS = 0.3  # the longest that a page waits for the pages before it
 
 _turn = threading.BoundedSemaphore(1)
@@ -328,6 +330,24 @@ def hang_up_on_half_requests() -> None:
     H11Protocol.connection_made = connection_made  # type: ignore[assignment]
 
 
+def refuse_costly_messages() -> None:
+    """Ignore two messages of a browser that would cost everybody else their time.
+
+    Before it looks at the size, Streamlit makes an address for each file name that a
+    browser announces: half a million names in 1 MB keep the server busy for half a
+    minute. And any browser may clear the caches of all visitors, though the menu that
+    does so is hidden.
+    """
+    handle = AppSession._handle_file_urls_request
+
+    def of_few_files(session: AppSession, request: FileURLsRequest) -> None:
+        if len(request.file_names) <= MOST_FILES:
+            handle(session, request)
+
+    AppSession._handle_file_urls_request = of_few_files  # type: ignore[assignment]
+    AppSession._handle_clear_cache_request = lambda _: None  # type: ignore[assignment]
+
+
 PATCHES = (
     watch_no_files,
     finish_scripts,
@@ -338,4 +358,5 @@ PATCHES = (
     send_at_once,
     draw_pages_in_turn,
     hang_up_on_half_requests,
+    refuse_costly_messages,
 )

@@ -17,7 +17,7 @@ from core.jobs.engine import Engine, in_background
 from core.jobs.job import Job
 from core.jobs.measurements import keep
 from core.serving import monitoring
-from core.serving.request_source import is_direct
+from core.serving.request_source import is_direct, network
 from core.serving.streamlit_internals import give_back_turn, is_drawing
 from core.serving.visitor_cookie import COOKIE, age, new, read
 from core.store.codec import StoreError
@@ -84,7 +84,7 @@ def ask(
     more: dict[str, Any] = {}
     if is_drawing():
         given = time.monotonic() - age(st.context.cookies.get(COOKIE, ""))
-        more = {"sender": st.context.ip_address or "", "since": given}
+        more = {"sender": network(st.context.ip_address or ""), "since": given}
     return engine().ask(
         address, *arguments, seconds=seconds, owner=visitor(), lane=lane, **more
     )

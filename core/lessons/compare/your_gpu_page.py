@@ -37,6 +37,7 @@ NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN = "your_gpu_component", "your_gpu_run"
 MEASURE = "core.lessons.compare.your_gpu:measure"
 ROUND_SECONDS = 60.0  # time limit for an answer of the workers
+MOST_DRAWS = 3  # how often a tab that doesn't answer gets the run's work, 8 MB
 STEADY = 0.95  # a GPU whose endurance is below this has slowed down
 SOURCE, SHADER = (
     Path(__file__).with_name(f"your_gpu.{suffix}").read_text("utf-8")
@@ -94,6 +95,10 @@ class YourGpu(Lab):
         data = {"words": self.words["status"], "go": go, "now": time.time()}
         # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
+        if go:
+            go["draws"] += 1
+            if go["draws"] == MOST_DRAWS:
+                go.pop("work", None)
         if gpu is not None:
             job = Job("", self.address, (), "train", status="finished", value=gpu)
             self.show(job, guessed)
@@ -109,7 +114,7 @@ class YourGpu(Lab):
             if against == "torch" and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
             work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
-            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
+            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy, "draws": 0}
             go |= {"work": work, "wgsl": SHADER, "answer": {}}
             facts = {"own_weights": run is not None, "expected": work["losses"]}
             st.session_state[RUN] = go, facts | {"against": against}

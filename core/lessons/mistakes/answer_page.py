@@ -47,13 +47,15 @@ def ask(here: bool = True) -> Answer | None:
         on_value_change=lambda: None,  # without a callback, Streamlit takes no default
     )
     text, whole = field.value["text"].strip(), field.value["whole"]
-    # The explainer knows CUDA's messages, not those of the simulated accelerator.
-    answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
-    if answer and answer.cause is None and not whole:
-        answer = None
     state, question = st.session_state, hash((text, whole))
     is_new = state.get("asked") != question
-    state.asked = question
+    if is_new:  # kept, since a long text takes the processor for a second
+        # The explainer knows CUDA's messages, not those of the simulated accelerator.
+        answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
+        if answer and answer.cause is None and not whole:
+            answer = None
+        state.asked, state.explained = question, answer
+    answer = state.explained
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
         st.query_params.pop("error", None)

@@ -13,7 +13,7 @@ from core.lessons.model.model_result import Forgotten, Move, MoveTime, Optimizer
 from core.measure.environment import Environment, Machine
 from core.ui import controls, figures, format, playground, simulated
 from core.ui.job_panel import JobPanel, slot
-from core.ui.server import ask_once, engine, explained
+from core.ui.server import ask, ask_once, explained
 from core.ui.source import code_tabs, marked, show, source
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -60,7 +60,7 @@ def draw(model: str, device: str) -> None:
         return
     outline = simulated.outline("move", device=device)
     with outline, explained("The model was not moved"):
-        move: Move = engine().ask("core.lessons.model.model_to:move", model, device)
+        move: Move = ask("core.lessons.model.model_to:move", model, device)
         left, right = st.columns([7, 3])
         with right:
             moved = sum(tensor.before != tensor.after for tensor in move.tensors)

@@ -20,7 +20,11 @@ from to_device.errors import ExplainedError
 
 RIGHT, WRONG = "open sesame", "open, sesame"
 ENTER = "/teacher/enter"
-ACCOUNT = {"is_logged_in": True, "email": "bird@school.example"}
+ACCOUNT = {
+    "is_logged_in": True,
+    "email": "bird@school.example",
+    "email_verified": True,
+}
 
 
 @pytest.fixture
@@ -180,9 +184,10 @@ def test_a_password_that_could_be_guessed_is_a_warning_at_the_start(
         ({"is_logged_in": True}, False),
         ({}, False),
         (ACCOUNT | {"email_verified": False}, False),
+        ({k: v for k, v in ACCOUNT.items() if k != "email_verified"}, False),
     ],
 )
-def test_an_account_needs_an_address_that_is_listed_and_not_unverified(user, may):
+def test_an_account_needs_an_address_that_is_listed_and_verified(user, may):
     assert sign_in.may_teach(user, " bird@school.example, ,owl@school.example") == may
     assert not sign_in.may_teach(user, "")
 

@@ -1,7 +1,7 @@
 import pytest
 from starlette.requests import HTTPConnection
 
-from core.serving.request_source import is_direct, is_private
+from core.serving.request_source import is_direct, is_private, network
 
 OWN = {"Host": "localhost:8501", "Origin": "http://localhost:8501"}
 
@@ -60,3 +60,19 @@ def test_private_is_who_asks_from_here_or_from_beside_the_proxy(
 )
 def test_what_may_come_from_elsewhere_is_not(headers) -> None:
     assert not is_direct(headers)
+
+
+@pytest.mark.parametrize(
+    ("address", "counts_as"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("", ""),
+        ("testclient", "testclient"),
+    ],
+)
+def test_all_addresses_of_one_customer_count_as_one(address, counts_as) -> None:
+    assert network(address) == counts_as

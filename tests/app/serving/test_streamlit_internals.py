@@ -18,6 +18,7 @@ import streamlit as st
 import uvicorn
 from starlette.applications import Starlette
 from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -50,6 +51,8 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "request_rerun",
                 "_create_scriptrunner",
                 "_create_new_session_message",
+                "_handle_file_urls_request",
+                "_handle_clear_cache_request",
             ),
         ),
         (ForwardMsgQueue, ("clear",)),
@@ -352,3 +355,29 @@ def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
     take_turn()
     engine = object.__new__(server.PagesEngine)
     assert engine.ask("core.devices:describe") == "an answer"
+
+
+@pytest.mark.parametrize(
+    ("names", "answered"), [(1, True), (streamlit_internals.MOST_FILES + 1, False)]
+)
+def test_a_browser_announces_few_files(names, answered):
+    def answers() -> int:
+        session = Mock()
+        session._uploaded_file_mgr.get_upload_urls.return_value = []
+        request = FileURLsRequest(file_names=["a"] * names)
+        AppSession._handle_file_urls_request(session, request)
+        return session._enqueue_forward_msg.call_count
+
+    assert answers() == 1
+    streamlit_internals.refuse_costly_messages()
+    assert answers() == answered
+
+
+def test_no_browser_clears_the_caches_of_all(monkeypatch):
+    cleared = Mock()
+    monkeypatch.setattr(app_session, "caching", cleared)
+    AppSession._handle_clear_cache_request(Mock())
+    assert cleared.cache_resource.clear.call_count == 1
+    streamlit_internals.refuse_costly_messages()
+    AppSession._handle_clear_cache_request(Mock())
+    assert cleared.cache_resource.clear.call_count == 1
