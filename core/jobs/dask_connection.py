@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from distributed import Client, Future
+from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 from distributed.utils import LoopRunner
 
@@ -346,7 +347,7 @@ class Connection:
 
     def _reason(self, error: Exception) -> str:
         """Why a task has no result: its worker died, or the connection broke."""
-        if isinstance(error, OSError):  # TimeoutError is one, too
+        if isinstance(error, OSError) and not isinstance(error, CommClosedError):
             logger.warning("a result could not be fetched: %s", error)
             return words("workers.unfetched")
         if not isinstance(error, KilledWorker):
