@@ -51,8 +51,8 @@ def draw() -> None:
     live(board)
 
 
-def live(draw: Callable[[Standings], None]) -> None:
-    """Call `draw` with the newest standings every few seconds.
+def live(draw: Callable[[Standings], None], seconds: float = PATIENT_SECONDS) -> None:
+    """Call `draw` with the newest standings, again and again after so many seconds.
 
     Rerun the whole page if the class opens or closes, or if another class opens.
     """
@@ -63,7 +63,7 @@ def live(draw: Callable[[Standings], None]) -> None:
 
     before = state()
 
-    @st.fragment(run_every=PATIENT_SECONDS)
+    @st.fragment(run_every=seconds)
     def redraw() -> None:
         if before is None or state() != before:
             st.rerun()
