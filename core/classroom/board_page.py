@@ -28,8 +28,9 @@ MOST_WAITING = 5  # waiting jobs in the list; further jobs are only counted
 
 def draw() -> None:
     def board(standings: Standings) -> None:
-        if standings.classroom.is_open and not (standings.best or standings.hidden):
-            # Nobody has trained yet, so there is neither a chart nor a quest to draw.
+        has_runs = standings.best or standings.hidden
+        if standings.classroom.is_open and (runs.are_hidden() or not has_runs):
+            # There is neither a chart nor a quest to draw, or it's too early to see it.
             link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
             _queue(standings)
             guesses.draw(standings.guesses)

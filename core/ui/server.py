@@ -72,6 +72,7 @@ def engine() -> Engine:
 
     def ended(job: Job) -> None:
         monitoring.count_job(job)
+        room().note_end(job)
         in_background(keep, measurements, job)
 
     return PagesEngine(store=store(), on_end=ended, gate=room())

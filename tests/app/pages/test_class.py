@@ -65,6 +65,8 @@ def train(*runs: tuple[str, AppTest]) -> None:
     """Runs by their ids, of the pages' visitors, that the standings have."""
     for run_id, at in runs:
         finished(server.store(), run_id, me(at))
+        if "finished_before" in at.session_state:  # it hasn't ended in this session
+            del at.session_state["finished_before"]
     server.store().writer.flush()
     standings_page.clear()
 
