@@ -232,13 +232,13 @@ def reveal(classroom: Class) -> None:
         return
     label, icon, key = "Show the guesses on the wall", "cast", question.key
     is_on, tally = room().revealed == key, tallies[question]
-    with_result = is_on and not room().with_result and tally.right is not None
-    if with_result:
-        label = "Show the result on the wall"
+    step, with_result = "reveal_guess", False
+    if is_on and not room().with_result and tally.right is not None:
+        label, step, with_result = "Show the result on the wall", "reveal_result", True
     elif is_on:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
-    do = room().reveal, key, question.title, with_result
-    button(label, "reveal_guess", icon, *do)
+        step = "hide_guess"
+    button(label, step, icon, room().reveal, key, question.title, with_result)
     if tally.missing and tally.answers.total():
         st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
 

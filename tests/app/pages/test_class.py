@@ -89,7 +89,7 @@ def test_a_member_by_the_link_has_a_friendly_name_and_may_change_it(opened):
     for name, is_taken in ((member.name, True), ("Zoë", False)):
         other.text_input(key="class_name").input(name)
         other.button(key="rename_member").click().run()
-        assert bool(other.warning) == is_taken
+        assert bool(other.error) == is_taken
         assert (server.room().member(me(other)).name == name) == (not is_taken)
     assert "**Zoë**" in page_text(other)
 
@@ -100,10 +100,10 @@ def test_a_code_can_be_typed_and_a_wrong_one_typed_again(opened):
     for code, is_right in (("nothing", False), (room_class.code.upper(), True)):
         at.text_input(key="class_code").input(code)
         at.button(key="join_class").click().run()
-        assert bool(at.warning) == (not is_right)
+        assert bool(at.error) == (not is_right)
         assert bool(server.room().member(me(at))) == is_right
     full = join(room_class)
-    assert len(full.warning) == 1
+    assert len(full.error) == 1
     assert server.room().member(me(full)) is None
 
 
