@@ -13,7 +13,7 @@ from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.store.tables import Class
 from core.ui import clicks, course, runs, server
-from core.ui.guess import CLOSE
+from core.ui.guess import CLOSE, first_key
 from tests.app.pages.walk import TEACHER, open_page, open_tab, texts
 from tests.app.store.made_up import finished
 from to_device.errors import ExplainedError
@@ -197,7 +197,16 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     wrong = next(answer for answer in question.answers if answer != question.right)
     store.answers.keep("amber", question.key, [wrong])
     store.answers.keep("amber", "race_guess", CLOSE)
+    store.answers.keep("amber", first_key("race_guess"), "something else")
     store.writer.flush()
+    known = {"race_guess": (CLOSE, "something else")}
+    monkeypatch.setattr(guesses, "choices", lambda: known)
+    (row,) = (
+        row
+        for row in csv.DictReader(handout.answers(opened).splitlines())
+        if row["last"] == CLOSE
+    )
+    assert row["first"] == "something else"
     rows = list(csv.DictReader(handout.table(opened).splitlines()))
     assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
     fields = handout.handout(opened)
