@@ -9,15 +9,15 @@ from core.home import machine_page
 from core.home.machine_page import Records
 from core.lessons.mistakes import answer_page as answers
 from core.lessons.mistakes import script_page
-from core.ui import frame
+from core.ui import frame, runs
 from core.ui.course import HOME
-from core.ui.server import engine, room, visitor
+from core.ui.server import engine
 
 frame.begin(HOME.title)
 machine = engine().machine()
-# Members of a class guess what their first run will reach, so they see no records yet.
-guesses = room().may_see(visitor()) and not first_run.finished()
-records = machine_page.read(machine) if machine and not guesses else Records()
+# Students guess what their first run will reach, so they see no records yet.
+hides = runs.are_hidden()
+records = machine_page.read(machine) if machine and not hides else Records()
 
 first_run.draw()
 with st.expander("Got an error? Paste it", icon=":material/search:"):

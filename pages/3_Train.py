@@ -7,7 +7,7 @@ from core.lessons.train import controls_page as controls
 from core.lessons.train import dataset_page
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page as steer
-from core.ui import dataset, frame, hosts, job_panel, runs
+from core.ui import clicks, dataset, frame, hosts, job_panel, runs
 from core.ui.controls import on_phone
 from core.ui.server import engine, visitor
 from to_device.names import SIMULATED
@@ -63,7 +63,8 @@ with left:
                 type="primary",
                 icon=":material/play_arrow:",
                 key="start_training",
-                on_click=controls.start,
+                on_click=clicks.once,
+                args=(controls.start,),
                 disabled=machine is None or not possible,
                 width="stretch",
             )

@@ -28,8 +28,9 @@ MOST_WAITING = 5  # waiting jobs in the list; further jobs are only counted
 
 def draw() -> None:
     def board(standings: Standings) -> None:
-        if standings.classroom.is_open and not (standings.best or standings.hidden):
-            # Nobody has trained yet, so there is neither a chart nor a quest to draw.
+        has_runs = standings.best or standings.hidden
+        if standings.classroom.is_open and (runs.are_hidden() or not has_runs):
+            # There is neither a chart nor a quest to draw, or it's too early to see it.
             link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
             _queue(standings)
             guesses.draw(standings.guesses)
@@ -51,8 +52,8 @@ def draw() -> None:
     live(board)
 
 
-def live(draw: Callable[[Standings], None]) -> None:
-    """Call `draw` with the newest standings every few seconds.
+def live(draw: Callable[[Standings], None], seconds: float = PATIENT_SECONDS) -> None:
+    """Call `draw` with the newest standings, again and again after so many seconds.
 
     Rerun the whole page if the class opens or closes, or if another class opens.
     """
@@ -63,7 +64,7 @@ def live(draw: Callable[[Standings], None]) -> None:
 
     before = state()
 
-    @st.fragment(run_every=PATIENT_SECONDS)
+    @st.fragment(run_every=seconds)
     def redraw() -> None:
         if before is None or state() != before:
             st.rerun()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import altair as alt
 import pandas as pd
@@ -26,7 +26,7 @@ from core.lessons.speed.climb_result import measured as measured_rungs
 from core.measure.speedup import times, unpaired
 from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
-from core.ui import charts, guess
+from core.ui import charts, guess, runs, spoilers
 from core.ui import last_measurement as measured
 from core.ui.charts import LATER, Chart, Palette
 from core.ui.format import counted
@@ -75,12 +75,16 @@ class Tally(NamedTuple):
     right: Measured
     members: int
     missing: list[str]  # names of members who can still guess, or press "Just show me"
+    is_hidden: bool = False  # whether `right` is left out because of who reads this
 
     @property
     def turnout(self) -> str:
         """Text such as "4 of 5 have guessed"."""
         count = self.answers.total()
         return f"{count} of {self.members} {'has' if count == 1 else 'have'} guessed"
+
+    def without_result(self) -> Self:
+        return self._replace(right=None, is_hidden=True)
 
 
 def _of_lab(
@@ -124,13 +128,13 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
-    runs = counted(len(shares), "first run")
-    return first_run.fitting(middle), f"{100 * middle:.0f} of 100, the median of {runs}"
+    of_runs = f"the median of {counted(len(shares), 'first run')}"
+    return first_run.fitting(middle), f"{100 * middle:.0f} of 100, {of_runs}"
 
 
 GUESSES = (
     Guess(
-        first_run.RUN_GUESS,
+        spoilers.FIRST_RUN,
         words("guesses.titles.first_run_guess"),
         RUN,
         _first_runs,
@@ -198,12 +202,21 @@ def of_class(class_id: str) -> Tallies:
 
 def draw(tallies: Tallies) -> None:
     """Draw the class's answers, but only to questions that the visitor has answered."""
-    mine = {q: tally for q, tally in tallies.items() if guess.of(q.key) is not None}
+    mine = {
+        question: tally if _shows(question) else tally.without_result()
+        for question, tally in tallies.items()
+        if guess.of(question.key) is not None or spoilers.are_told(question.key)
+    }
     st.subheader("What the class guessed", anchor=False)
     if mine:
         choose(mine)
     else:
         st.markdown(words("guesses.none"))
+
+
+def _shows(question: Guess) -> bool:
+    is_of_runs = question.key == spoilers.FIRST_RUN
+    return guess.shows(question.key) and not (is_of_runs and runs.are_hidden())
 
 
 @st.fragment(run_every=PATIENT_SECONDS)
@@ -219,13 +232,13 @@ def reveal(classroom: Class) -> None:
         return
     label, icon, key = "Show the guesses on the wall", "cast", question.key
     is_on, tally = room().revealed == key, tallies[question]
-    with_result = is_on and not room().with_result and tally.right is not None
-    if with_result:
-        label = "Show the result on the wall"
+    step, with_result = "reveal_guess", False
+    if is_on and not room().with_result and tally.right is not None:
+        label, step, with_result = "Show the result on the wall", "reveal_result", True
     elif is_on:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
-    do = room().reveal, key, question.title, with_result
-    button(label, "reveal_guess", icon, *do)
+        step = "hide_guess"
+    button(label, step, icon, room().reveal, key, question.title, with_result)
     if tally.missing and tally.answers.total():
         st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
 
@@ -255,6 +268,8 @@ def choose(tallies: Tallies) -> Guess:
 
 
 def finding(tally: Tally) -> str:
+    if tally.is_hidden:
+        return f"**{tally.turnout}.** You'll see the result later."
     if tally.right is None:
         return f"**{tally.turnout}.** There is no result yet."
     fitting, figure = tally.right

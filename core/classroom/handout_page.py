@@ -21,6 +21,7 @@ from core.runs import listing
 from core.store import export
 from core.store.tables import Class, RunSummary
 from core.ui import controls, course, format, paper
+from core.ui.guess import first_key
 from core.ui.server import engine, room, store
 from core.ui.source import body
 from to_device.words import Words
@@ -87,11 +88,15 @@ def answers(classroom: Class) -> str:
     right = {question.key: question.right for question in of_lessons}
     known = {question.key: tuple(question.answers) for question in of_lessons}
     known |= {key: tuple(counting) for key, counting in guesses.choices().items()}
-    all_answers = store().answers.of_class(classroom.id, list(texts))
+    firsts = {key: first_key(key) for key in texts}
+    all_keys = [*texts, *firsts.values()]
+    all_answers = store().answers.of_class(classroom.id, all_keys)
     rows = []
     for key, text in texts.items():
         for who, answer in all_answers[key].items():
-            tries = answer if isinstance(answer, list) else [answer]
+            # A guess that was changed has its first answer under a key of its own.
+            before = all_answers[firsts[key]].get(who, answer)
+            tries = answer if isinstance(answer, list) else [before, answer]
             # A program may have stored something that no page offers.
             tries = [answer for answer in tries if answer in known[key]]
             if tries:
@@ -153,13 +158,19 @@ def page(best: Sequence[RunSummary], rules: Rules, **fields: Any) -> str:
 
     `best` has each person's best run, the winner's first.
     """
-    points = [("", getattr(r, rules.cost), r.accuracy or 0.0, "") for r in best]
+    names = fields["names"]
+    points = [
+        (names.get(run.visitor, ""), getattr(run, rules.cost), run.accuracy or 0.0, "")
+        for run in best
+    ]
+    chart = axes.scaled(points, (None, rules.target))
+    chart["points"] = [*zip(points, axes.sides(chart), strict=True)]
     return paper.template(Path(__file__).with_name("handout.html")).render(
         **fields,
         rules=rules,
         winner=best[0] if best and rules.reached(best[0]) else None,
         best=sorted(best, key=lambda run: (-run.accuracy, run.seconds)),
-        chart=axes.scaled(points, (None, rules.target)),
+        chart=chart,
         settings=lambda run: ", ".join(listing.setting(run, name) for name in SETTINGS),
     )
 

@@ -11,10 +11,12 @@ from core.store.tables import Class
 from core.store.visitors import as_code
 from core.ui.course import RUNS, TEACHER, link
 from core.ui.frame import PROSE
+from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import (
     explained,
     noticed,
     room,
+    tell_error,
     tell_notice,
     visitor,
     visitor_of_cookie,
@@ -26,6 +28,14 @@ words = Words(__file__)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 # Docker and Podman make these files in a container, whose address nobody else can reach
 OF_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
+
+@st.fragment(run_every=PATIENT_SECONDS)
+def _wait_for_class(before: str) -> None:
+    """Redraw the page once another class opens, for those who came too early."""
+    classroom = room().open
+    if (classroom.id if classroom else "") != before:
+        st.rerun()
 
 
 def draw() -> bool:
@@ -49,6 +59,7 @@ def draw() -> bool:
                 st.markdown(why.format(name=last.name))
                 link(RUNS)
         _ask_in(open_class)
+        _wait_for_class(open_class.id if open_class else "")
         link(TEACHER, "Sign in as the teacher")
         return False
     st.session_state.class_of = classroom
@@ -71,9 +82,10 @@ def draw() -> bool:
         # A new name changes the popover's key, and so closes the popover.
         label, key = "Change your name", f"rename_{member.name}"
         box = st.popover(label, icon=":material/edit:", type="tertiary", key=key)
-        with box, st.form("rename", clear_on_submit=True, border=False):
+        with box, st.form("rename", border=False):
             label = "Your name in this class"
             st.text_input(label, key="class_name", max_chars=LONGEST)
+            tell_error("class_name_error")
             label = "Use this name"
             st.form_submit_button(label, key="rename_member", on_click=_rename)
     st.caption(words("joining.code"))
@@ -101,6 +113,7 @@ def _ask_in(open_class: Class | None) -> None:
                 placeholder="Such as: lusab-babad",
                 max_chars=40,
             )
+        tell_error("class_code_error")
         st.markdown(words("joining.what"))
         st.form_submit_button(
             "Join",
@@ -113,12 +126,12 @@ def _ask_in(open_class: Class | None) -> None:
 
 
 def _join(code: str | None) -> None:
-    with noticed():
+    with noticed(at="class_code_error"):
         room().join(code or st.session_state.get("class_code", ""), visitor())
 
 
 def _rename() -> None:
-    with noticed():
+    with noticed(at="class_name_error"):
         room().rename(visitor(), st.session_state.class_name)
 
 

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import segno
@@ -15,12 +16,14 @@ from core.classroom.standings_page import Standings
 from core.ui import charts, image_wall, paper, runs
 from core.ui.course import CLASS, TEACHER, link
 from core.ui.frame import LOGO
+from core.ui.polling import PATIENT_SECONDS
 from core.ui.server import engine, room, visitor
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
 words = Words(__file__)
 
+WALL_SECONDS = 1.0  # a class waits for what its teacher shows
 MOST_PLACES = 5
 MOST_MISTAKES = 10  # images that the newest model gets wrong, in one row
 
@@ -38,8 +41,16 @@ def draw() -> None:
         st.markdown(words("projector.not_in"))
         link(CLASS, "Class")
         link(TEACHER)
+        _wait_for_board()
         return
-    board.live(_wall)
+    board.live(_wall, WALL_SECONDS)
+
+
+@st.fragment(run_every=PATIENT_SECONDS)
+def _wait_for_board() -> None:
+    """Draw the board once somebody has signed in or joined in another tab."""
+    if room().board_for(visitor()) is not None:
+        st.rerun()
 
 
 def _wall(standings: Standings) -> None:
@@ -54,6 +65,9 @@ def _wall(standings: Standings) -> None:
         tally = standings.guesses[question]
         # The lines about the quest and the top five would give away the answer.
         lines, top = [question.title, f"{tally.turnout}."], []
+    right = tally.right if tally and room().with_result else None
+    before = st.session_state.get("on_wall")
+    st.session_state.on_wall = after = key, bool(right)
     points = board.points(standings)
     chart = axes.scaled(points, rules.limits)
     chart |= {
@@ -71,7 +85,8 @@ def _wall(standings: Standings) -> None:
         address=joining.address("Class").partition("://")[2],
         joined=len(standings.names),
         tally=tally,
-        right=(tally and room().with_result and tally.right) or ((), ""),
+        right=right or ((), ""),
+        is_new=bool(right) and after != before,  # so that it's an event
         chart=chart,
         place=standings.place,
         names=standings.names,
@@ -94,12 +109,18 @@ def _mistakes(standings: Standings) -> tuple[str, str] | None:
     name = standings.names.get(run.job.owner, "")
     whose = f", by {name}," if name and not standings.classroom.rules.anonymous else ""
     with suppress(ExplainedError):
-        pixels, labels = image_wall.images(run.config.task)
+        _, labels = image_wall.images(run.config.task)
         if wrong := sorted(image_wall.wrong(run, labels) or ()):
-            some = pixels[wrong[:MOST_MISTAKES]]
-            png = image_wall.png(
-                image_wall.montage(some, charts.palette(), columns=MOST_MISTAKES)
-            )
+            some = tuple(wrong[:MOST_MISTAKES])
+            png = _picture(run.config.task, some, charts.palette())
             count = f"{len(wrong)} of {len(labels)} images wrong"
-            return f"The newest model{whose} gets {count}", b64encode(png).decode()
+            return f"The newest model{whose} gets {count}", png
     return None
+
+
+@lru_cache(maxsize=8)  # since the wall is drawn every second
+def _picture(task: str, places: tuple[int, ...], colors: charts.Palette) -> str:
+    """A base64 PNG of the test images at these places, in one row."""
+    pixels, _ = image_wall.images(task)
+    row = image_wall.montage(pixels[list(places)], colors, columns=MOST_MISTAKES)
+    return b64encode(image_wall.png(row)).decode()

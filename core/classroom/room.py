@@ -60,8 +60,8 @@ class Room(Gate):
         self._members: dict[str, Member] = {}
         # By visitor: the class's rules, and a copy that fixes the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
-        self.revealed = ""  # key of the guess that the projector shows; "": none
-        self.with_result = False  # whether the projector also shows what was measured
+        # Whether a member's run on images has finished in the open class
+        self.has_results = False
         # By visitor who is exempt from the rules: the time.time when this ends
         self._teachers: dict[str, float] = {}
         try:
@@ -75,12 +75,31 @@ class Room(Gate):
         members = self._classes.members(classroom.id)
         self.on_board, self._own_rules = classroom, {}
         self._members = {member.visitor: member for member in members}
-        self.revealed = ""
+        # The database writes an accuracy after each epoch, so the status counts, too.
+        self.has_results = any(
+            run.status == "finished" and run.accuracy is not None
+            for run in self._classes.runs(classroom.id)
+        )
 
     @property
     def open(self) -> Class | None:
         classroom = self.on_board
         return classroom if classroom and classroom.is_open else None
+
+    @property
+    def revealed(self) -> str:
+        """The key of the guess that the projector shows; "" if it shows none."""
+        return (self.open.revealed if self.open else None) or ""
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The keys of the guesses whose result the projector has shown."""
+        return frozenset(((self.open.told if self.open else None) or "").split())
+
+    @property
+    def with_result(self) -> bool:
+        """Whether the projector also shows what was measured."""
+        return self.revealed in self.told
 
     def rules_for(self, visitor: str) -> Rules:
         """The open class's rules; NONE for a teacher, or if no class is open."""
@@ -180,11 +199,19 @@ class Room(Gate):
         with self._lock:
             self._members.pop(visitor, None)
 
+    def note_end(self, job: Job) -> None:
+        """Note that a job has ended: a finished run answers what the class guesses."""
+        is_run = job.address == RUN and job.status == "finished"
+        if is_run and job.owner in self._members and job.arguments[0].has_images:
+            self.has_results = True
+
     def _change_member(self, member: Member, **values: Any) -> Member:
         self._classes.change_member(member, **values)
-        changed = replace(member, **values)
-        if self.on_board and self.on_board.id == member.class_id:
-            self._members[member.visitor] = changed
+        if self.on_board is None or self.on_board.id != member.class_id:
+            return replace(member, **values)
+        # A page may have got `member` before the member's newest run was counted.
+        newest = self._members.get(member.visitor, member)
+        changed = self._members[member.visitor] = replace(newest, **values)
         return changed
 
     # Methods of core.jobs.admission.Gate, which the queue calls
@@ -274,10 +301,10 @@ class Room(Gate):
                 self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:
-        act = "closed the class"
-        self.change(teacher, class_id, act, is_open=False, is_paused=False)
-        if self.open is None:
-            self.revealed = ""  # so that the projector shows the final board
+        # Without a guess, the projector shows the final board.
+        values = {"is_open": False, "is_paused": False, "revealed": ""}
+        if self._get(class_id).is_open:
+            self.change(teacher, class_id, "closed the class", **values)
 
     def pause(self, teacher: Teacher, paused: bool = True) -> None:
         """Pause or resume the queue. A paused queue starts no jobs, but ends none."""
@@ -286,7 +313,8 @@ class Room(Gate):
                 "No class is open. Open one before you pause the queue."
             )
         act = f"{'paused' if paused else 'resumed'} the queue"
-        self.change(teacher, classroom.id, act, is_paused=paused)
+        if classroom.is_paused != paused:
+            self.change(teacher, classroom.id, act, is_paused=paused)
 
     def change(self, teacher: Teacher, class_id: str, act: str, **values: Any) -> None:
         """Change a class's columns, and log `act`. New rules apply to later jobs."""
@@ -295,15 +323,19 @@ class Room(Gate):
 
     def rename_for(self, teacher: Teacher, member: Member, name: str) -> None:
         """Rename a member. Raises ExplainedError if the name can't be used."""
-        act = f"renamed {member.name} to {self._rename(member, name).name}"
-        self.note(teacher, act, member.class_id)
+        with self._lock:
+            before = self.names(member.class_id).get(member.visitor, member.name)
+            after = self._rename(member, name).name
+        if after != before:
+            self.note(teacher, f"renamed {before} to {after}", member.class_id)
 
     def remove(self, teacher: Teacher, member: Member) -> None:
         """Remove a member. Their runs stay, and their seat becomes free."""
         with self._lock:
             classroom = self._get(member.class_id)
-            if classroom is self.on_board:
-                self._members.pop(member.visitor, None)
+            is_here = classroom is self.on_board
+            if is_here and self._members.pop(member.visitor, None) is None:
+                return  # the button was pressed twice
             self._change(classroom.id, joined=max(0, classroom.joined - 1))
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)
@@ -313,9 +345,17 @@ class Room(Gate):
 
         The key "" hides them.
         """
-        self.revealed, self.with_result = key, result
-        verb, noun = "showed" if key else "hid", "result" if result else "guesses"
-        self.note(teacher, f"{verb} the {noun} on {title}")
+        with self._lock:
+            if (classroom := self.open) is None:
+                raise ExplainedError(
+                    "No class is open. Open one before you show its guesses."
+                )
+            told = self.told | ({key} if result else set())
+            if (key, told) == (self.revealed, self.told):
+                return
+            verb, noun = "showed" if key else "hid", "result" if result else "guesses"
+            act, keys = f"{verb} the {noun} on {title}", " ".join(sorted(told))
+            self.change(teacher, classroom.id, act, revealed=key, told=keys)
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log an act of a teacher in a class, by default in the open class."""

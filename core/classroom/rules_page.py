@@ -17,10 +17,20 @@ from core.classroom.sign_in_page import act
 from core.config import CHOICES, DEVICES, LABELS, MODELS, RunConfig
 from core.store.tables import Class
 from core.ui import controls, format, hosts
-from core.ui.server import room
+from core.ui.server import room, tell_error
 from to_device.words import Words
 
 words = Words(__file__)
+
+
+UNSAVED = "unsaved_rules"  # key of the id of the class whose rules aren't saved
+REFUSED = "rules_error"  # key of why the rules weren't saved
+# What is entered stays while another tab or page is open, until it is saved.
+KEPT: dict[str, Any] = {"persist_state": "session"}
+
+
+def are_unsaved(classroom: Class) -> bool:
+    return bool(st.session_state.get(UNSAVED) == classroom.id)
 
 
 def draw(classroom: Class) -> None:
@@ -36,12 +46,23 @@ def draw(classroom: Class) -> None:
         presets, link = _controls(suffix, rules)
     # The button has no callback, because Streamlit would call it with the values from
     # before the newest change.
-    name, icon = "Save the rules", ":material/save:"
-    if st.button(name, type="primary", icon=icon, key="save_rules"):
-        act(_save, classroom, values | presets)
-        if "notice" not in st.session_state:  # a notice would say why nothing was saved
-            st.session_state.rules_saved = True
-        st.rerun()
+    values |= presets
+    changed = [name for name in values if values[name] != getattr(rules, name)]
+    st.session_state[UNSAVED] = classroom.id if changed else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        saves = st.button(
+            "Save the rules",
+            type="primary" if changed else "secondary",
+            icon=":material/save:",
+            key="save_rules",
+        )
+        if changed:
+            st.badge("Not saved yet", icon=":material/edit:", color="orange")
+    if saves and changed:
+        act(_save, classroom, values, at=REFUSED)
+        if "rules_saved" in st.session_state:
+            st.rerun()
+    tell_error(REFUSED)
     if st.session_state.pop("rules_saved", False):
         st.success(
             "Saved. The rules apply from now on, but not to jobs that "
@@ -64,6 +85,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
                 step=1,
                 placeholder="Any",
                 key=f"{name}_{suffix}",
+                **KEPT,
             )
         percent = st.number_input(
             "Target, % accuracy",
@@ -73,6 +95,7 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
             step=0.5,
             format="%g",
             key=f"target_{suffix}",
+            **KEPT,
         )
     goals = words.table("quests")
     fields = {"target": f"{percent:g}", "task": "the task", "within": WITHIN}
@@ -83,11 +106,13 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
         index=QUESTS.index(rules.quest),
         format_func=lambda quest: goals[quest].format(**fields),
         key=f"quest_{suffix}",
+        **KEPT,
     )
     values["own_seeds"] = st.toggle(
         "A different seed for each member",
         rules.own_seeds,
         key=f"own_seeds_{suffix}",
+        **KEPT,
         help=words("rules.own_seeds"),
     )
     for name, options in (("models", MODELS), ("devices", DEVICES)):
@@ -99,10 +124,12 @@ def _limits(suffix: str, rules: Rules) -> dict[str, Any]:
                 format_func=lambda option: format.NAMES.get(option, option),
                 placeholder="All",
                 key=f"{name}_{suffix}",
+                **KEPT,
             )
         )
     hide = "Hide the names on the projector"
-    values["anonymous"] = st.toggle(hide, rules.anonymous, key=f"anonymous_{suffix}")
+    key = f"anonymous_{suffix}"
+    values["anonymous"] = st.toggle(hide, rules.anonymous, key=key, **KEPT)
     return values
 
 
@@ -120,6 +147,7 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
         format_func=LABELS.__getitem__,
         placeholder="None",
         key=f"hidden_{suffix}",
+        **KEPT,
     )
     preset = st.multiselect(
         "Preset or fixed settings",
@@ -128,13 +156,14 @@ def _controls(suffix: str, rules: Rules) -> tuple[dict[str, Any], str]:
         format_func=LABELS.__getitem__,
         placeholder="None",
         key=f"preset_{suffix}",
+        **KEPT,
     )
     values, fixed = {}, {}
     for name in preset:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             values[name] = _value(suffix, name, rules)
             key = f"fixed_{name}_{suffix}"
-            if st.toggle("Fixed for all", name in rules.fixed, key=key):
+            if st.toggle("Fixed for all", name in rules.fixed, key=key, **KEPT):
                 fixed[name] = values[name]
     link = address("Train", urlencode(values))
     return {"hidden": tuple(hidden), "fixed": fixed}, link
@@ -148,12 +177,12 @@ def _value(suffix: str, name: str, rules: Rules) -> str:
         options = CHOICES.get(name) or hosts.options(value) or [value]
         return str(controls.choice(label, key, options, index=options.index(value)))
     if isinstance(value, bool):
-        return str(st.toggle(label, value, key=key)).lower()
+        return str(st.toggle(label, value, key=key, **KEPT)).lower()
     if isinstance(value, int):
-        return str(st.number_input(label, value=value, step=1, key=key, width=190))
-    number = st.number_input(
-        label, value=value, step=1e-4, format="%g", key=key, width=190
-    )
+        field = {"key": key, "width": 190, **KEPT}
+        return str(st.number_input(label, value=value, step=1, **field))
+    field = {"key": key, "width": 190, "format": "%g", **KEPT}
+    number = st.number_input(label, value=value, step=1e-4, **field)
     return f"{number:g}"
 
 
@@ -165,3 +194,4 @@ def _save(teacher: Teacher, classroom: Class, values: dict[str, Any]) -> None:
     )
     log = f"changed the rules: {changes}"
     room().change(teacher, classroom.id, log, rules=Rules(**values))
+    st.session_state.rules_saved, st.session_state[UNSAVED] = True, ""

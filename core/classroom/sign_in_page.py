@@ -25,6 +25,7 @@ from starlette.routing import Route
 from core.classroom.room import Teacher
 from core.serving import forms, visitor_cookie
 from core.serving.forms import Failures, Sentence, TooBusyError, Turns
+from core.ui import clicks
 from core.ui.controls import NO_COOKIE, form
 from core.ui.server import noticed, room, visitor, visitor_of_cookie
 from to_device.errors import ExplainedError
@@ -127,21 +128,34 @@ def button(
     icon: str,
     do: Callable[..., object],
     *arguments: object,
+    at: str = "notice",
     **more: Any,
 ) -> bool:
-    """Draw a button that calls `do`, see `act`. Returns whether it was clicked."""
+    """Draw a button that calls `do`, see `act`. Returns whether it was clicked.
+
+    A button whose meaning changes has a key for each meaning.
+    """
     more |= {"icon": f":material/{icon}:" if icon else None, "on_click": act}
-    return st.button(label, key=key, args=(do, *arguments), **more)
+    return st.button(label, key=key, args=(do, *arguments), kwargs={"at": at}, **more)
 
 
-def act(do: Callable[..., object], *arguments: object) -> None:
-    """Call `do` with the signed-in teacher: the callback of teachers' widgets."""
-    with noticed():
-        who = teacher()
-        if who is None:
-            raise ExplainedError(
-                "You were signed out, so nothing was changed. Sign in again."
-            )
+def act(do: Callable[..., object], *arguments: object, at: str = "notice") -> None:
+    """Call `do` with the signed-in teacher: the callback of teachers' widgets.
+
+    Where another widget may take the place of the clicked one, a double click would
+    press both, so the second click doesn't count. If `do` refuses, the reason is shown
+    `at` a field, see core.ui.server.noticed.
+    """
+    clicks.once(_act, at, do, *arguments)
+
+
+def _act(at: str, do: Callable[..., object], *arguments: object) -> None:
+    if (who := teacher()) is None:
+        st.session_state.notice = (
+            "You were signed out, so nothing was changed. Sign in again."
+        )
+        return
+    with noticed(at=at):
         do(who, *arguments)
 
 

@@ -35,6 +35,7 @@ class Standings:
     newest: str  # id of the newest tested run that isn't simulated; "": none
     queue: list[Job]  # running jobs, then waiting jobs in their order
     guesses: guesses.Tallies
+    stuck: Mapping[str, str]  # see `stuck`
 
     def place(self, run: RunSummary) -> int:
         """The run's place, from 1; equally good runs share a place."""
@@ -173,6 +174,7 @@ def _gather() -> Standings:
         if run.task == task and not (run.hidden or run.withheld)
     ]
     best = bests(summaries, names, rules)
+    jobs = queue()
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
         classroom,
@@ -184,8 +186,9 @@ def _gather() -> Standings:
         hidden=frozenset(run.visitor or "" for run in class_runs if run.withheld),
         luck=luck(summaries),
         newest=next(evaluated, ""),
-        queue=[job for job in queue() if job.owner],
+        queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),
+        stuck=stuck(names, class_runs, {job.owner for job in jobs}),
     )
 
 

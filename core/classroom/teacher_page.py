@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ import streamlit as st
 
 from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
+from core.classroom import rules_page as rules
 from core.classroom import standings_page as standings
 from core.classroom.names import LONGEST
 from core.classroom.room import Teacher
@@ -22,7 +24,8 @@ from core.store.tables import Class, Member, RunSummary
 from core.ui import figures, format
 from core.ui.charts import LIGHT
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.server import engine, open_pages, room, store, tell_notice
+from core.ui.server import engine, open_pages, room, store, tell_error, tell_notice
+from to_device.errors import ExplainedError
 from to_device.words import Words
 
 words = Words(__file__)
@@ -50,6 +53,7 @@ def choose() -> Class | None:
             key = f"new_after_{st.session_state[CHOSEN]}"
             with st.popover("New class", icon=":material/add:", key=key):
                 _new()
+        st.space("stretch")
         st.button("Sign out", key="teacher_sign_out", on_click=sign_out)
     if not classes:
         st.markdown("**There is no class yet.** Make a class, and then open it.")
@@ -57,24 +61,61 @@ def choose() -> Class | None:
             _new("primary")
         return None
     classroom = classes[st.session_state[CHOSEN]]
+    _state(classroom)
     with st.container(horizontal=True, vertical_alignment="center"):
         _buttons(classroom)
     return classroom
+
+
+@st.fragment(run_every=PATIENT_SECONDS)
+def _state(classroom: Class) -> None:
+    """Draw the state of the class as badges, live: a problem is orange or red."""
+    badges = [":gray-badge[:material/door_front: Closed]"]
+    now = None
+    if classroom.is_open:
+        with suppress(ExplainedError):  # the rest of the page says why
+            now = standings.newest()
+    if now is not None:
+        waiting = sum(bool(job.place) for job in now.queue)
+        color = "red" if now.stuck else "gray"
+        badges = [
+            ":green-badge[:material/door_open: Open]",
+            f":gray-badge[{len(now.here)} of {len(now.names)} here]",
+            f":gray-badge[{waiting} waiting]",
+            f":{color}-badge[{len(now.stuck)} stuck]",
+        ]
+    if now and room().paused:
+        badges.insert(1, ":orange-badge[:material/pause: Queue paused]")
+    if now and room().revealed:
+        what = "Result" if room().with_result else "Guesses"
+        badges.append(f":blue-badge[:material/cast: {what} on the wall]")
+    if rules.are_unsaved(classroom):
+        badges.append(":orange-badge[:material/edit: Rules not saved]")
+    st.markdown(" ".join(badges))
 
 
 def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
     with st.form("new_class", border=False):
         st.text_input("Name", key="new_class_name", placeholder="Such as: Monday")
         st.number_input("How many people may join", 1, 500, 30, key="new_class_size")
+        tell_error("new_class_error")
         st.form_submit_button(
-            "Make the class", key="make_class", type=type, on_click=act, args=(_make,)
+            "Make the class",
+            key="make_class",
+            type=type,
+            on_click=act,
+            args=(_make, st.session_state[CHOSEN]),
+            kwargs={"at": "new_class_error"},
         )
 
 
-def _make(teacher: Teacher) -> None:
+def _make(teacher: Teacher, before: str | None) -> None:
+    """Make a class, unless this button has made one since `before` was chosen."""
+    if st.session_state[CHOSEN] != before:
+        return
     name, size = st.session_state.new_class_name, st.session_state.new_class_size
-    rules = Rules(quest="steps", own_seeds=True)
-    st.session_state[CHOSEN] = room().create(teacher, name, size, rules).id
+    first_rules = Rules(quest="steps", own_seeds=True)
+    st.session_state[CHOSEN] = room().create(teacher, name, size, first_rules).id
 
 
 def _buttons(classroom: Class) -> None:
@@ -93,9 +134,8 @@ def _buttons(classroom: Class) -> None:
             )
         _how_to_join(classroom)
         return
-    st.badge("Open", icon=":material/door_open:", color="gray")
     if room().paused:
-        resume = "Resume the queue", "pause_queue", "play_arrow"
+        resume = "Resume the queue", "resume_queue", "play_arrow"
         button(*resume, room().pause, False, type="primary")
     else:
         button("Pause the queue", "pause_queue", "pause", room().pause, True)
@@ -105,10 +145,18 @@ def _buttons(classroom: Class) -> None:
         "are waiting will be notified. Runs that have already "
         "started will continue."
     ).format(jobs=format.counted(waiting, "job"))
-    if st.button("Clear the queue", icon=":material/clear_all:", key="clear_queue"):
-        sure(clear, "Clear the queue", _clear)
     _how_to_join(classroom)
-    if st.button("Close the class", icon=":material/door_front:", key="close_class"):
+    st.space("stretch")
+    with st.popover("More", icon=":material/more_horiz:"):
+        asks = st.button(
+            "Clear the queue", icon=":material/clear_all:", key="clear_queue"
+        )
+        closes = st.button(
+            "Close the class", icon=":material/door_front:", key="close_class"
+        )
+    if asks:
+        sure(clear, "Clear the queue", _clear)
+    if closes:
         text = f"{words('teacher.close', name=classroom.name)} {clear * bool(waiting)}"
         sure(text, "Close the class", _close, classroom.id)
 
@@ -157,7 +205,7 @@ def students(classroom: Class) -> None:
     """Draw who joined, who is stuck, and the queue, live in an open class."""
     before = room().names(classroom.id)
 
-    @st.fragment(run_every=PATIENT_SECONDS if classroom.is_open else None)
+    @st.fragment(run_every=PATIENT_SECONDS)
     def live() -> None:
         names, jobs = room().names(classroom.id), standings.queue()
         if names != before:
@@ -173,7 +221,8 @@ def students(classroom: Class) -> None:
             if names:
                 _table(classroom.rules, names, why, class_runs)
         with right:
-            if classroom.is_open:
+            # Before a class, the app's own measurements and the teacher's are in it.
+            if classroom.is_open or jobs:
                 _queue(jobs, names)
             _hiding(class_runs, names)
 
@@ -189,8 +238,10 @@ def _person(members: Sequence[Member]) -> None:
         names = {visitor: member.name for visitor, member in by_id.items()}
         who = _choice("Person", names, "teacher_person")
         st.text_input("New name", key="new_name", max_chars=LONGEST)
+        tell_error("new_name_error")
         with st.container(horizontal=True):
-            button("Rename", "rename_person", "edit", _rename, by_id[who])
+            rename = "Rename", "rename_person", "edit", _rename, by_id[who]
+            button(*rename, at="new_name_error")
             remove = st.button("Remove", icon=":material/person_remove:", key="remove")
     if remove:
         text = (
@@ -240,15 +291,15 @@ def _late(tallies: guesses.Tallies) -> None:
 
 
 def _table(
-    rules: Rules,
+    class_rules: Rules,
     names: Mapping[str, str],
     why: Mapping[str, str],
     class_runs: Sequence[RunSummary],
 ) -> None:
     """Draw a row for each member, first the members in `why`, who are stuck."""
     count = Counter(run.visitor for run in class_runs)
-    best = standings.bests(class_runs, names, rules)
-    scores = {run.visitor: rules.score(run) for run in best}
+    best = standings.bests(class_runs, names, class_rules)
+    scores = {run.visitor: class_rules.score(run) for run in best}
     pages = open_pages()
     figures.table(
         (
@@ -279,6 +330,9 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:
+    job = engine().job(job_id)
+    if job is None or job.ended:
+        return
     engine().cancel(job_id, "Your teacher canceled this job. You can start it again.")
     room().note(teacher, f"canceled a job by {who}")
 
@@ -299,8 +353,10 @@ def _hiding(class_runs: Sequence[RunSummary], names: Mapping[str, str]) -> None:
             for run_id, run in finished.items()
         }
         run = finished[_choice("Run", texts, "teacher_run")]
-        label = "Show this run again" if run.withheld else "Hide this run"
-        button(label, "hide_run", "", _hide, run, describe(run))
+        label, key = "Hide this run", "hide_run"
+        if run.withheld:
+            label, key = "Show this run again", "show_run"
+        button(label, key, "", _hide, run, describe(run))
 
 
 def _hide(teacher: Teacher, run: RunSummary, description: str) -> None:

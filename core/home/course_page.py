@@ -60,7 +60,7 @@ def _result(address: str, guess_key: str = "") -> Any:
     None if there is no result, or if the visitor hasn't made the guess with this key.
     """
     job = last_measurement.newest(address)
-    if job is None or (guess_key and guess.of(guess_key) is None):
+    if job is None or (guess_key and not guess.shows(guess_key)):
         return None
     return job.value
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -18,6 +19,7 @@ from core.runs import loss_chart as charts
 from core.ui import (
     answers,
     class_rules,
+    clicks,
     dataset,
     format,
     guess,
@@ -26,11 +28,13 @@ from core.ui import (
     polling,
     runs,
     simulated,
+    spoilers,
 )
 from core.ui.charts import AXES
 from core.ui.course import CLASS, HOME, link, page
 from core.ui.runs import Run
 from core.ui.server import engine, room, visitor
+from core.ui.spoilers import FIRST_RUN
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -40,7 +44,6 @@ CHART_HEIGHT = 190  # pixels
 FEW_JOBS = 3
 RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's
 USUAL, SAME = "The usual setting", "About the same"
-RUN_GUESS = "first_run_guess"
 # How many of 100 test images are classified correctly
 IMAGES = ("Fewer than 50", "50 to 79", "80 to 94", "95 or more")
 words = Words(__file__)
@@ -115,23 +118,17 @@ def races() -> bool:
 
 def start() -> None:
     """Queue the quick run, or a race's runs, unless a run of the visitor goes on."""
-    own, machine = engine().jobs(runs.RUN, visitor()), engine().machine()
-    if any(not job.ended for job in own):
+    if runs.going_on(visitor()):
         return
+    machine, before = engine().machine(), runs.count(visitor())
     try:
         if machine is None or not races():
-            runs.start(quick(machine, len(own)))
+            runs.start(quick(machine, before))
             return
-        configs = candidates(machine, len(own)).items()
+        configs = candidates(machine, before).items()
         answers.keep(RACE, {runs.start(config): name for name, config in configs})
     except ExplainedError as error:
         st.session_state.home_refused = str(error)
-
-
-def finished() -> set[str]:
-    """The ids of this visitor's runs that finished."""
-    jobs = engine().jobs(runs.RUN, visitor())
-    return {job.id for job in jobs if job.status == "finished"}
 
 
 def cancel() -> None:
@@ -154,7 +151,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     st.markdown(HOME.promise)
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
-    is_first = own is not None and finished() <= {own.id}
+    is_first = own is not None and runs.finished_ids() <= {own.id}
     takes = (
         words("class")
         if room().open
@@ -171,7 +168,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         guesses = [*names, SAME]
         answers.radio(words("race.question"), guesses, RACE_GUESS, horizontal=True)
     elif run is None or (waits and is_first and not racers):
-        answers.radio(words("question"), IMAGES, RUN_GUESS, horizontal=True)
+        _ask_first_run()
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
@@ -189,7 +186,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if result and (seconds := result.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
         text += ", tests included"
-    answer = answers.of_visitor().get(RUN_GUESS)
+    answer = answers.of_visitor().get(FIRST_RUN)
     if is_first and answer and result:
         text += f". {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"
     elif is_first and answer:
@@ -212,6 +209,19 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
             query = {"run": own.id}
             link(page("Train"), "See the whole run", query_params=query)
             link(page("Evaluate"), "See its mistakes", query_params=query)
+
+
+def _ask_first_run() -> None:
+    """Ask what a first run will reach, until a run of the class has shown it."""
+    if spoilers.is_first_run_known():
+        return
+    more: dict[str, Any] = {"on_change": _keep_first_run, "args": ()}
+    answers.radio(words("question"), IMAGES, FIRST_RUN, horizontal=True, **more)
+
+
+def _keep_first_run() -> None:
+    if not spoilers.is_first_run_known():  # the page may have been drawn before
+        guess.keep_guess(FIRST_RUN, IMAGES, ran=False)
 
 
 def _losses(run: Run, racers: Mapping[str, Run]) -> None:
@@ -259,7 +269,13 @@ def _buttons(own: Job | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if own is not None and not own.ended:
             icon = ":material/stop:"
-            st.button("Cancel", icon=icon, key="cancel_run", on_click=cancel)
+            st.button(
+                "Cancel",
+                icon=icon,
+                key="cancel_run",
+                on_click=clicks.once,
+                args=(cancel,),
+            )
         else:
             finished = own is not None and own.status == "finished"
             st.button(
@@ -267,7 +283,8 @@ def _buttons(own: Job | None) -> None:
                 type="secondary" if finished else "primary",
                 icon=":material/play_arrow:",
                 key="train_now",
-                on_click=start,
+                on_click=clicks.once,
+                args=(start,),
                 disabled=engine().machine() is None or bool(going_on),
             )
         watch = bool(going_on) and own is None

@@ -8,8 +8,17 @@ from typing import Any
 
 import streamlit as st
 
+from core.home import first_run_page as first_run
 from core.runs import listing
-from core.ui import answers, controls, format, last_measurement, paper, runs
+from core.ui import (
+    answers,
+    controls,
+    format,
+    last_measurement,
+    paper,
+    runs,
+    spoilers,
+)
 from core.ui.course import LESSONS, of_address
 from core.ui.guess import JUST_SHOW
 from core.ui.lab import Lab
@@ -37,6 +46,8 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
     solved = sum(lesson.solved(my_answers) for lesson in LESSONS)
     questions = [question for lesson in LESSONS for question in lesson.questions]
     first = sum(question.at_first(my_answers) for question in questions)
+    rows = [_first_run(who, my_answers)]
+    rows += [_row(lab, who, my_answers) for lab in _labs()]
     return paper.template(Path(__file__).with_name("keepsake.html")).render(
         day=format.day(date.today()),
         machine=format.provenance(machine.devices[0]) if machine else "",
@@ -50,7 +61,7 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
             )
             for run in runs.stored_runs(who, status="finished")
         ],
-        findings=[row for lab in _labs() if (row := _row(lab, who, my_answers))],
+        findings=[row for row in rows if row],
     )
 
 
@@ -80,12 +91,32 @@ def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | 
     answer = my_answers.get(question.key) if question else None
     is_guess = answer not in (None, JUST_SHOW)
     guess = question.say(answer) if question and is_guess else ""
-    if finding is None or not (guess or job.owner == who):
+    is_held = question is not None and spoilers.are_held(question.key, who)
+    if finding is None or is_held or not (guess or job.owner == who):
         return None
     return {
         "title": f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": "),
         "question": question.question if question else "",
         "guess": guess,
         "finding": finding.sentence,
-        "measured": last_measurement.sentence(job, who),
+        "measured": last_measurement.sentence(job, who, on_paper=True),
+    }
+
+
+def _first_run(who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the first run on images reached, and the guess before it, like `_row`."""
+    answer = my_answers.get(spoilers.FIRST_RUN)
+    finished = runs.stored_runs(who, limit=None, status="finished", hidden=True)
+    tested = [run for run in finished if run.accuracy is not None]
+    if answer not in first_run.IMAGES or not tested:
+        return None
+    first = tested[-1]  # the newest run comes first
+    share = 100 * (first.accuracy or 0.0)
+    return {
+        "title": "Home: your first run",
+        "question": words("question").removeprefix("Your guess: "),
+        "guess": answer,
+        "finding": f"Your model classified {share:.0f} of 100 images correctly.",
+        "measured": f"Trained {format.day(date.fromtimestamp(first.submitted))}, "
+        f"on {first.device_name}.",
     }

@@ -99,7 +99,7 @@ def _accelerator_over_cpu(result: Race) -> str:
     speedup = result.speedup()
     if speedup is None or is_cpu[0] == is_cpu[1]:
         return ""
-    if guess.of(race.GUESS) is None or not speedup.is_sure:
+    if not guess.shows(race.GUESS) or not speedup.is_sure:
         return ""
     return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
 

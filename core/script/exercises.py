@@ -6,8 +6,9 @@ answer with the same results as the solution is right, no matter how it is writt
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,23 @@ class Exercise:
             raise ValueError(f"machines: {unknown.pop()!r} must be 'with' or 'without'")
         if unknown := {*self.checks} - {*self.say}:
             raise ValueError(f"checks: {unknown.pop()!r} is no fact in `say`")
+
+    @property
+    def changes(self) -> list[set[int]]:
+        """For each change that the solution makes, the numbers of its lines, from 1.
+
+        If the change only adds lines, the lines before and after their place.
+        """
+        lines = self.code.splitlines()
+        numbers = {*range(1, len(lines) + 1)}
+        matcher = SequenceMatcher(
+            None, lines, self.solution.splitlines(), autojunk=False
+        )
+        return [
+            {*range(start + 1, end + 1)} or {start, start + 1} & numbers
+            for kind, start, end, _, _ in matcher.get_opcodes()
+            if kind != "equal" and lines
+        ]
 
 
 @dataclass(frozen=True)
@@ -110,6 +128,21 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
             ticked = tuple(name for name in exercise.checks if name in passed)
             return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked)
     return Verdict(True, exercise.right, printed, passed=tuple(exercise.checks))
+
+
+def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
+    """Judge which lines the learner would change, where the page runs no code."""
+    changes = exercise.changes
+    found = sum(not change.isdisjoint(picked) for change in changes)
+    needless = sorted({*picked}.difference(*changes))
+    if found == len(changes) and not needless:
+        return Verdict(True, exercise.right)
+    say = f"You found {found} of {len(changes)} places."
+    if len(needless) == 1:
+        say += f" Line {needless[0]} can stay as it is."
+    elif needless:
+        say += f" Lines {', '.join(map(str, needless))} can stay as they are."
+    return Verdict(False, say)
 
 
 def request(exercise: Exercise, text: str, machine: str) -> Request:

@@ -4,6 +4,7 @@
   const root = document.documentElement;
   let titled, height, still = 0; // `still` counts frames, which last longer on a busy machine
   root.classList.add("arriving");
+  root.classList.toggle("projector", location.search.includes("projector=1"));
   const look = (now) => {
     const page = document.querySelector(".stMainBlockContainer");
     if (page?.querySelector("h1") || now > 6000) titled ??= now; // an error has no title

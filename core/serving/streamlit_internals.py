@@ -22,11 +22,16 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
-from streamlit.runtime.scriptrunner import ScriptRunner, get_script_run_ctx
+from streamlit.runtime.scriptrunner import (
+    ScriptRunner,
+    ScriptRunnerEvent,
+    get_script_run_ctx,
+)
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
@@ -36,6 +41,9 @@ from streamlit.runtime.session_manager import ActiveSessionInfo
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITING = "_waiting_for_the_last_script"  # a session's attribute; see finish_scripts
+BEGUN = "_has_had_a_request"  # a session's attribute; see count_first_click
+CLICKED = "_first_click"  # a session's attribute; see count_first_click
+CLICKS = ("trigger_value", "string_trigger_value", "json_trigger_value")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
 # How many looks may find the same request's headers, or its body, incomplete
@@ -218,6 +226,44 @@ def forget_left_pages() -> None:
     AppSession._create_new_session_message = announce_newest  # type: ignore[assignment]
 
 
+def count_first_click() -> None:
+    """Draw the page before the click in a session that begins with a click.
+
+    After a restart of the server, a browser goes on in a new session
+    (streamlit/streamlit#8901). If its page has fragments, it asks for the page
+    (streamlit/streamlit#11890). Otherwise, it asks for nothing until somebody clicks,
+    and the session, which knows no button yet, doesn't call what the click should.
+    """
+    request_rerun = AppSession.request_rerun
+    handle = AppSession._handle_scriptrunner_event_on_event_loop
+
+    def with_page(session: AppSession, state: ClientState | None) -> None:
+        is_first = state is not None and BEGUN not in vars(session)
+        if state is not None and is_first:
+            vars(session)[BEGUN] = True
+            widgets = state.widget_states.widgets
+            others = [w for w in widgets if w.WhichOneof("value") not in CLICKS]
+            if len(others) < len(widgets):
+                vars(session)[CLICKED], page = state, ClientState()
+                page.CopyFrom(state)
+                page.ClearField("fragment_id")
+                page.widget_states.CopyFrom(WidgetStates(widgets=others))
+                state = page
+        request_rerun(session, state)
+
+    def then_click(
+        session: AppSession, sender: Any, event: Any, *more: Any, **named: Any
+    ) -> None:
+        is_current = sender is session._scriptrunner
+        handle(session, sender, event, *more, **named)
+        is_end = event is ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS
+        if is_end and is_current and CLICKED in vars(session):
+            session.request_rerun(vars(session).pop(CLICKED))
+
+    AppSession.request_rerun = with_page  # type: ignore[assignment]
+    AppSession._handle_scriptrunner_event_on_event_loop = then_click  # type: ignore[assignment]
+
+
 def send_on_newest_connection() -> None:
     """Send to the connection that a session has now.
 
@@ -353,6 +399,7 @@ PATCHES = (
     finish_scripts,
     send_what_waits,
     forget_left_pages,
+    count_first_click,
     send_on_newest_connection,
     end_in_time,
     send_at_once,

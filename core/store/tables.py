@@ -99,6 +99,10 @@ class Class(Row, kw_only=True):
     # How many people have joined so far, including those who deleted their data
     joined: Mapped[int] = mapped_column(default=0)
     outside: Mapped[int] = mapped_column(default=0)  # runs by people who haven't joined
+    # Key of the guess that the projector shows; None or "": none
+    revealed: Mapped[str | None] = mapped_column(sa.Text, default=None)
+    # Keys of all guesses whose result the projector has shown, separated by spaces
+    told: Mapped[str | None] = mapped_column(sa.Text, default=None)
 
 
 class Member(Row):

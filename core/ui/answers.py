@@ -50,8 +50,8 @@ def radio(label: str, options: Sequence[Any], key: str, **more: Any) -> Any | No
     """Draw a choice that keeps its answer; returns the answer, or None."""
     answer = of_visitor().get(key)
     index = options.index(answer) if answer in options else None
-    more |= {"on_change": keep_chosen, "args": (key, options)}
-    return st.radio(label, options, index=index, key=key, **more)
+    settings: dict[str, Any] = {"on_change": keep_chosen, "args": (key, options)}
+    return st.radio(label, options, index=index, key=key, **settings | more)
 
 
 def toggle(label: str, key: str) -> bool:

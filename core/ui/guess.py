@@ -1,16 +1,19 @@
 """A learner's guess before a measurement, and whether it was right.
 
-Guessing is optional: after "Just show me", the result stays visible without a guess.
+Guessing is optional: after "Just show me", the result stays visible without a guess. In
+a class, a guess is final once there is a result, which the guess makes visible.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import streamlit as st
 
-from core.ui.answers import keep, of_visitor, radio
+from core.ui import spoilers
+from core.ui.answers import chosen, keep, of_visitor, radio
 
 JUST_SHOW = "just show me"  # stored instead of a guess
+HELD = "the teacher holds the result back"  # never stored: `ask` returns it
 CLOSE = "About equally fast"
 RIGHT = "You guessed right."
 OPEN = "Your guess is one of several that this measurement allows."
@@ -26,12 +29,26 @@ def ask(
     """Ask for a guess. Returns the guess, JUST_SHOW after "Just show me", or else None.
 
     `ran` says whether there is a result. Without a result, the button
-    "Just show me" is not drawn.
+    "Just show me" is not drawn. In a class, returns JUST_SHOW if the wall has shown the
+    result, and HELD while the wall shows only the guesses.
     """
-    if of(key) == JUST_SHOW:
+    guessed, is_held = of(key), spoilers.are_held(key)
+    if is_held and guessed == JUST_SHOW:
+        return HELD
+    if guessed == JUST_SHOW or (guessed is None and spoilers.are_told(key)):
         return JUST_SHOW
-    label = f"Your guess: {question}"
-    guessed = radio(label, list(answers), key, format_func=say, horizontal=True)
+    guessed = radio(
+        f"Your guess: {question}",
+        list(answers),
+        key,
+        format_func=say,
+        horizontal=True,
+        disabled=is_final(key, answers, ran),
+        on_change=keep_guess,
+        args=(key, answers, ran),
+    )
+    if is_held:
+        return HELD
     if guessed is None and ran:
         st.button(
             "Just show me",
@@ -48,8 +65,48 @@ def of(key: str) -> Any | None:
     return of_visitor().get(key)
 
 
+def is_final(key: str, options: Collection[Any], ran: bool = True) -> bool:
+    """Whether the guess can't be changed any more, since its result could be seen."""
+    has_seen = ran and of(key) in tuple(options) and spoilers.is_student()
+    return has_seen or spoilers.are_told(key)
+
+
+def keep_guess(key: str, options: Collection[Any], ran: bool = True) -> None:
+    """Store what was guessed, and the first guess, in the callback of a widget.
+
+    A final guess stays as it was, whatever a program sends.
+    """
+    before, guessed = of(key), chosen(key, options)
+    if is_final(key, options, ran):
+        st.session_state[key] = before
+    elif guessed is not None:
+        if before not in (None, guessed, JUST_SHOW) and of(first_key(key)) is None:
+            keep(first_key(key), before)
+        keep(key, guessed)
+
+
+def first_key(key: str) -> str:
+    """The key of the first guess, which is stored once another one follows it."""
+    return f"{key}_first"
+
+
+def shows(key: str, who: str = "") -> bool:
+    """Whether a result may be shown: it was guessed, and isn't held back."""
+    has_guessed = of(key) is not None or spoilers.are_told(key, who)
+    return has_guessed and not spoilers.are_held(key, who)
+
+
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:
-    """Return whether there is no guess yet; if so, say that the result is hidden."""
+    """Return whether there is no guess yet; if so, say that the result is hidden.
+
+    The result is hidden, too, while a teacher holds it back.
+    """
+    if guessed == HELD:
+        st.info(
+            f"{hidden} hidden until your teacher shows it. Discuss your guesses.",
+            icon=":material/visibility_off:",
+        )
+        return True
     if guessed is None:
         st.info(
             f"{hidden} hidden until you guess. In a hurry? Press **Just show me**.",

@@ -14,7 +14,7 @@ import streamlit as st
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.jobs.measurements import KINDS
-from core.ui import format, last_measurement, polling
+from core.ui import clicks, format, last_measurement, polling
 from core.ui.server import engine, engine_problem, visitor
 from to_device.errors import ExplainedError
 
@@ -96,8 +96,8 @@ class JobPanel:
         }
         st.button(
             label,
-            on_click=self.submit,
-            args=arguments,
+            on_click=clicks.once,
+            args=(self.submit, *(arguments or ())),
             disabled=arguments is None or self.going_on is not None,
             **options | more,
         )
@@ -145,8 +145,8 @@ class JobPanel:
 
 
 def cancel_button(job: Job, key: str, **more: Any) -> None:
-    more |= {"icon": ":material/stop:", "on_click": engine().cancel, "args": (job.id,)}
-    st.button("Cancel", key=key, **more)
+    more |= {"on_click": clicks.once, "args": (engine().cancel, job.id)}
+    st.button("Cancel", key=key, icon=":material/stop:", **more)
 
 
 def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:

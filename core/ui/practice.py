@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from core.script.exercises import MOST_CHARACTERS, Exercise, load
+from core.script.exercises import MOST_CHARACTERS, Exercise, judge_lines, load
 from core.serving.execution_policy import mode
 from core.ui import answers, code_editor, course, source
 from core.ui.course import Lesson
@@ -34,11 +34,12 @@ class AnswerKeys(NamedTuple):
     code: str
     verdict: str
     tries: str
+    lines: str  # which lines have to change, where no code is run
 
 
 def answer_keys(title: str) -> AnswerKeys:
     key = f"turn_{title}"
-    return AnswerKeys(key, f"{key}_verdict", f"{key}_tries")
+    return AnswerKeys(key, f"{key}_verdict", f"{key}_tries", f"{key}_lines")
 
 
 def exercise(title: str) -> None:
@@ -69,10 +70,12 @@ def _exercise(title: str) -> None:
             st.code(exercise.given, wrap_lines=True)
     left, right = st.columns([6, 4], gap="medium")
     if code_mode.kind == "off":
-        left.code(exercise.code, line_numbers=True, wrap_lines=True)
-        right.caption(f"You can't run code here. {code_mode.why}")
-        solution = right.expander("One way to do it")
-        solution.code(exercise.solution, wrap_lines=True)
+        with left:
+            st.code(
+                exercise.code or "# Your script", line_numbers=True, wrap_lines=True
+            )
+        with right:
+            _without_running(title, code_mode.why)
         return
     keys, answers_by_key = answer_keys(title), answers.of_visitor()
     with left, st.form(f"form_{keys.code}", border=False):
@@ -115,6 +118,38 @@ def _exercise(title: str) -> None:
         code_editor.draw(
             "The code", keys.code, text, most=MOST_CHARACTERS, marked=lines
         )
+
+
+def _without_running(title: str, why: str) -> None:
+    """Ask which lines of an exercise have to change, where the page runs no code."""
+    exercise, key = EXERCISES[title], answer_keys(title).lines
+    st.caption(f"You can't run code here. {why}")
+    if not exercise.code:
+        st.markdown(
+            "Write this script on your own machine: copy the lines before yours into a "
+            "file, and continue there. Then compare your script with this one."
+        )
+        st.expander("One way to do it").code(exercise.solution, wrap_lines=True)
+        return
+    numbers = range(1, len(exercise.code.splitlines()) + 1)
+    answer = answers.of_visitor().get(key) or {"tries": 0, "picked": []}
+    with st.form(f"form_{key}", border=False):
+        picked = st.pills(
+            "Which lines would you change?",
+            numbers,
+            selection_mode="multi",
+            default=[line for line in answer["picked"] if line in numbers],
+            key=key,
+            help="If a line is missing, choose the line before or after its place.",
+        )
+        if st.form_submit_button("Answer", icon=":material/check:") and picked:
+            answer = {"tries": answer["tries"] + 1, "picked": sorted(picked)}
+            answers.keep(key, answer)
+    if not answer["tries"]:
+        return
+    verdict = judge_lines(exercise, answer["picked"])
+    explain(verdict.say, verdict.solved)
+    _solution(exercise, exercise.code, asdict(verdict), answer["tries"])
 
 
 def _checklist(exercise: Exercise, passed: Collection[str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import streamlit as st
 
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
@@ -21,7 +22,7 @@ from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
-from core.ui import format, last_measurement
+from core.ui import format, last_measurement, spoilers
 from core.ui.server import engine, room, store, visitor
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -200,21 +201,49 @@ def on_show() -> Run | None:
     return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 
 
+def finished_ids() -> set[str]:
+    """The ids of this visitor's finished runs, with at most two of other sessions."""
+    before = st.session_state.get("finished_before")
+    if before is None:
+        rows = stored_runs(visitor(), limit=2, hidden=True, status="finished")
+        before = {row.id for row in rows}
+    # Memory keeps only the newest jobs, so the session keeps what it has seen.
+    jobs = engine().jobs(RUN, visitor())
+    ids = before | {job.id for job in jobs if job.status == "finished"}
+    st.session_state.finished_before = ids
+    return ids
+
+
+def are_hidden() -> bool:
+    """Whether others' runs are hidden, since they'd answer what a first run reaches.
+
+    Until their first run has finished, students of an open class see no others' runs,
+    nor records, unless the wall has shown the result.
+    """
+    if not spoilers.is_student() or spoilers.are_told(spoilers.FIRST_RUN):
+        return False
+    return spoilers.are_held(spoilers.FIRST_RUN) or not finished_ids()
+
+
 def others() -> str | None:
     """Whose runs pages offer besides the visitor's own: the argument of `stored_runs`.
 
     Members of a class get None, which stands for everybody. Others get "", which stands
-    for the server itself: strangers' experiments would be a bad first example.
+    for the server itself: strangers' experiments would be a bad first example. While
+    others' runs are hidden, students get only their own.
     """
+    if are_hidden():
+        return visitor()
     return None if room().may_see(visitor()) else ""
 
 
 def idle_run(*tasks: str) -> Run | None:
     """The server's own run on these tasks: one in training, or the newest finished one.
 
-    None for members of an open class, since they guess what their first run will reach.
+    None for people in an open class, or about to join it, since they guess what their
+    first run will reach.
     """
-    if room().may_see(visitor()):
+    if room().may_see(visitor()) or are_hidden():
         return None
     jobs = [job for job in engine().jobs(RUN, "") if job.arguments[0].task in tasks]
     going_on = [job for job in jobs if not job.ended]
@@ -241,6 +270,12 @@ def number(run_id: str, owner: str) -> int:
         for job_id in (*(row.id for row in reversed(rows)), *jobs, run_id):
             numbers.setdefault(job_id, len(numbers) + 1)
     return numbers[run_id]
+
+
+def count(owner: str) -> int:
+    """How many runs the owner has started, even before the app was restarted."""
+    ids = {row.id for row in stored_runs(owner, limit=None, hidden=True)}
+    return len(ids | {job.id for job in engine().jobs(RUN, owner)})
 
 
 @lru_cache(maxsize=512)  # keeps a dictionary for each owner: {run's id: number}

@@ -72,6 +72,7 @@ def engine() -> Engine:
 
     def ended(job: Job) -> None:
         monitoring.count_job(job)
+        room().note_end(job)
         in_background(keep, measurements, job)
 
     return PagesEngine(store=store(), on_end=ended, gate=room())
@@ -209,12 +210,15 @@ def told(problem: str, general: str) -> str:
 
 
 @contextmanager
-def noticed(outcome: str = "") -> Iterator[None]:
-    """Keep an error of a button's callback for `tell_notice`, preceded by `outcome`."""
+def noticed(outcome: str = "", at: str = "notice") -> Iterator[None]:
+    """Keep an error of a button's callback for `tell_notice`, preceded by `outcome`.
+
+    With another `at`, the name of a field or a form, keep it for `tell_error`.
+    """
     try:
         yield
     except (ExplainedError, ValueError) as error:
-        st.session_state.notice = f"{outcome} {error}".strip()
+        st.session_state[at] = f"{outcome} {error}".strip()
 
 
 def tell_notice(toast: bool = False) -> None:
@@ -227,6 +231,12 @@ def tell_notice(toast: bool = False) -> None:
             st.toast(why, icon=":material/info:", duration="long")
         else:
             st.warning(why, icon=":material/info:")
+
+
+def tell_error(at: str) -> None:
+    """Show once, at a field or a form, why what was entered can't be used."""
+    if why := st.session_state.pop(at, ""):
+        st.error(why, icon=":material/error:")
 
 
 def visitor() -> str:

@@ -104,6 +104,10 @@ def draw_list(mistake: Mistake | None) -> None:
     kinds = {True: "Loud", False: "Silent"}
     # A link can also choose a mistake. The widgets' keys contain the mistake's slug, so
     # another mistake resets the widgets.
+
+    def open_kind() -> None:
+        st.query_params["mistake"] = _slugs(st.session_state[f"kind_{current}"])[0]
+
     with st.container(horizontal=True, vertical_alignment="bottom"):
         loud = st.segmented_control(
             "Mistakes to make on purpose",
@@ -112,6 +116,7 @@ def draw_list(mistake: Mistake | None) -> None:
             format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
             key=f"kind_{current}",
             required=True,
+            on_change=open_kind,
         )
         slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{current}"
 

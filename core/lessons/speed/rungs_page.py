@@ -25,7 +25,7 @@ from core.lessons.speed.climb_result import (
     Rung,
 )
 from core.measure.speedup import CLOSE, Speedup, agree
-from core.ui import answers, figures, format, guess
+from core.ui import answers, figures, format, guess, spoilers
 from core.ui.charts import Palette, palette
 from core.ui.source import body, changes
 from to_device.words import Words
@@ -100,14 +100,15 @@ def draw_rows(
                 elif rung.name == TEXTBOOK:
                     st.markdown(":small[Where the climb begins]")
                 else:
-                    ask(rung)
+                    ask(rung, result is not None)
 
 
-def ask(rung: Rung) -> None:
+def ask(rung: Rung, ran: bool) -> None:
     key = f"guess_{rung.name}"
+    is_final = guess.is_final(key, GUESSES, ran)
 
     def keep() -> None:
-        answers.keep_chosen(key, GUESSES)
+        guess.keep_guess(key, GUESSES, ran)
         choose(rung.name)
 
     st.segmented_control(
@@ -118,6 +119,7 @@ def ask(rung: Rung) -> None:
         format_func=SHORT.__getitem__,
         key=key,
         on_change=keep,
+        disabled=is_final,
         label_visibility="collapsed",
     )
 
@@ -129,12 +131,11 @@ def guess_of(rung: str) -> str | None:
 
 def is_revealed(result: Result) -> bool:
     """Whether to show the figures: the learner has guessed, or doesn't have to."""
-    return (
-        not result.measured
-        or result.rung == TEXTBOOK
-        or answers.is_on(SHOW_ALL)
-        or guess_of(result.rung) is not None
-    )
+    if not result.measured or result.rung == TEXTBOOK:
+        return True
+    key = f"guess_{result.rung}"
+    has_guessed = guess_of(result.rung) is not None or spoilers.are_told(key)
+    return (has_guessed or answers.is_on(SHOW_ALL)) and not spoilers.are_held(key)
 
 
 def chosen_rung() -> str:
@@ -234,6 +235,8 @@ def draw_chosen(
         st.error(result.message, title="This rung failed here", icon=":material/error:")
     elif is_revealed(result):
         draw_outcome(result, results)
+    elif spoilers.are_held(f"guess_{rung.name}"):
+        guess.missing(guess.HELD)
     else:
         base = climb_result.base(results[:number])
         before = in_sentence(base) if base else "the last rung that was kept"

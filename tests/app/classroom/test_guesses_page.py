@@ -7,12 +7,11 @@ import pytest
 
 from core.classroom import guesses_page
 from core.classroom.guesses_page import GUESSES, Tally, finding
-from core.home import first_run_page as first_run
 from core.lessons.compare import timing_pitfalls_page as timing_pitfalls
 from core.lessons.compare.candidates import candidates
 from core.lessons.device import parallel_page as parallel
 from core.lessons.speed import climb_result
-from core.ui import guess
+from core.ui import guess, spoilers
 from tests.app import samples
 from tests.app.store.made_up import summary
 
@@ -41,7 +40,7 @@ def test_what_was_measured_is_one_of_the_answers_with_its_ratio(key, result, ans
 
 
 def test_each_members_first_run_answers_the_guess_on_home():
-    (question,) = (guess for guess in GUESSES if guess.key == first_run.RUN_GUESS)
+    (question,) = (guess for guess in GUESSES if guess.key == spoilers.FIRST_RUN)
     newest_first = (("a", 0.97), ("b", 0.795), ("c", 0.4), ("a", 0.83))
     runs = [summary(visitor=who, accuracy=share) for who, share in newest_first]
     figure = "80 of 100, the median of 3 first runs"

@@ -1,4 +1,6 @@
+import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 
 from core.classroom.handout_page import page
@@ -72,6 +74,13 @@ def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     assert "Training steps; the dashed line" in text
     assert "<td>2,345</td>" in text
     assert Elements(text).begun.count("circle") == 3
+    chart = text.partition("<svg")[2].partition("</svg")[0]
+    assert sum(name in chart for name in FULL["names"].values()) == 3
+    label = r'<text x="([\d.]+)" y="180" text-anchor="middle">([^<]+)<'
+    places = [(float(x), 2.8 * len(text)) for x, text in re.findall(label, chart)]
+    assert len(places) > 2
+    ends = [(x - half, x + half) for x, half in sorted(places)]
+    assert all(one[1] < other[0] for one, other in pairwise(ends))
 
 
 def test_a_class_without_runs_or_with_hidden_names_has_a_page_too():

@@ -9,8 +9,8 @@ from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.jobs.job import Job
 from core.store.store import Store
-from core.store.tables import Class
-from tests.app.store.made_up import queue
+from core.store.tables import Class, Member
+from tests.app.store.made_up import finished, queue
 from to_device.errors import ExplainedError
 
 TEACHER = Teacher("ms bird's browser", "Ms Bird")
@@ -104,6 +104,53 @@ def test_counts_rules_members_and_the_pause_survive_a_restart(store, room, open_
     assert again.paused
     for owner in ("ada", "another cookie"):
         assert "the most that this class allows" in refused(begin, again, owner)
+
+
+def test_what_the_wall_shows_and_has_shown_survives_a_restart(store, room, open_class):
+    classroom = open_class()
+    room.join(classroom.code, "ada")
+    assert not room.has_results
+    finished(store, "a run", "ada")
+    room.reveal(TEACHER, "one", "One", True)
+    room.reveal(TEACHER, "two", "Two", False)
+    store.writer.flush()
+    again = Room(store.classes)
+    assert (again.revealed, again.with_result, again.told) == ("two", False, {"one"})
+    assert again.has_results
+    again.close(TEACHER, classroom.id)
+    assert again.revealed == ""
+    assert "No class is open" in refused(again.reveal, TEACHER, "one", "One", True)
+    again.start(TEACHER, again.create(TEACHER, "Chemistry", 30, Rules()).id)
+    assert (again.told, again.has_results) == (frozenset(), False)
+
+
+ACTS: dict[str, Callable[[Room], object]] = {
+    "pause": lambda room: room.pause(TEACHER),
+    "reveal": lambda room: room.reveal(TEACHER, "one", "One", False),
+    "tell": lambda room: room.reveal(TEACHER, "one", "One", True),
+    "close": lambda room: room.close(TEACHER, room.on_board.id),
+    "start": lambda room: room.start(TEACHER, room.on_board.id),
+    "rename": lambda room: room.rename_for(TEACHER, ADA, "Zoë"),
+    "remove": lambda room: room.remove(TEACHER, ADA),
+}
+ADA = Member("", "ada", "", 0.0, 0)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_that_comes_twice_is_done_and_logged_once(store, room, open_class, act):
+    classroom = open_class()
+    for who in ("ada", "bob"):
+        room.join(classroom.code, who)
+    store.writer.flush()
+    member = room.member("ada")
+    states = []
+    for _ in range(2):
+        ADA.class_id, ADA.name = classroom.id, member.name  # as the page was drawn
+        ACTS[act](room)
+        store.writer.flush()
+        acts = [(row.who, row.what) for row in store.classes.acts()]
+        states.append((store.classes.all(), store.classes.members(classroom.id), acts))
+    assert states[0] == states[1]
 
 
 def test_only_admitted_runs_count(room, open_class):

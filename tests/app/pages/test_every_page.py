@@ -1,6 +1,5 @@
 import time
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import startup
-from core.config import RunConfig
 from core.jobs import measurements
 from core.jobs.engine import Engine
 from core.jobs.job import Job
@@ -25,6 +23,7 @@ from tests.app.pages.walk import (
     drawn,
     open_page,
     outside_code,
+    reversed_times,
     texts,
 )
 
@@ -52,42 +51,6 @@ RECORDED = measurements.recorded()  # the files in core/reference
 TABS = {lab.address: lab.words.get("title") for lab in all_labs()}
 MISTAKES = "pages/4_Mistakes.py"  # opens with an error, once its message is known
 WITHOUT_GUESS = {"scale.gradients:measure"}  # shows its result at once
-
-
-def reversed_times(value: Any) -> Any:
-    """The same result with the opposite order: what was fastest is now slowest.
-
-    Each positive float becomes the smallest times the largest of its field, divided by
-    itself, and a bit less, so that it changes even if the field has only this one.
-    """
-    ends: dict[str, tuple[float, float]] = {}
-
-    def see(value: Any, name: str = "") -> Any:
-        if isinstance(value, float) and value > 0:
-            low, high = ends.get(name, (value, value))
-            ends[name] = min(low, value), max(high, value)
-        return walk(value, name, see)
-
-    def change(value: Any, name: str = "") -> Any:
-        if isinstance(value, float) and value > 0:
-            low, high = ends[name]
-            return 0.9 * low * high / value
-        return walk(value, name, change)
-
-    see(value)
-    return change(value)
-
-
-def walk(value: Any, name: str, visit: Callable[[Any, str], Any]) -> Any:
-    """The value with each of its parts replaced by what `visit` returns for it."""
-    if isinstance(value, tuple):
-        return tuple(visit(part, name) for part in value)
-    if isinstance(value, dict):
-        return {key: visit(part, name) for key, part in value.items()}
-    if is_dataclass(value) and not isinstance(value, RunConfig):
-        changed = {f.name: visit(getattr(value, f.name), f.name) for f in fields(value)}
-        return replace(value, **changed)
-    return value
 
 
 def everything(at: AppTest) -> list[str]:

@@ -57,7 +57,8 @@ def test_all_mistakes_can_be_opened_from_their_page():
     assert sorted(titles) == sorted(
         mistake.title.replace("`", "") for mistake in MISTAKES
     )
-    assert listed(at).value is None
+    assert BY_SLUG[opened(at)].loud is False
+    assert listed(at).value == opened(at)
     listed(at).set_value("no_zero_grad").run()
     assert opened(at) == "no_zero_grad"
     assert at.query_params["mistake"] == "no_zero_grad"

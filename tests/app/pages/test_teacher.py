@@ -12,8 +12,8 @@ from core.classroom.room import Room
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.store.tables import Class
-from core.ui import course, runs, server
-from core.ui.guess import CLOSE
+from core.ui import clicks, course, runs, server
+from core.ui.guess import CLOSE, first_key
 from tests.app.pages.walk import TEACHER, open_page, open_tab, texts
 from tests.app.store.made_up import finished
 from to_device.errors import ExplainedError
@@ -74,7 +74,7 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert f"code={monday.code}" in texts(at.code)
     press(at, "pause_queue")
     assert room.paused
-    press(at, "pause_queue")
+    press(at, "resume_queue")
     press(press(at, "clear_queue"), "sure")
     press(press(at, "close_class"), "not_sure")
     assert room.open is not None
@@ -87,7 +87,8 @@ def test_a_class_is_made_opened_paused_and_closed_and_all_is_logged(room):
     assert "\n".join(open_tab(at, "Log").dataframe[0].value["What"]) == log(monday)
     at.text_input(key="new_class_name").input("!")
     press(at, "make_class")
-    assert len(at.toast) == 1
+    assert len(at.error) == 1
+    assert at.text_input(key="new_class_name").value == "!"
     assert len(server.store().classes.all()) == 1
 
 
@@ -120,8 +121,12 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     field("number_input", "value_epochs_").set_value(3)
     field("toggle", "fixed_epochs_").set_value(True)
     press(at, "save_rules")
-    assert len(at.toast) == 1
+    assert len(at.error) == 1
     assert server.room().open.rules == rules
+    open_tab(at, "Log")
+    open_tab(at, "What they may do")
+    assert field("number_input", "value_epochs_").value == 3  # nothing is lost
+    assert "Not saved" in texts(at.markdown)
 
 
 def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engine):
@@ -152,7 +157,7 @@ def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(opened, engin
     (run,) = store.runs.find("amber", class_id=opened.id, status="finished")
     assert store.runs.hide([run.id], "amber", False)  # its owner can't undo it
     assert store.runs.find("amber", status="finished", withheld=False) == []
-    press(at, "hide_run")
+    press(at, "show_run")
     assert log(opened).count(names["amber"]) == 3  # canceled, hid, and showed
     job_id = engine.submit(runs.RUN, RunConfig(task="sprites"), owner="amber")
     press(at, "close_class")
@@ -192,7 +197,16 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     wrong = next(answer for answer in question.answers if answer != question.right)
     store.answers.keep("amber", question.key, [wrong])
     store.answers.keep("amber", "race_guess", CLOSE)
+    store.answers.keep("amber", first_key("race_guess"), "something else")
     store.writer.flush()
+    known = {"race_guess": (CLOSE, "something else")}
+    monkeypatch.setattr(guesses, "choices", lambda: known)
+    (row,) = (
+        row
+        for row in csv.DictReader(handout.answers(opened).splitlines())
+        if row["last"] == CLOSE
+    )
+    assert row["first"] == "something else"
     rows = list(csv.DictReader(handout.table(opened).splitlines()))
     assert [(row["student"], row["status"]) for row in rows] == [(name, "finished")]
     fields = handout.handout(opened)
@@ -204,9 +218,14 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     assert name in handout.page(**fields)
     at = open_tab(open_page(PAGE), "Guesses")
     monkeypatch.setattr(guesses.Guess, "measured", lambda *_: ((CLOSE,), "3×"))
-    for is_shown in ((False, ""), (False, "race_guess"), (True, "race_guess")):
+    steps = {
+        "reveal_guess": (False, ""),
+        "reveal_result": (False, "race_guess"),
+        "hide_guess": (True, "race_guess"),
+    }
+    for key, is_shown in steps.items():
         assert (server.room().with_result, server.room().revealed) == is_shown
-        press(at, "reveal_guess")
+        press(at, key)
     assert server.room().revealed == ""
     assert "Compare" in log(opened)
     open_tab(at, "Questions")
@@ -234,3 +253,26 @@ def test_after_signing_out_the_buttons_of_an_open_page_do_nothing(opened, monkey
         assert not at.tabs
         assert len(at.toast) == 1
     assert (server.store().classes.all(), log(opened)) == before
+
+
+def test_a_double_click_does_what_one_click_does(opened, monkeypatch):
+    monkeypatch.setattr(clicks, "DOUBLE_CLICK_SECONDS", 60.0)
+    monkeypatch.setattr(guesses.Guess, "measured", lambda *_: ((CLOSE,), "3×"))
+    room = server.room()
+    for first, second in (
+        ("pause_queue", "resume_queue"),
+        ("reveal_guess", "reveal_result"),
+    ):
+        at = open_tab(open_page(PAGE), "Guesses")
+        press(press(at, first), second)
+        assert (room.paused, room.with_result) == (True, False)
+        assert room.revealed or first == "pause_queue"
+    assert len(log(opened).splitlines()) == 4  # made, opened, paused, showed
+
+
+def test_before_a_class_opens_the_room_lists_what_runs(signed_in, engine):
+    signed_in.create(TEACHER, "Monday", 30, Rules())
+    job_id = engine.submit(runs.RUN, RunConfig(task="sprites", epochs=50))
+    at = open_page(PAGE)
+    assert f"cancel_{job_id}" in {button.key for button in at.button}
+    engine.cancel(job_id)

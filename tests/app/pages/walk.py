@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
@@ -171,3 +172,39 @@ def finish(at: AppTest, engine: Engine, job_id: str) -> AppTest:
     wait(engine, job_id)
     assert not drawn(at.run()).error
     return at
+
+
+def reversed_times(value: Any) -> Any:
+    """The same result with the opposite order: what was fastest is now slowest.
+
+    Each positive float becomes the smallest times the largest of its field, divided by
+    itself, and a bit less, so that it changes even if the field has only this one.
+    """
+    ends: dict[str, tuple[float, float]] = {}
+
+    def see(value: Any, name: str = "") -> Any:
+        if isinstance(value, float) and value > 0:
+            low, high = ends.get(name, (value, value))
+            ends[name] = min(low, value), max(high, value)
+        return _walk(value, name, see)
+
+    def change(value: Any, name: str = "") -> Any:
+        if isinstance(value, float) and value > 0:
+            low, high = ends[name]
+            return 0.9 * low * high / value
+        return _walk(value, name, change)
+
+    see(value)
+    return change(value)
+
+
+def _walk(value: Any, name: str, visit: Callable[[Any, str], Any]) -> Any:
+    """The value with each of its parts replaced by what `visit` returns for it."""
+    if isinstance(value, tuple):
+        return tuple(visit(part, name) for part in value)
+    if isinstance(value, dict):
+        return {key: visit(part, name) for key, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, RunConfig):
+        changed = {f.name: visit(getattr(value, f.name), f.name) for f in fields(value)}
+        return replace(value, **changed)
+    return value

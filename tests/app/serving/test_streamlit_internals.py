@@ -20,12 +20,14 @@ from starlette.applications import Starlette
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime, RuntimeConfig
+from streamlit.runtime.scriptrunner import ScriptRunnerEvent
 from streamlit.web.server.starlette import starlette_server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -53,6 +55,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "_create_new_session_message",
                 "_handle_file_urls_request",
                 "_handle_clear_cache_request",
+                "_handle_scriptrunner_event_on_event_loop",
             ),
         ),
         (ForwardMsgQueue, ("clear",)),
@@ -123,6 +126,35 @@ def session(monkeypatch: pytest.MonkeyPatch) -> AppSession:
     monkeypatch.setattr(AppSession, "has_fragment", lambda *_: True)
     script = SimpleNamespace(main_script_path=SCRIPT, is_hello=False)
     return AppSession(script, Mock(), Mock(), lambda: None, {})
+
+
+def test_the_first_click_of_a_new_session_comes_after_the_page(monkeypatch):
+    click = WidgetState(id="a button", trigger_value=True)
+    text = WidgetState(id="a field", string_value="kept")
+    states = WidgetStates(widgets=[click, text])
+
+    async def is_lost() -> bool:
+        visit = session(monkeypatch)
+        asked = ClientState(page_script_hash=NEW, widget_states=states)
+        visit.request_rerun(asked)
+        first = visit._scriptrunner
+        (page,) = first.requests
+        assert text in page.widget_states.widgets
+        if click in page.widget_states.widgets:
+            return True  # by the session that doesn't know the button
+        for _ in range(2):
+            visit._handle_scriptrunner_event_on_event_loop(
+                visit._scriptrunner,
+                ScriptRunnerEvent.SCRIPT_STOPPED_WITH_SUCCESS,
+                run_descriptor=Mock(),
+            )
+        (request,) = visit._scriptrunner.requests
+        assert click in request.widget_states.widgets
+        return False
+
+    monkeypatch.setattr(AppSession, "_create_script_finished_message", Mock())
+    monkeypatch.setattr(AppSession, "_enqueue_forward_msg", Mock())
+    mends(streamlit_internals.count_first_click, is_lost)
 
 
 def test_a_script_sends_everything_before_a_fragment_runs(monkeypatch):

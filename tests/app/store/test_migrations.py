@@ -349,7 +349,7 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "9999", "0010"
+revision, down_revision = "9999", "0011"
 
 def upgrade():
     op.add_column("visitors", sa.Column("new", sa.String))

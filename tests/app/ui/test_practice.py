@@ -110,13 +110,37 @@ def test_what_a_script_does_already_is_ticked_off():
     assert ticks == [0, 1, 0]  # the stand-in for the judge ticks none in the end
 
 
-def test_where_no_code_is_run_the_exercise_can_be_read(monkeypatch):
+def test_where_no_code_is_run_a_script_is_written_elsewhere(monkeypatch):
     monkeypatch.setattr(practice, "mode", lambda _: Mode("off", "The reason why."))
-    at = opened("exercise", "Model")
-    assert "The reason why." in texts(at.caption)
-    assert not at.button
+    at = opened("exercise", "Write it")
     codes = [code.value for code in at.code]
-    assert codes == [EXERCISES["Model"].code, EXERCISES["Model"].solution]
+    assert EXERCISES["Write it"].solution in codes  # to write on one's own machine
+    assert "turn_Write it_lines" not in {pills.key for pills in at.pills}
+
+
+@pytest.mark.parametrize("title", ["Model", "Train", "Port it"])
+def test_where_no_code_is_run_the_lines_to_change_are_asked_for(title, monkeypatch):
+    monkeypatch.setattr(practice, "mode", lambda _: Mode("off", "The reason why."))
+    exercise = EXERCISES[title]
+    at = opened("exercise", title)
+    assert "The reason why." in texts(at.caption)
+    number = [pills.key for pills in at.pills].index(f"turn_{title}_lines")
+
+    def answer(lines: list[int]) -> None:
+        at.pills[number].set_value(lines)
+        at.button[number].click().run()
+        assert not at.exception
+
+    needless = next(
+        line for line in range(1, 99) if not any(line in c for c in exercise.changes)
+    )
+    answer([needless])
+    assert f"Line {needless} can stay" in texts(at.info)
+    assert exercise.right not in page_text(at)
+    answer([max(change) for change in exercise.changes])
+    assert exercise.right in texts(at.success)
+    again = opened("exercise", title)
+    assert exercise.right in texts(again.success)
 
 
 def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):

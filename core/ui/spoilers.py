@@ -1,0 +1,34 @@
+"""Which results an open class may not see yet, since its members guess them first.
+
+A member sees a result after guessing it. While the class's wall shows the guesses, but
+not the result, no page shows the result either, and once the wall has shown the result,
+every page does.
+"""
+
+from core.ui.server import room, visitor
+
+FIRST_RUN = "first_run_guess"  # key of the guess what a first run will reach
+
+
+def is_student(who: str = "") -> bool:
+    """Whether a class is open, and `who` (by default this visitor) isn't its teacher.
+
+    People who haven't joined count as students: they may be about to join.
+    """
+    who = who or visitor()
+    return bool(who) and room().open is not None and not room().is_teacher(who)
+
+
+def are_held(key: str, who: str = "") -> bool:
+    """Whether the wall shows the guesses with this key, and holds the result back."""
+    return is_student(who) and room().revealed == key and not room().with_result
+
+
+def are_told(key: str, who: str = "") -> bool:
+    """Whether the wall has shown the result, so that no more guesses count."""
+    return is_student(who) and key in room().told
+
+
+def is_first_run_known() -> bool:
+    """Whether it's too late to guess: a classmate knows what a first run reaches."""
+    return is_student() and (room().has_results or FIRST_RUN in room().told)
