@@ -5,6 +5,7 @@ Labs show this measurement to visitors who haven't measured yet.
 
 import logging
 import time
+from datetime import date
 from functools import lru_cache
 
 import streamlit as st
@@ -55,10 +56,11 @@ def tell(job: Job) -> None:
     st.markdown(f":material/history: {sentence(job)}")
 
 
-def sentence(job: Job, who: str = "") -> str:
+def sentence(job: Job, who: str = "", to_keep: bool = False) -> str:
     """Text such as "Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you."
 
-    `who` is the reader; "" stands for the visitor whose page this thread draws.
+    `who` is the reader; "" stands for the visitor whose page this thread draws. If the
+    text is `to_keep`, as in a file, it has the date.
     """
     places = environments(job.value)
     names = dict.fromkeys(environment.device_name for environment in places)
@@ -70,7 +72,10 @@ def sentence(job: Job, who: str = "") -> str:
         details.insert(1, format.counted(cores, "core"))
     elif len(threads) == 1:  # a race's candidates may differ in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
-    when = format.ago(time.time() - (job.stopped or job.submitted))
+    measured = job.stopped or job.submitted
+    when = format.ago(time.time() - measured)
+    if to_keep:
+        when = f"on {format.day(date.fromtimestamp(measured))},"
     by = "somebody in this course" if job.owner else "this server itself"
     if job.owner and job.owner == (who or visitor()):
         by = "you"
