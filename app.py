@@ -31,6 +31,7 @@ from core.jobs.engine import in_background
 from core.runs import delete_my_data_page, my_data_page
 from core.serving import descriptors, monitoring, page_html, streamlit_internals
 from core.serving.monitoring import PrivatePaths, ResponseTimes
+from core.serving.static_files import CompressedFiles
 from core.serving.upload_limit import UploadLimit
 from core.serving.visitor_cookie import VisitorCookie, signer
 from core.ui import image_wall
@@ -99,6 +100,7 @@ app = st.App(
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
         Middleware(PrivatePaths),
+        Middleware(CompressedFiles),
         Middleware(ResponseTimes),
         Middleware(UploadLimit),
         Middleware(VisitorCookie),

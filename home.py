@@ -32,7 +32,7 @@ if script.open:
     with script:
         script_page.draw()
 
-st.subheader("The course")
+st.header("The course")
 course.draw_lessons(course.by_lesson(records))
 
 machine_page.draw(records)

@@ -1,7 +1,7 @@
 """What the server does by itself so that the first visitor doesn't wait.
 
-It imports the pages, and asks the workers for what pages show first. Then core.idle
-measures while nobody needs the workers.
+It imports the pages, compresses the frontend's files, and asks the workers for what
+pages show first. Then core.idle measures while nobody needs the workers.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from core.lessons.model import batch_steps_page as batch_steps
 from core.lessons.model import default_device_page
 from core.lessons.model import model_to_page as model_to
 from core.measure.environment import Machine
-from core.serving import garbage
+from core.serving import garbage, static_files
 from core.ui import dataset, image_wall
 from core.ui.server import ask_once, engine
 from to_device.errors import ExplainedError
@@ -41,6 +41,7 @@ def load() -> None:
 
 
 def warm_up() -> None:
+    static_files.compress_all()
     while (here := engine().machine()) is None:
         if engine().problem:
             return

@@ -92,7 +92,7 @@ with right:
     else:
         progress.nothing_yet(state.task, ready=machine is not None)
 
-st.subheader("This run's code" if current else "The code that will run")
+st.header("This run's code" if current else "The code that will run")
 settings = current.config if current else state
 code.tabs(settings.task, settings.model, settings.criterion)
 code.forget_a_move()

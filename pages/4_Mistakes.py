@@ -21,7 +21,7 @@ if machine:
 with st.expander("The code behind this page", icon=":material/code:"):
     mistakes.code()
 
-st.subheader("Check my script")
+st.header("Check my script")
 script_page.draw()
 
 frame.end("Mistakes")

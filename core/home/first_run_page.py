@@ -245,15 +245,16 @@ def _losses(run: Run, racers: Mapping[str, Run]) -> None:
                 "test images correctly."
             )
     in_race = {name: racer for name, racer in racers.items() if racer.started}
-    # Empty axes until the first step, so that the page keeps its height.
-    curves = in_race or ({run.name: run} if run.started else {})
-    steps = run.started.steps if run.started else 100
-    most = None if in_race else 10 if racers else steps
-    x = "seconds" if racers else "step"
+    curves = in_race or {run.name: run}
     drawn = list(curves.values())
+    if not any(curve.losses for curve in drawn):
+        st.space(CHART_HEIGHT)  # so that nothing moves when the first step comes
+        return
+    steps = run.started.steps if run.started else None
+    x, most = ("seconds", None) if racers else ("step", steps)
     looks = tuple((name, curve.number) for name, curve in curves.items())
     st.vega_lite_chart(
-        runs.loss_table(drawn or [run], list(curves)),
+        runs.loss_table(drawn, list(curves)),
         charts.losses(
             looks, x, most, CHART_HEIGHT, bool(in_race), runs.top_loss(drawn)
         ),

@@ -32,7 +32,7 @@ def draw() -> None:
     """Draw the download if the visitor has trained a model or answered a question."""
     if not (runs.newest(visitor()) or answers.of_visitor()):
         return
-    st.subheader("Take it along", anchor="take-it-along")
+    st.header("Take it along", anchor="take-it-along")
     st.markdown(words("keepsake"))
     # The file is made in another thread, which doesn't know the visitor.
     write = partial(page, visitor(), answers.of_visitor())

@@ -90,7 +90,7 @@ def draw(records: Records) -> None:
     if (people := len(open_pages())) > 1:
         values["People here now"] = f"{people:,}"
     if values:
-        st.subheader("On this machine so far")
+        st.header("On this machine so far")
         figures.metrics(values, notes)
 
 

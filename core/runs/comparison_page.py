@@ -121,7 +121,7 @@ def _curves(loaded: Sequence[Run], names: Sequence[str]) -> None:
     if y == "Loss":
         data = runs.loss_table(loaded, names)
         top = runs.top_loss(loaded)
-        chart = charts.losses(looks, x, height=charts.HEIGHT, legend=True, top=top)
+        chart = charts.losses(looks, x, height=charts.HEIGHT, alike=True, top=top)
     else:
         data = runs.epoch_table(loaded, names)
         chart = charts.qualities(looks, x, percent)

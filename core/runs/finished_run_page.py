@@ -31,11 +31,14 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     before = state.get("evaluated_run")
     if newest is not None and newest != state.get("newest_run"):
         before = None
-    run_id = st.query_params.get("run", before or state.get("run_id"))
+    asked = st.query_params.get("run")
+    run_id = asked or before or state.get("run_id")
     run = runs.run(run_id)
     if run_id and run_id not in finished:
         if run is not None and run.result and run.config.has_images:
             finished[run_id] = runs.summary(run)  # an old run, opened by its link
+        elif not asked:  # a run on Train that didn't finish
+            run_id, run = newest, runs.run(newest)
         else:
             if run is None:
                 why = runs.why_none(run_id)

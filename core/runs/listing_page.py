@@ -70,7 +70,7 @@ def draw_empty() -> None:
     )
     st.vega_lite_chart(
         runs.loss_table([run], [name]),
-        charts.losses(((name, 0),), over, height=charts.HEIGHT, legend=True),
+        charts.losses(((name, run.number),), over, height=charts.HEIGHT, alike=True),
         alt="Training loss of the newest run on this server",
     )
 
@@ -140,7 +140,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
     checksum = zlib.crc32(" ".join(ids).encode())
     right: dict[str, Any] = {"alignment": "right"}
     columns: dict[str, Any] = {
-        "swatch": COLUMN.ImageColumn(" ", width=36),
+        "swatch": COLUMN.ImageColumn("Color", width=56),
         "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f%%", **right),
         "r2": COLUMN.NumberColumn("R²", format="%.3f", **right),
         "seconds": COLUMN.NumberColumn("Seconds", format="%.1f", **right),
@@ -179,7 +179,8 @@ def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
     swatches = [charts.swatch(colors, n) for n in range(len(colors.runs))]
 
     def name(run: RunSummary) -> str:
-        notes = [run.status] if run.status != "finished" else []
+        status = format.NAMES.get(run.status, run.status)
+        notes = [status] if run.status != "finished" else []
         notes += ["hidden"] if run.hidden else []
         notes += [] if run.name else [f"Run {number[run.id]}"]
         return listing.JOIN.join([*notes, listing.label(run)])

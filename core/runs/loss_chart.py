@@ -1,5 +1,6 @@
 """The loss chart, and the charts of accuracy or R² after each epoch."""
 
+import json
 from typing import Any
 
 import altair as alt
@@ -11,6 +12,7 @@ from core.ui.charts import AXES, LATER, LINES, Chart, Palette
 REFERENCES = {"people 83.5%": 0.835, "small CNN 92.5%": 0.925}
 DASHES = ([1, 0], [7, 4], [2, 3])
 HEIGHT = 300  # pixels of the charts on Runs, legend and axes included
+SHORT = 20  # characters; a longer name is in a legend, not at its line's end
 Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for `hue`
 
 
@@ -62,26 +64,29 @@ def losses(
     x: str,
     most: float | None = None,
     height: int = base.MIDDLE,
-    legend: bool = False,
+    alike: bool = False,
     top: float | None = None,
 ) -> Chart:
-    """A chart of `loss_table`: each run's loss as a faint line, under its running mean.
+    """A chart of `loss_table`: the running mean of each run's loss, with its name.
 
     `x` is a key of AXES. `most` is the end of the x axis, and `top` the end of the loss
-    axis; None means the data's end. Without a `legend`, a table below the chart names
-    the runs, and the last run has the strongest line.
+    axis; None means the data's end. If the runs are not `alike`, the last one has the
+    strongest line. The losses themselves are a faint line, only for the last run if
+    there are several: the noise of all of them would hide the means.
     """
-    color = _colors(looks, colors)
-    means: dict[str, Any]
-    if legend:
-        means = {"strokeDash": _dashes(looks, colors)}
-    else:
+    names = [name for name, _ in looks]
+    longest = max(map(len, names), default=0)
+    color, ends = _colors(looks, colors), alt.Scale(zero=True)
+    if most:
+        ends = alt.Scale(domain=[0, most])
+    if longest <= SHORT:
         color = color.legend(None)
-        last = f"datum.run === '{looks[-1][0] if looks else ''}'"
-        means = {"strokeWidth": base.either(last, 3, 1.6)}
-    # Without a run, the axis has room for ln 10 = 2.3, the first loss over ten classes.
-    top = top if looks else 2.5
-    ends = alt.Scale(domain=[0, most]) if most else alt.Scale(zero=True)
+        ends.range = base.before(names)
+    last = f"datum.run === {json.dumps(names[-1] if names else '')}"
+    means: dict[str, Any] = {"strokeDash": _dashes(looks, colors)}
+    if not alike:
+        means["strokeWidth"] = base.either(last, 3, 1.6)
+        means["opacity"] = base.either(last, 1, 0.6)
     chart = alt.Chart(LATER).encode(
         x=alt.X(f"{x}:Q").title(AXES[x]).scale(ends),
         y=_loss("loss", top),
@@ -95,13 +100,29 @@ def losses(
         + base.tips(".4~g", loss="Loss"),
         **means,
     )
-    raw = base.lines(chart, 1, opacity=0.22, clip=True)
+    newest = chart.transform_filter("false" if alike and len(looks) > 1 else last)
+    raw = base.lines(newest, 1, opacity=0.22, clip=True)
     by_hand = chart.transform_filter("isValid(datum.rate)").encode(y=alt.value(0))
-    rule = by_hand.mark_rule(strokeDash=[3, 3]).encode(y2=alt.value("height"))
+    # Screen readers would announce marks without data as images without a name.
+    rule = by_hand.mark_rule(strokeDash=[3, 3], aria=False)
+    rule = rule.encode(y2=alt.value("height"))
     tip = base.tips(".2~g", rate="Learning rate by hand") + base.tips(",d", step="Step")
-    flag = by_hand.mark_point(shape="triangle-down", size=90, filled=True, opacity=1)
-    layers = (raw, base.lines(mean, clip=True), rule, flag.encode(tooltip=tip))
+    flag = by_hand.mark_point(
+        shape="triangle-down", size=90, filled=True, opacity=1, aria=False
+    )
+    layers = [raw, base.lines(mean, clip=True), rule, flag.encode(tooltip=tip)]
+    if longest <= SHORT:
+        layers += _names(chart, top, colors)
     return alt.layer(*layers).properties(height=height)
+
+
+def _names(chart: alt.Chart, top: float | None, colors: Palette) -> list[alt.Chart]:
+    """Each run's name right of its line's end, legible where it crosses another."""
+    ends = chart.transform_filter("isValid(datum.name_at)")
+    ends = ends.encode(y=_loss("name_at", top), text="run:N")
+    name: dict[str, Any] = {"align": "left", "dx": 8, "aria": False}
+    halo = ends.mark_text(stroke=colors.page, strokeWidth=4, opacity=0.8, **name)
+    return [halo, ends.mark_text(**name)]
 
 
 @base.live

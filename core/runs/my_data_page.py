@@ -40,7 +40,7 @@ failures = Failures()
 
 
 def draw() -> None:
-    st.subheader("Your data")
+    st.header("Your data")
     who = visitor_of_cookie()
     if not who:
         st.info(controls.NO_COOKIE, icon=":material/cookie_off:")

@@ -1,22 +1,25 @@
 // While a page loads, its elements arrive one by one and push each other about. So they are
-// hidden until nothing has moved for 12 frames, at most until five seconds after the title.
+// hidden until the page is ready: its script has run once, and everything that the script
+// drew has its code, its pictures, and its height. At most, that is five seconds after the
+// title: an element that never gets ready must not hide the others.
 {
   const root = document.documentElement;
-  let titled, height, still = 0; // `still` counts frames, which last longer on a busy machine
+  let titled, height, isDrawn = false;
   root.classList.add("arriving");
   root.classList.toggle("projector", location.search.includes("projector=1"));
   const look = (now) => {
     const page = document.querySelector(".stMainBlockContainer");
     if (page?.querySelector("h1") || now > 6000) titled ??= now; // an error has no title
-    const isLoading = document.querySelector("[data-testid^=stSkeleton]")
-      || !document.querySelector("[data-test-script-state=notRunning]")
-      || [...document.images].some((image) => !image.complete)
-      || [...document.querySelectorAll(".stPrintGraphic")] // charts
-        .some((chart) => chart.offsetParent && !chart.offsetHeight)
-      || height !== page?.scrollHeight;
+    // Later, parts of the page run again, again and again while a job goes on.
+    isDrawn ||= titled && document.querySelector("[data-test-script-state=notRunning]");
+    const isReady = isDrawn
+      && !document.querySelector("[data-testid^=stSkeleton]")
+      && [...document.images].every((image) => image.complete || !image.offsetParent)
+      && [...document.querySelectorAll(".stPrintGraphic")] // charts
+        .every((chart) => !chart.offsetParent || chart.offsetHeight)
+      && height === page?.scrollHeight;
     height = page?.scrollHeight;
-    still = isLoading || !titled ? 0 : still + 1;
-    if (still > 12 || now > titled + 5000) root.classList.remove("arriving");
+    if (isReady || now > titled + 5000) root.classList.remove("arriving");
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -37,3 +40,41 @@ history.pushState = function (...to) {
   push.apply(this, to);
   if (location.pathname !== before) document.querySelector(".stMain")?.scrollTo(0, 0);
 };
+// An answer to a question or a guess counts, so the arrow keys only move along the answers,
+// and Enter or the space bar answers. Otherwise, the first arrow key would answer.
+const ANSWERS = "[class*=st-key-question_], [class*=st-key-line_], [class*=guess]";
+addEventListener("keydown", (event) => {
+  const option = event.target;
+  if (option.type !== "radio" || !option.closest(ANSWERS)) return;
+  const options = [...option.closest("[role=radiogroup]").querySelectorAll("input")];
+  const way = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+  if (way) options.at((options.indexOf(option) + way) % options.length).focus();
+  else if (event.key === "Enter") option.click();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}, true);
+// A control that goes away, as a button does once it has started something, hands the focus
+// to the control that comes in its place. Otherwise, the next Tab would begin at the top.
+{
+  const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']";
+  const controls = (around) => [...around.querySelectorAll(CONTROLS)]
+    .filter((control) => !control.disabled && control.offsetParent);
+  let held, places = []; // the control with the focus; what it is in, and its place there
+  addEventListener("focusin", ({ target }) => {
+    held = target;
+    places = [];
+    for (let around = target.parentElement; around; around = around.parentElement)
+      places.push([around, controls(around).indexOf(target)]);
+  });
+  addEventListener("pointerdown", () => { held = undefined; });
+  new MutationObserver(() => {
+    if (!held || held.isConnected) return;
+    requestAnimationFrame(() => {
+      if (!held || held.isConnected || document.activeElement !== document.body) return;
+      const [around, place] = places.find(([around]) => around.isConnected);
+      const all = controls(around);
+      all[Math.min(Math.max(place, 0), all.length - 1)]?.focus({ preventScroll: true });
+    });
+  }).observe(document, { childList: true, subtree: true });
+}

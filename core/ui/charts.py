@@ -4,12 +4,11 @@ If a chart's data changes while a job runs, the chart is a Vega-Lite specificati
 by a function with the decorator `live`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, wraps
 from math import floor, log10
+from statistics import fmean
 from typing import Any, Concatenate, ParamSpec
 
 import altair as alt
@@ -36,7 +35,9 @@ class Palette:
     low: str  # a heat map's lowest value, which must not look like an empty cell
     right: str  # only for right answers
     wrong: str  # only for wrong answers
-    runs: tuple[str, ...]  # for runs side by side; no device has one of these colors
+    # For runs side by side; no device has one of these colors. People who lack one kind
+    # of cones tell them apart, too, above all neighbors (tests/app/ui/test_charts.py).
+    runs: tuple[str, ...]
 
     def of(self, backend: str) -> str:
         return self.cpu if backend == "CPU" else self.accelerator
@@ -56,8 +57,8 @@ LIGHT = Palette(
     right="#2f7d46",
     wrong="#c4183c",
     runs=(
-        *("#0f766e", "#8a3ea8", "#a87600", "#c22d74"),
-        *("#5a4fcf", "#5c7a12", "#8c5a3c", "#4b5563"),
+        *("#2a4f6a", "#077e8a", "#906f00", "#8b1c56"),
+        *("#6f62c9", "#73540b", "#7d3e9a", "#79321b"),
     ),
 )
 DARK = Palette(
@@ -74,8 +75,8 @@ DARK = Palette(
     right="#7fbf8c",
     wrong="#ff5f78",
     runs=(
-        *("#4fc3b5", "#c78be0", "#e3bb4c", "#f07fb0"),
-        *("#a39cf5", "#a9cc55", "#cfa083", "#aab4c2"),
+        *("#a99a84", "#4edaf8", "#debf57", "#e695ab"),
+        *("#9483dc", "#aea22d", "#cc93e9", "#ffb9d1"),
     ),
 )
 
@@ -94,36 +95,8 @@ CHARACTER_PIXELS = 6.6  # the mean width of a character of FONT_PIXELS
 PERCENT = "~%"
 
 
-_faded = ContextVar("faded", default=False)
-
-
 def palette() -> Palette:
-    colors = DARK if st.context.theme.type == "dark" else LIGHT
-    return _pale(colors) if _faded.get() else colors
-
-
-@contextmanager
-def faded() -> Iterator[None]:
-    """Draw the block's charts in pale colors, as a sign that nothing was measured."""
-    token = _faded.set(True)
-    try:
-        yield
-    finally:
-        _faded.reset(token)
-
-
-@lru_cache
-def _pale(colors: Palette) -> Palette:
-    def pale(color: str) -> str:
-        return mixed(color, colors.page, 0.35)
-
-    single = ("accelerator", "cpu", "right", "wrong")
-    return replace(
-        colors,
-        further=tuple(map(pale, colors.further)),
-        runs=tuple(map(pale, colors.runs)),
-        **{name: pale(getattr(colors, name)) for name in single},
-    )
+    return DARK if st.context.theme.type == "dark" else LIGHT
 
 
 def mixed(color: str, other: str, share: float) -> str:
@@ -240,6 +213,25 @@ def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
     longest = max(map(len, texts), default=0)
     room = dx + CHARACTER_PIXELS * longest
     return [0, {"expr": f"max(width - {room:.0f}, width / 3)"}]
+
+
+def apart(heights: Sequence[float], gap: float, top: float) -> list[float]:
+    """The heights, moved so that texts there don't cover each other.
+
+    They stay in order, from 0 to `top` and `gap` apart, each group of neighbors near
+    the mean of its own heights. If they are too many, they are closer together.
+    """
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    gap = min(gap, top / max(1, len(heights) - 1))
+    groups: list[list[float]] = []  # what the lowest of each group would prefer
+    for place, number in enumerate(order):
+        groups.append([heights[number] - place * gap])
+        while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    lowest = [fmean(group) for group in groups for _ in group]
+    most = top - (len(order) - 1) * gap
+    moved = [min(max(0.0, low), most) + n * gap for n, low in enumerate(lowest)]
+    return [height for _, height in sorted(zip(order, moved, strict=True))]
 
 
 def tips(format: str = "", **titles: str) -> list[alt.Tooltip]:

@@ -1,7 +1,6 @@
 """Figures on pages: drawings, tables, metrics, captions, and readings for charts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from statistics import median
@@ -12,7 +11,6 @@ import streamlit as st
 
 from core.measure.environment import Environment
 from core.ui import format
-from core.ui.charts import faded
 from core.ui.server import engine
 
 # Widths in a metric: of a character in the label, of a character in the value, and of
@@ -99,14 +97,6 @@ def elsewhere(*environments: Environment | None) -> str:
         if environment and not environment.is_simulated
     )
     return "" if places.keys() <= here else f"Measured on {'; '.join(places)}."
-
-
-@contextmanager
-def empty_axes() -> Iterator[None]:
-    """Draw the block's charts in pale colors, as empty axes for a later measurement."""
-    st.markdown(":gray[Your measurement will appear here.]")
-    with faded():
-        yield
 
 
 def bullets(lines: Iterable[str]) -> None:

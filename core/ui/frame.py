@@ -70,7 +70,7 @@ def begin(title: str) -> None:
             _wait_for_machine(engine().problem)
     if lesson is not HOME:
         st.title(lesson.title)
-        st.markdown(lesson.promise, width=PROSE)
+        st.markdown(lesson.promise)
     outcome(title)
     if problem := store_problem():
         st.warning(problem, icon=":material/database_off:")

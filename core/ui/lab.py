@@ -149,16 +149,13 @@ class Lab:
     def more(self, machine: Machine) -> str | None:
         """Sentences on this machine, drawn after the lab's `text`, or None."""
 
-    def empty_axes(self, arguments: tuple | None) -> None:
-        """Draw the empty axes of a result that is not measured yet."""
-
     @property
     def title(self) -> str:
         return self.words["title"]
 
     def draw(self, machine: Machine) -> None:
         if heading := self.words.get("heading"):
-            st.subheader(heading)
+            st.header(heading)
         if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
             st.markdown(text, width=PROSE)
         ran = self.job.ran
@@ -174,10 +171,12 @@ class Lab:
             with controls.row():
                 guessed = self._ask(machine, arguments, ran)
         empty = self.words.get("empty", "")
-        if not self.job.follow(lambda job: self.show(job, guessed), empty):
-            self.before(arguments)
+        self.job.follow(lambda job: self.show(job, guessed), empty)
+        # Until there is a measurement, an accelerator's shows what this page is about.
+        alone = all(device.backend == "CPU" for device in machine.devices)
         for recorded in measurements.recorded_by(self.address):
-            with st.expander(measurements.label(recorded)):
+            label = measurements.label(recorded)
+            with st.expander(label, expanded=alone and not ran):
                 another = copy(self)
                 another.suffix = f"_{recorded.id}"
                 another.show(recorded)
@@ -198,8 +197,6 @@ class Lab:
         if not result:
             return
         if guess.missing(guessed):
-            if job.ended:
-                self.before(job.arguments)
             return
         finished = job.status == "finished"
         judged = {"finished": finished, "ended": job.ended, "always": True}[self.judged]
@@ -223,12 +220,6 @@ class Lab:
             if self.file:
                 rows = [row for result in results for row in result.rows()]
                 controls.download_rows(f"{self.file}{self.suffix}", rows)
-
-    def before(self, arguments: tuple | None) -> None:
-        """Draw empty axes in place of a result, if the lab has them."""
-        if type(self).empty_axes is not Lab.empty_axes:
-            with figures.empty_axes():
-                self.empty_axes(arguments)
 
     def _draw_code(self, ran: bool) -> None:
         title = "The code that ran" if ran else "The code that will run"

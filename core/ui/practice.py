@@ -99,7 +99,7 @@ def _exercise(title: str) -> None:
     tries = answers_by_key.get(keys.tries, 0)
     text = answers_by_key.get(keys.code, exercise.code)
     told = ""
-    with right:
+    with right, st.container(key=f"answer_{keys.code}"):
         _checklist(exercise, verdict.get("passed", ()) if verdict else ())
         if verdict is None:
             st.markdown("Write in the field, then press **Check it** to run your code.")

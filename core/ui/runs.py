@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
-from math import ceil, log
+from math import ceil, isfinite, log
 from statistics import quantiles
 from typing import Any
 
@@ -23,6 +23,7 @@ from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
 from core.ui import format, last_measurement, spoilers
+from core.ui.charts import apart
 from core.ui.server import engine, room, store, visitor
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -34,6 +35,7 @@ OFFERED = 100  # how many runs a list offers, the newest first
 # Runs' charts draw Arrow tables, since each poll of a run sends its curve again.
 # Streamlit sends an Arrow table as it is, in a hundredth of a DataFrame's time.
 RUN_NAME = pa.field("run", pa.string())
+NAME_AT = pa.field("name_at", pa.float32())
 CURVE = pa.schema(
     [("step", pa.int32())]
     + [
@@ -48,6 +50,7 @@ EPOCHS = pa.schema(
 SMOOTHED_SHARE = 1 / 20  # the share of a run's drawn losses that a running mean spans
 CHANCE = 0.11  # the accuracy of guessing among ten classes, noise included
 FAR = 2.0  # a run diverged only if a loss is above this many times the loss of guessing
+NAME_SHARE = 0.1  # of a loss chart's height that a run's name takes at its line's end
 # A cut axis ends at this many times the loss that 95% of the steps stay below.
 ROOM = 1.2
 
@@ -394,13 +397,29 @@ def differences(runs: Sequence[Run]) -> list[str]:
 
 
 def loss_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
-    """A table of all the runs' curves, with `names` or else the runs' own names."""
+    """A table of all the runs' curves, with `names` or else the runs' own names.
+
+    In a curve's last row, the column `name_at` has the height of the run's name, and
+    in all other rows None.
+    """
     names = names or [run.name for run in runs]
-    curves = [
-        run.curve.add_column(0, RUN_NAME, pa.repeat(name, len(run.losses)))
-        for run, name in zip(runs, names, strict=True)
-    ]
-    return pa.concat_tables([pa.schema([RUN_NAME, *CURVE]).empty_table(), *curves])
+    drawn = [(run, name) for run, name in zip(runs, names, strict=True) if run.losses]
+    top = top_loss(runs) or most_loss(runs)
+    ends = [run.smoothed_loss or 0.0 for run, _ in drawn]
+    ends = [end if isfinite(end) else top for end in ends]
+    heights = apart(ends, NAME_SHARE * top, top)
+    curves = []
+    for (run, name), height in zip(drawn, heights, strict=True):
+        rows = run.curve.num_rows
+        curve = run.curve.add_column(0, RUN_NAME, pa.repeat(name, rows))
+        name_at = pa.array([*[None] * (rows - 1), height], NAME_AT.type)
+        curves.append(curve.append_column(NAME_AT, name_at))
+    schema = pa.schema([RUN_NAME, *CURVE, NAME_AT])
+    return pa.concat_tables([schema.empty_table(), *curves])
+
+
+def most_loss(runs: Sequence[Run]) -> float:
+    return max((point.loss for run in runs for point in run.losses), default=0.0)
 
 
 def top_loss(runs: Sequence[Run]) -> float | None:
@@ -413,7 +432,7 @@ def top_loss(runs: Sequence[Run]) -> float | None:
     # With a copy of the first loss, since quantiles() needs at least two values.
     losses = ([point.loss for point in (*run.losses, run.losses[0])] for run in curves)
     top = max((quantiles(values, n=20)[-1] for values in losses), default=0.0)
-    most = max((point.loss for run in runs for point in run.losses), default=0.0)
+    most = most_loss(runs)
     return ceil(2 * ROOM * top) / 2 if most > 2 * ROOM * top else None
 
 

@@ -36,7 +36,7 @@ PARTS = {
 
 
 def draw(run: Run | None, devices: Sequence[str]) -> None:
-    st.subheader("Is it the same model?")
+    st.header("Is it the same model?")
     st.markdown(words("round_trip.text"))
     if len(devices) == 1:
         st.markdown(words("round_trip.on_one_device"))
@@ -82,7 +82,7 @@ def _save_and_load(run: Run, devices: Sequence[str]) -> None:
 
 def _elsewhere(device: str) -> None:
     """Show how a file from the device loads in a process without the device."""
-    st.subheader("When the device is missing")
+    st.header("When the device is missing")
     outline = simulated.outline("elsewhere", explained=True, device=device)
     with outline, explained("The file was not loaded"):
         st.markdown(

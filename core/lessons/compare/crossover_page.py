@@ -71,12 +71,10 @@ class CrossoverLab(Lab):
     def chart(self, crossover: Crossover) -> None:
         if crossover.date and not crossover.cells:
             st.warning(self.words["out_of_time"])
-        self._draw_map(crossover.cells, crossover.candidates)
-
-    def _draw_map(self, cells: Sequence[Cell], pair: Pair) -> None:
+        pair = crossover.candidates
         first, second = (candidate.name for candidate in pair)
         st.vega_lite_chart(
-            pd.DataFrame(rows(cells), columns=COLUMNS),
+            pd.DataFrame(rows(crossover.cells), columns=COLUMNS),
             map_chart(pair),
             key=f"map_{self.suffix}",
             alt=f"Speedup of {second} over {first}, by batch size and width",
@@ -98,9 +96,6 @@ class CrossoverLab(Lab):
             why = crossover.stopped or out_of_time
             text = self.words["left_out"].format(missing, crossover.planned, why)
         return text + self.words["how"].format(n=cells[0].speedup.n)
-
-    def empty_axes(self, arguments: tuple | None) -> None:
-        self._draw_map((), arguments[0] if arguments else chosen_pair())
 
 
 def rows(cells: Sequence[Cell]) -> list[dict[str, Any]]:

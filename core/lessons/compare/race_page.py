@@ -137,7 +137,8 @@ class RaceLab(Lab):
                 title=f"{race.candidates[failure.candidate].name} is out of the race",
                 icon=":material/error:",
             )
-        self._draw_bars(race)
+        if race.trials:
+            self._draw_bars(race)
         # The current heat has no Trial yet, but its progress reports have its losses.
         heats: list[Trial | TrialProgress] = [*race.trials]
         heats += race.progress if isinstance(race, RaceSoFar) else ()
@@ -147,6 +148,8 @@ class RaceLab(Lab):
             if heat.repeat == 1
             for loss in heat.losses
         ]
+        if not rows:
+            return
         x = st.radio(
             "Horizontal axis of the first heat's loss chart",
             ["seconds", "step"],
@@ -172,7 +175,7 @@ class RaceLab(Lab):
                 pd.DataFrame(
                     heats(race, loop), columns=["candidate", "kind", "seconds", "text"]
                 ),
-                heat_chart(race.candidates, title, None if race.trials else 1),
+                heat_chart(race.candidates, title),
                 key=f"race_{loop}{self.suffix}",
                 alt=f"Seconds of {loop} in each heat, and each candidate's median",
             )
@@ -211,12 +214,6 @@ class RaceLab(Lab):
         n = max(len(race.counted(index)) for index in (0, 1))
         cut = f", not {race.repeats}, since time ran out" if n < race.repeats else ""
         return self.words["how"].format(*names, config=race.config, n=n, cut=cut)
-
-    def empty_axes(self, arguments: tuple | None) -> None:
-        pair = arguments[1] if arguments else chosen_pair()
-        config = RunConfig.with_recipe(task="sprites", model="ann", epochs=1)
-        race = Race(pair, (None, None), config, RACE_STEPS["ann"], REPEATS, (), (), "")
-        self._draw_bars(race)
 
 
 def choose_pair(machine: Machine) -> Pair:
@@ -283,22 +280,17 @@ def loss_chart(colors: Palette, pair: Pair, x: str) -> Chart:
 
 
 @charts.live
-def heat_chart(
-    colors: Palette, pair: Pair, title: str, most: float | None = None
-) -> Chart:
+def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
     """A dot for each heat's seconds, and a bar for their median. Warm-ups are hollow.
 
     Draws the columns candidate, kind ("median", "heat", "warm-up" or "end"), seconds
-    and text. The text of an "end" stands at the right edge. The axis ends at `most`, or
-    where the data end if `most` is None.
+    and text. The text of an "end" stands at the right edge.
     """
     names = [candidate.name for candidate in pair]
     x, room = alt.X("seconds:Q").title(title), charts.before([LONGEST])
     chart = alt.Chart(LATER).encode(
         y=alt.Y("candidate:N").title(None).scale(domain=names).axis(charts.above(18)),
-        x=x.scale(
-            nice=False, range=room, domainMin=0, domainMax=most or alt.Undefined
-        ).axis(format="~r"),
+        x=x.scale(nice=False, range=room, domainMin=0).axis(format="~r"),
         tooltip=charts.tips(candidate="Candidate", kind="What")
         + charts.tips(".4g", seconds="Seconds"),
     )

@@ -23,6 +23,7 @@ from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
 from to_device.words import capitalized
 
+SEEN = 0.002  # a shorter share of the chart's width is less than a pixel
 Profiles = tuple[StepProfile, ...]
 
 
@@ -85,7 +86,12 @@ class StepProfileLab(Lab):
                     text += " ✗ too early"
                 clocks.append((title, stop * 1e3, text, early))
                 rows += [(title, s.part, s.start * 1e3, s.end * 1e3) for s in own]
+        # A part that is too short to be seen would puzzle people in the legend.
+        seen = SEEN * max(end for *_, end in rows)
+        long = {part for _, part, start, end in rows if end - start > seen}
         hues = dict(zip(PARTS, charts.palette().runs, strict=False))
+        hues = {part: hue for part, hue in hues.items() if part in long}
+        rows = [row for row in rows if row[1] in hues]
         st.altair_chart(
             lane_chart(rows, clocks, hues),
             alt="When each part of a step runs, from loading to the optimizer",

@@ -1,6 +1,6 @@
 """Three ways of timing the same product, as the Compare page shows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -53,7 +53,7 @@ class TimingPitfalls(Lab):
 
     def chart(self, lab: TimingLab) -> None:
         misleads = misleading(lab)
-        names = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in misleads.items()}
+        names = {way: f"{mark(bad, misleads)}{way}" for way, bad in misleads.items()}
         calls = [
             (names[reading.way], call, seconds * 1e3)
             for reading in lab.readings
@@ -80,7 +80,7 @@ class TimingPitfalls(Lab):
                 (
                     reading.way,
                     format.precise(median(reading.seconds[1:])),
-                    f"{'✗' if misleads[reading.way] else '✓'} "
+                    mark(misleads[reading.way], misleads)
                     + format.precise(fmean(reading.seconds)),
                 )
                 for reading in lab.readings
@@ -133,6 +133,11 @@ class TimingPitfalls(Lab):
             caption += f" Measured on {cpu.device_name}."
         st.caption(caption)
         link_to("timing_unsynchronized")
+
+
+def mark(bad: bool, misleads: Mapping[str, bool]) -> str:
+    """Before a method: whether it misleads; "" if none does, as on most CPUs."""
+    return ("✗ " if bad else "✓ ") if any(misleads.values()) else ""
 
 
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:

@@ -72,7 +72,7 @@ class YourGpu(Lab):
         else:  # the tab is new, or was closed meanwhile, which ends a run
             state.pop(RUN, None)
         gpu = answers.of_visitor().get(RESULT)
-        st.subheader(self.words["heading"])
+        st.header(self.words["heading"])
         st.markdown(self.words["text"], width=PROSE)
         guessed = self._ask(machine, None, gpu is not None)
         same = is_direct(st.context.headers) and answers.toggle(

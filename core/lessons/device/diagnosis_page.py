@@ -32,7 +32,7 @@ def verdict(diagnosis: Diagnosis) -> None:
         if diagnosis.state != "broken":
             on = "CPU" if diagnosis.state == "cpu" else "accelerator"
             st.badge(on, icon=":material/memory:", color=frame.device_color(on))
-            st.markdown(f"#### {diagnosis.verdict}")
+            st.markdown(f"**{diagnosis.verdict}**")
         st.markdown(diagnosis.why)
         st.markdown(f"**What to do:** {diagnosis.way_out}")
         if diagnosis.command:

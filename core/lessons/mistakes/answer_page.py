@@ -79,7 +79,7 @@ def _draw(answer: Answer, here: bool) -> None:
         st.info(answer.say, icon=f":material/{icon}:")
         return
     with st.container(border=True):
-        st.markdown(f"##### {cause.title}")
+        st.markdown(f"**{cause.title}**")
         if answer.kind == "likely":
             st.markdown("This is probably what happened. Run the check to be sure.")
         st.markdown(answer.why)

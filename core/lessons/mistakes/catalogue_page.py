@@ -100,38 +100,38 @@ def choice(answer: Answer | None) -> Mistake | None:
 
 
 def draw_list(mistake: Mistake | None) -> None:
-    current = mistake.slug if mistake else ""
-    kinds = {True: "Loud", False: "Silent"}
-    # A link can also choose a mistake. The widgets' keys contain the mistake's slug, so
-    # another mistake resets the widgets.
+    state, kinds = st.session_state, {True: "Loud", False: "Silent"}
+    # A link or a pasted error can also choose a mistake, which the widgets then show.
+    if mistake:
+        state.mistake_kind = mistake.loud
+    state.setdefault("mistake_kind", True)
 
-    def open_kind() -> None:
-        st.query_params["mistake"] = _slugs(st.session_state[f"kind_{current}"])[0]
+    def open_first() -> None:
+        if state.mistake_kind is not None:
+            st.query_params["mistake"] = _slugs(state.mistake_kind)[0]
+
+    def open_mistake() -> None:
+        if state.listed_mistake is not None:
+            st.query_params["mistake"] = state.listed_mistake
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        loud = st.segmented_control(
+        st.segmented_control(
             "Mistakes to make on purpose",
             kinds,
-            default=mistake.loud if mistake else True,
             format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
-            key=f"kind_{current}",
+            key="mistake_kind",
             required=True,
-            on_change=open_kind,
+            on_change=open_first,
         )
-        slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{current}"
-
-        def open_mistake() -> None:
-            if st.session_state[key] not in (None, current):
-                st.query_params["mistake"] = st.session_state[key]
-
+        loud = bool(state.mistake_kind)
+        state.listed_mistake = mistake.slug if mistake else None
         st.selectbox(
             "Mistakes that raise an exception"
             if loud
             else "Mistakes that raise no error but lead to a wrong number",
-            slugs,
-            index=slugs.index(current) if current in slugs else None,
+            _slugs(loud),
             format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
-            key=key,
+            key="listed_mistake",
             placeholder="Choose one",
             on_change=open_mistake,
             width=420,  # pixels

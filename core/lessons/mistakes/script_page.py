@@ -34,8 +34,8 @@ def draw() -> None:
         st.markdown(words("script.label"))
         field = st.container()
         only_read = (
-            ":small[We read your script line by line. We don't run or "
-            f"keep it. {policy.why}]"
+            ":small[We read your script line by line, but don't run it. It stays in "
+            f"this browser tab, and we don't keep it. {policy.why}]"
         )
         st.markdown(only_read if policy.kind == "off" else words("script.run"))
         if st.form_submit_button("Check my script", icon=":material/fact_check:"):
@@ -54,7 +54,7 @@ def draw() -> None:
                 marked=[problem.line for problem in checked.problems]
                 or code_editor.lines_in(checked.unreadable),
             )
-    with right:
+    with right, st.container(key="answer_script"):
         if "checked" in state:
             _findings(*state.checked)
         else:
@@ -95,13 +95,11 @@ def _findings(text: str, checked: Checked) -> None:
             if checked.ran
             else "We read your script's code but didn't run it to the end."
         )
-        listed = words("script.listed")
         st.markdown(
             (
-                "**{found} found, {sure} marked “Sure”.** {how} The script "
-                "may contain other mistakes: when we read the code, we look "
-                "only for {listed}, in their usual forms."
-            ).format(**counts, how=how, listed=listed)
+                "**{found} found, {sure} marked “Sure”.** {how} The script may contain "
+                "other mistakes."
+            ).format(**counts, how=how)
         )
         lines = NEWLINE.split(text)
         for number, problems in groupby(checked.problems, lambda problem: problem.line):

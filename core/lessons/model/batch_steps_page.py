@@ -55,9 +55,9 @@ def draw(task: str, model: str, device: str) -> None:
             st.markdown(f"**Batch {number}** · {' → '.join(steps)}")
             left, right = st.columns([6, 5])
             with left:
+                st.markdown(words.table("steps")[step])
                 st.code(loop(code), wrap_lines=True)
                 playground.button("core.lessons.model.batch_steps:walk", "stepper")
-                st.markdown(words.table("steps")[step])
             with right:
                 _memories(batch, place)
             draw_step(batch, place)

@@ -190,7 +190,7 @@ def outcome(finding: OptimizerFinding) -> str:
 
 @st.fragment
 def forget(device: str) -> None:
-    st.subheader("Forget a move")
+    st.header("Forget a move")
     with st.container(horizontal=True):
         moved = tuple(
             move

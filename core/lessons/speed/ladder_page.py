@@ -157,7 +157,7 @@ def draw_climb(job: Job, backend: str) -> None:
         rungs_page.draw_rows(results, limits, backend, climb.model)
         answers.toggle("Just show me all the results", rungs_page.SHOW_ALL)
         if any(result.measured for result in visible):
-            st.caption(words("ladder.bars", n=climb.epochs))
+            st.caption(words("ladder.dots", n=climb.epochs))
             draw_waterfall(visible, results, backend)
     if counts := job.value.counts if job.value else reported(job, Counts):
         with simulated.outline("ladder", explained=True):

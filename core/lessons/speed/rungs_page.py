@@ -1,12 +1,13 @@
 """The rungs of the ladder on the Speed page: a row for each, and the chosen rung.
 
-A row shows buttons for the learner's guess, or the rung's bar after the guess and the
+A row shows buttons for the learner's guess, or the rung's dot after the guess and the
 measurement. Beside the rows are the chosen rung's code and results.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import streamlit as st
@@ -26,7 +27,7 @@ from core.lessons.speed.climb_result import (
 )
 from core.measure.speedup import CLOSE, Speedup, agree
 from core.ui import answers, figures, format, guess, spoilers
-from core.ui.charts import Palette, palette
+from core.ui.charts import Palette, decades, palette
 from core.ui.source import body, changes
 from to_device.words import Words
 
@@ -42,8 +43,11 @@ LEFT_OVER = (
     (r", enabled=(?:True|False)\b(?! and)", ""),
     (r"True and ", ""),
 )
-WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so their dashed lines join
-ROOM = 128  # pixels at the right end of a row, kept free for its figures
+WIDTH, HEIGHT = 330, 40  # pixels of a row; rows touch, so their upright lines join
+LEFT, ROOM = 10, 118  # pixels at a row's ends: half a tick's label, and the figures
+RADIUS = 5  # of a dot, in pixels
+AXIS = "× textbook loop"
+MARGIN = 1.2  # the axis goes on beyond the slowest and the fastest by this factor
 
 words = Words(__file__)
 
@@ -58,8 +62,7 @@ def draw_rows(
     by_name = {result.rung: result for result in results}
     visible = {result for result in results if result.measured and is_revealed(result)}
     best = {result.rung: best_speed(result, results, limits) for result in visible}
-    ends = (max(result.spread[1], best[result.rung] or 0) for result in visible)
-    most = max(ends, default=1.0)
+    scale = scale_of(visible, [speed for speed in best.values() if speed])
     if not answers.is_on(SHOW_ALL):
         st.markdown(
             "Guess what each change did, and you'll see its result."
@@ -82,14 +85,16 @@ def draw_rows(
             result = by_name.get(rung.name)
             base = by_name.get(result.base) if result else None
             with figure:
-                if result in visible:
+                if scale and result in visible:
+                    times, guessed = scale.times(result), judged(result, results)
                     dropped = "" if result.kept else ", dropped"
-                    alt = f"{rung.title}: {speed(result)}{dropped}"
+                    alt = f"{rung.title}: {times}, {speed(result)}{dropped}"
                     beside = climb_result.beside(result, base) if base else None
+                    limit = best[rung.name]
                     svg = picture(
-                        result, best[rung.name], most, backend, palette(), beside
+                        result, scale, backend, palette(), limit, beside, guessed
                     )
-                    figures.drawing(svg, alt, f"bar_{rung.name}", WIDTH)
+                    figures.drawing(svg, alt, f"dot_{rung.name}", WIDTH)
                 elif rung.obstacle(backend, model):
                     where = f"on {backend}"
                     if rung.obstacle("", model):
@@ -101,6 +106,11 @@ def draw_rows(
                     st.markdown(":small[Where the climb begins]")
                 else:
                     ask(rung, result is not None)
+        if scale:
+            _, figure = st.columns([4, 7], gap="xxsmall")
+            with figure:
+                svg, alt = axis(scale, palette()), f"The axis of the dots: {AXIS}"
+                figures.drawing(svg, alt, "ladder_axis", WIDTH)
 
 
 def ask(rung: Rung, ran: bool) -> None:
@@ -146,13 +156,58 @@ def choose(rung: str) -> None:
     st.session_state.ladder_rung = rung
 
 
-# The bars of the rungs
+# The dots of the rungs
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The rows' logarithmic axis: speeds as multiples of the first rung's speed."""
+
+    first: float  # samples/s of the textbook loop, or of the first rung measured
+    low: float  # samples/s at the axis's left end
+    high: float
+
+    def x(self, rate: float) -> float:
+        """How far right a speed in samples/s is, in pixels."""
+        rate = min(max(rate, self.low), self.high)
+        share = math.log(rate / self.low) / math.log(self.high / self.low)
+        return round(LEFT + share * (WIDTH - ROOM - LEFT), 1)
+
+    def times(self, result: Result) -> str:
+        """A rung's speed as a multiple, such as "2.1×"."""
+        return f"{format.rounded(result.samples_per_second / self.first, 2)}×"
+
+
+def scale_of(visible: Collection[Result], limits: Sequence[float]) -> Scale | None:
+    """The axis for these rungs and limits (in samples/s); None without a rung."""
+    if not visible:
+        return None
+    order = list(BY_NAME)
+    first = min(visible, key=lambda result: order.index(result.rung))
+    rates = [rate for result in visible for rate in result.spread]
+    rates += [first.samples_per_second, *limits]
+    low, high = min(rates) / MARGIN, max(rates) * MARGIN
+    return Scale(first.samples_per_second, low, high)
 
 
 def speed(result: Result) -> str:
     """The speed as text, in the same unit for all rungs."""
     rate = format.rounded(result.samples_per_second, 3)
     return f"{rate}/s · {result.epoch_seconds:.2f} s"
+
+
+def judged(result: Result, results: Sequence[Result]) -> str:
+    """The learner's guess, with a mark if it was right or wrong; "" without a guess."""
+    guessed, gain = guess_of(result.rung), climb_result.gain_of(result, results)
+    if guessed is None or gain is None:
+        return ""
+    fitting = climb_result.answers(gain)
+    mark = ""
+    if fitting == (guessed,):
+        mark = " ✓"
+    elif guessed not in fitting:
+        mark = " ✗"
+    return f"you: {SHORT[guessed]}{mark}"
 
 
 def best_speed(
@@ -170,46 +225,72 @@ def best_speed(
 
 def picture(
     result: Result,
-    limit: float | None,
-    most: float,
+    scale: Scale,
     backend: str,
     colors: Palette,
+    limit: float | None = None,
     beside: float | None = None,
+    guessed: str = "",
 ) -> str:
-    """The SVG of a bar: filled if the rung was kept, hollow if it was dropped.
+    """The SVG of a dot: filled if the rung was kept, hollow if it was dropped.
 
-    A dashed line marks the `limit`, and a solid line `beside`, the speed of the rung
-    that this one builds on, if there are any. The axis ends at `most` samples/s.
+    A thin line marks the first rung's speed, a dashed line the `limit`, and a short one
+    `beside`, the speed of the rung that this one builds on, if there are any. They are
+    in samples/s. Right of them are the figures, above the learner's guess.
     """
     hue, middle = colors.of(backend), HEIGHT / 2
-
-    def x(rate: float) -> float:
-        return round(1 + rate / most * (WIDTH - ROOM), 1)
-
-    width = max(2.0, x(result.samples_per_second) - 1)
     fill = hue if result.kept else colors.page
-    least, fastest = map(x, result.spread)
-    dashed = ""
+    least, fastest = map(scale.x, result.spread)
+    lines = (
+        f'<path d="M{scale.x(scale.first)} 0V{HEIGHT}" stroke="{colors.quiet}"/>'
+        f'<path d="M{least} {middle}H{fastest}" stroke="{colors.text}" '
+        'stroke-width="1.5"/>'
+    )
     if limit is not None:
-        dashed = (
-            f'<path d="M{x(limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
+        lines += (
+            f'<path d="M{scale.x(limit)} 0V{HEIGHT}" stroke="{colors.quiet}" '
             'stroke-width="1.5" stroke-dasharray="6 4"/>'
         )
-    mark = ""
     if beside is not None:
-        mark = (
-            f'<path d="M{x(min(beside, most))} {middle - 14}v28" '
-            f'stroke="{colors.text}" stroke-width="2.5"/>'
+        lines += (
+            f'<path d="M{scale.x(beside)} {middle - 10}v20" '
+            f'stroke="{colors.text}" stroke-width="2"/>'
         )
+    text = f'<text x="{WIDTH}" text-anchor="end" '
+    height = middle - 3 if guessed else middle + 4
+    told = f"{scale.times(result)} · {result.epoch_seconds:.2f} s"
+    texts = f'{text}y="{height}" fill="{colors.text}">{told}</text>'
+    if guessed:
+        texts += f'{text}y="{middle + 13}" fill="{colors.quiet}">{guessed}</text>'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" font-size="12">'
-        f'{dashed}<rect x="1" y="{middle - 9}" width="{width}" height="18" '
-        f'fill="{fill}" stroke="{hue}" stroke-width="1.5"/>'
-        f'<path d="M{least} {middle}H{fastest}" stroke="{colors.text}" '
-        f'stroke-width="1.5"/>{mark}'
-        f'<text x="{WIDTH}" y="{middle + 4}" text-anchor="end" '
-        f'fill="{colors.text}">{speed(result)}</text></svg>'
+        f"{_svg(HEIGHT)}{lines}"
+        f'<circle cx="{scale.x(result.samples_per_second)}" cy="{middle}" '
+        f'r="{RADIUS}" fill="{fill}" stroke="{hue}" stroke-width="2"/>{texts}</svg>'
+    )
+
+
+def axis(scale: Scale, colors: Palette) -> str:
+    """The SVG of the axis below the rows, with its ticks and its title."""
+    ticks = decades(scale.low / scale.first, scale.high / scale.first)
+    marks = "".join(
+        f'<path d="M{scale.x(tick * scale.first)} 0v4" stroke="{colors.quiet}"/>'
+        f'<text x="{scale.x(tick * scale.first)}" y="17" text-anchor="middle">'
+        f"{tick:g}×</text>"
+        for tick in ticks
+    )
+    end = WIDTH - ROOM
+    return (
+        f'{_svg(HEIGHT)}<g fill="{colors.quiet}">'
+        f'<path d="M{LEFT} 0H{end}" stroke="{colors.quiet}"/>{marks}'
+        f'<text x="{(LEFT + end) / 2}" y="34" text-anchor="middle">{AXIS}</text>'
+        "</g></svg>"
+    )
+
+
+def _svg(height: int) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" font-size="12">'
     )
 
 
@@ -221,7 +302,7 @@ def draw_chosen(
 ) -> None:
     rung = BY_NAME[chosen_rung()]
     number = RUNGS.index(rung)
-    st.subheader(f"{number} · {rung.title}")
+    st.header(f"{number} · {rung.title}")
     st.markdown(rung.change)
     result = next((result for result in results if result.rung == rung.name), None)
     if obstacle := rung.obstacle(backend, model):

@@ -44,7 +44,6 @@ from to_device.words import Words
 FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
-ROW = 48  # pixels: height of the line that names the run, with or without a button
 FEW = 2  # the most settings that fit beside a run's name
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
@@ -167,9 +166,7 @@ def name_it(current: Run) -> None:
     line = " · ".join([f"**{current.name}**", *settings])
     if current.job.owner != visitor():
         line += " · somebody else's" if current.job.owner else " · the server's own"
-    with st.container(
-        horizontal=True, vertical_alignment="center", height=ROW, border=False
-    ):
+    with st.container(key="run_line", horizontal=True, vertical_alignment="center"):
         st.markdown(line, width="stretch")
         if controls.differ(current.config):
             st.button(
@@ -185,8 +182,8 @@ def name_it(current: Run) -> None:
 
 
 def nothing_yet(task: str, ready: bool) -> None:
-    """Draw the data and empty axes; `ready` means that a run can be started."""
-    with st.container(height=ROW, border=False, vertical_alignment="center"):
+    """Draw the data; `ready` means that a run can be started."""
+    with st.container(key="run_line", vertical_alignment="center"):
         st.markdown(
             "Press **Start training** and watch the model learn."
             if ready
@@ -197,13 +194,6 @@ def nothing_yet(task: str, ready: bool) -> None:
         image_wall.draw(task, None, "", beside=True)
     else:
         fit_page.draw(None, "CPU")
-    # Draw empty axes, so that the browser has loaded the charts before the first point.
-    st.vega_lite_chart(
-        loss_table([]),
-        charts.losses((), "step", 100),
-        height=MIDDLE,
-        alt="An empty chart of the training loss",
-    )
     if (machine := engine().machine()) and machine.simulates:
         st.markdown(words("simulated"))
 
@@ -354,7 +344,8 @@ def _finding(before: Run, now: Run) -> None:
     """Ask the owner which run will be faster; after `now` has ended, say which was."""
     is_asked = not (now.job.ended or comparison.same_work(before, now))
     if not is_asked or now.job.owner != visitor():
-        st.markdown(finding(before, now))
+        if text := finding(before, now):
+            st.markdown(text)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(finding(before, now))
@@ -370,7 +361,10 @@ def _finding(before: Run, now: Run) -> None:
 
 
 def finding(before: Run, now: Run) -> str:
-    """A sentence on which run was faster or, while `now` goes on, the question."""
+    """A sentence on which run was faster or, while `now` goes on, the question.
+
+    "" if `now` ended without a result.
+    """
     names = [before.name.lower(), now.name.lower()]
     settings = differences([before, now])
     if settings[0] != settings[1] and settings[0].count(",") < FEW:
@@ -385,10 +379,7 @@ def finding(before: Run, now: Run) -> str:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {second} need fewer seconds than {first} {to}?**"
     if now.result is None:
-        both = {"before": before.name, "now": now.name.lower()}
-        return (
-            "**{before} and {now} can't be compared, because {now} didn't finish.**"
-        ).format(**both)
+        return ""  # it didn't finish
     text = comparison.finding([before, now], names)
     if (guessed := _guessed(now)) is None:
         return text
@@ -424,7 +415,7 @@ def legend(runs: Sequence[Run]) -> None:
         selection_mode="multi-row",
         selection_default={"selection": {"rows": list(range(len(runs)))}},
         column_config={
-            " ": COLUMN.ImageColumn(" ", width=36),
+            "Color": COLUMN.ImageColumn("Color", width=56),
             "Run": COLUMN.TextColumn("Run", width=60),
             seconds: COLUMN.TextColumn(seconds, alignment="right", width=112),
             quality: COLUMN.TextColumn(quality, alignment="right", width=84),
@@ -468,7 +459,7 @@ def legend_table(runs: Sequence[Run]) -> pa.Table:
     time_title = "Total seconds" if goal is None else f"Seconds to {goal:.0%}"
     return pa.table(
         {
-            " ": [charts.swatch(colors, run.number) for run in runs],
+            "Color": [charts.swatch(colors, run.number) for run in runs],
             "Run": [run.name for run in runs],
             time_title: [seconds(run) for run in runs],
             "Accuracy" if images else "R²": [quality(run) for run in runs],
@@ -492,8 +483,11 @@ def _losses(runs: Sequence[Run]) -> None:
             help=words("figures.axis"),
         )
     drawn = ticked(runs)
+    if not any(run.losses for run in drawn):
+        st.space(MIDDLE)  # so that nothing moves when the first step comes
+        return
     epochs = max(run.config.epochs for run in runs)
-    steps = max((run.started.steps for run in runs if run.started), default=100)
+    steps = max((run.started.steps for run in runs if run.started), default=None)
     st.vega_lite_chart(
         loss_table(drawn),
         charts.losses(

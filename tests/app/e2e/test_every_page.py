@@ -7,7 +7,16 @@ import pytest
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 from core.ui.course import LESSONS, RUNS
-from tests.app.e2e.walk import LONG, PHONE, SLOW, key, ready, result, sideways
+from tests.app.e2e.walk import (
+    LONG,
+    PHONE,
+    SLOW,
+    barriers,
+    key,
+    ready,
+    result,
+    sideways,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -86,11 +95,13 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
     """At 1280 × 900, and then what its main button brings.
 
     What is selected is legible in the dark; there and on a phone, nothing sticks out.
+    At first and at last, axe-core finds nothing that keeps people from using it.
     """
     sight = SIGHTS[address]
     page = ready(visitor(address))
     assert fits(page)
     expect_in_sight(page.locator(sight.real))
+    assert barriers(page) == []
     if sight.button:
         key(ready(page), sight.button).click()
         if sight.skip:  # the guess, which is offered once there is something to show
@@ -105,6 +116,7 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
         expect(chosen).to_have_css("color", TEXT)
     page.set_viewport_size(PHONE["viewport"])
     assert fits(ready(page))
+    assert barriers(page) == []
 
 
 def test_every_page_is_looked_at():

@@ -55,3 +55,17 @@ def test_a_learner_finds_a_mistake_and_makes_it_while_another_does_too(visitor):
     for each in (page, other):
         expect(each.get_by_test_id("stException")).to_have_count(0)
         assert sideways(each) <= 2
+
+
+def test_arrow_keys_move_along_the_answers_and_enter_answers(visitor):
+    page = ready(visitor("Mistakes"))
+    answers = page.locator("[class*=st-key-question_] input[type=radio]")
+    answers.first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(answers.nth(2)).to_be_focused()
+    expect(answers.nth(2)).not_to_be_checked()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("on the first try")).to_be_visible()
+    expect(answers.nth(2)).to_be_checked()
+    expect(answers.nth(2)).to_be_focused()

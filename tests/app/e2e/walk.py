@@ -1,6 +1,7 @@
 """How tests read and press a page in a browser."""
 
 import re
+from importlib import resources
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -84,3 +85,17 @@ def sideways(page: Page) -> int:
     return page.get_by_test_id("stMain").evaluate(
         "main => main.scrollWidth - main.clientWidth"
     )
+
+
+def barriers(page: Page) -> list[str]:
+    """What axe-core finds that keeps people from using the page: rules and elements."""
+    if not page.evaluate("'axe' in window"):
+        script = resources.files("axe_playwright_python") / "axe.min.js"
+        page.evaluate(script.read_text("utf-8"))
+    found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:200]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical") or rule["id"] == "heading-order"
+        for node in rule["nodes"]
+    ]

@@ -42,27 +42,23 @@ def opened(at: AppTest) -> str:
     return key.removeprefix("run_mistake_")
 
 
-def listed(at: AppTest) -> AppTest:
-    """The list of mistakes."""
-    (box,) = [box for box in at.selectbox if (box.key or "").startswith("listed_")]
-    return box
-
-
 def test_all_mistakes_can_be_opened_from_their_page():
     at = open_page("pages/4_Mistakes.py")
     assert opened(at) == MISTAKES[0].slug
-    titles = list(listed(at).options)
-    at.button_group(key=f"kind_{MISTAKES[0].slug}").set_value(False).run()
-    titles += listed(at).options
+    titles = list(at.selectbox(key="listed_mistake").options)
+    at.button_group(key="mistake_kind").set_value(False).run()
+    titles += at.selectbox(key="listed_mistake").options
     assert sorted(titles) == sorted(
         mistake.title.replace("`", "") for mistake in MISTAKES
     )
-    assert BY_SLUG[opened(at)].loud is False
-    assert listed(at).value == opened(at)
-    listed(at).set_value("no_zero_grad").run()
+    first = next(mistake.slug for mistake in MISTAKES if not mistake.loud)
+    assert at.selectbox(key="listed_mistake").value == opened(at) == first
+    at.selectbox(key="listed_mistake").set_value("no_zero_grad").run()
     assert opened(at) == "no_zero_grad"
     assert at.query_params["mistake"] == "no_zero_grad"
-    assert listed(at).value == "no_zero_grad"
+    assert at.selectbox(key="listed_mistake").value == "no_zero_grad"
+    show(at, MISTAKES[0].slug)  # a link leads to the other kind
+    assert at.button_group(key="mistake_kind").value is True
 
 
 def test_the_message_comes_before_the_cause(engine):

@@ -117,13 +117,28 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
 def test_texts_of_charts_are_legible_and_devices_and_runs_are_seen(colors):
-    for color in (colors.text, colors.quiet):
+    for color in (colors.text, colors.quiet, *colors.runs):  # names have runs' colors
         assert contrast(color, colors.page) >= 4.5
-    for color in (colors.cpu, colors.accelerator, *colors.runs):
+    for color in (colors.cpu, colors.accelerator):
         assert contrast(color, colors.page) >= 3
     assert len(set(colors.runs)) == len(colors.runs)
     others = {colors.cpu, colors.accelerator, colors.right, colors.wrong}
     assert not others & set(colors.runs)
+
+
+@pytest.mark.parametrize(
+    ("heights", "moved"),
+    [
+        ([3.0, 1.0, 2.0], [3.0, 1.0, 2.0]),
+        ([5.0, 5.0], [4.5, 5.5]),
+        ([0.1, 0.0, 5.0], [1.0, 0.0, 5.0]),
+        ([10.0, 10.0, 10.0], [8.0, 9.0, 10.0]),
+        ([1.0] * 21, [0.5 * place for place in range(21)]),
+        ([], []),
+    ],
+)
+def test_texts_at_heights_are_apart_and_in_order(heights, moved):
+    assert base.apart(heights, 1.0, 10.0) == pytest.approx(moved)
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
@@ -139,3 +154,65 @@ def test_a_logarithmic_axis_has_two_ticks_or_more(ends):
     ticks = base.decades(*ends)
     assert 2 <= len(ticks) <= base.MOST_TICKS
     assert all(ends[0] <= tick <= ends[1] for tick in ticks)
+
+
+# How people see colors who lack one of the three kinds of cones, in linear RGB: the
+# matrices of Machado, Oliveira and Fernandes, "A Physiologically-based Model for
+# Simulation of Color Vision Deficiency", IEEE TVCG 15 (6), 2009, at full severity.
+VISIONS = {
+    "all cones": np.eye(3),
+    "protan": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deutan": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+}
+# From linear RGB to cones, and from their cube roots to Oklab (Björn Ottosson, 2020),
+# in which equal distances look about equally large.
+CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+NEIGHBORS, ANY = 0.12, 0.055  # the least distances, of 1 between black and white
+
+
+def seen(colors: tuple[str, ...], vision: str) -> np.ndarray:
+    """The colors in Oklab, a row for each, as people with this vision see them."""
+    codes = [bytes.fromhex(color.removeprefix("#")) for color in colors]
+    shares = np.array([list(code) for code in codes]) / 255
+    linear = np.where(
+        shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4
+    )
+    shown = np.clip(linear @ VISIONS[vision].T, 0, 1)
+    return np.cbrt(shown @ CONES.T) @ OKLAB.T
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("colors", [base.LIGHT, base.DARK])
+def test_people_with_two_kinds_of_cones_tell_runs_apart(colors, vision):
+    """Above all, runs that came one after the other, which are compared most."""
+    places = seen(colors.runs, vision)
+    apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
+    count = len(places)
+    neighbors = [apart[n, (n + 1) % count] for n in range(count)]
+    assert min(neighbors) >= NEIGHBORS
+    assert min(apart[np.triu_indices(count, 1)]) >= ANY

@@ -1,5 +1,6 @@
 import time
 from dataclasses import replace
+from datetime import date
 from unittest.mock import Mock
 
 import pytest
@@ -105,6 +106,9 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
     assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
+    kept = measured.sentence(job(value), to_keep=True)
+    assert str(date.today().year) in kept
+    assert "ago" not in kept
 
 
 def test_threads_that_differ_are_what_was_compared(monkeypatch):

@@ -56,6 +56,11 @@ def test_tables_of_several_runs_name_each(job):
     viewed = [runs.view(one_job) for one_job in (job, other, waiting)]
     losses = runs.loss_table(viewed).to_pandas()
     assert list(losses.groupby("run").size()) == [STEPS, STEPS]
+    names = losses.dropna(subset="name_at")
+    assert list(names["step"]) == [STEPS, STEPS]
+    # The runs end at the same loss, so their names are moved apart.
+    first, second = names["name_at"]
+    assert second - first == pytest.approx(runs.NAME_SHARE * losses["loss"].max())
     epochs = runs.epoch_table(viewed).to_pandas()
     assert len(epochs) == 8
     assert set(epochs.loc[epochs["split"] == "test", "accuracy"]) == {0.6}

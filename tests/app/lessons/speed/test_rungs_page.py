@@ -54,25 +54,42 @@ def test_a_limit_is_that_of_the_rungs_precision_and_of_the_fastest_reading():
     assert best("half_precision", LIMIT) is None  # it was not measured
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
 @pytest.mark.parametrize(
-    ("rung", "fill", "speed"),
+    ("rung", "fill", "told"),
     [
-        ("two_workers", LIGHT.page, "1,500/s · 8.00 s"),
-        ("larger_batch", LIGHT.cpu, "30,000/s · 0.40 s"),
+        ("two_workers", LIGHT.page, "0.5× · 8.00 s"),
+        ("larger_batch", LIGHT.cpu, "10× · 0.40 s"),
     ],
 )
-def test_a_rung_that_was_taken_back_is_hollow(rung, fill, speed):
-    svg = rungs_page.picture(RESULTS[rung], 3e4, 3e4, "CPU", LIGHT)
-    drawn = ET.fromstring(svg)
-    (rect,) = drawn.iter("{http://www.w3.org/2000/svg}rect")
-    assert rect.get("fill") == fill
-    (text,) = drawn.iter("{http://www.w3.org/2000/svg}text")
-    assert text.text == speed  # in one unit for all rungs
-    assert (text.get("x"), text.get("text-anchor")) == ("330", "end")
+def test_a_rung_that_was_taken_back_is_a_hollow_dot(rung, fill, told):
+    scale = rungs_page.scale_of(RESULTS.values(), [6e4])
+    svg = rungs_page.picture(RESULTS[rung], scale, "CPU", LIGHT, 6e4)
+    (dot,) = ET.fromstring(svg).iter(f"{SVG}circle")
+    assert dot.get("fill") == fill
+    (text,) = ET.fromstring(svg).iter(f"{SVG}text")
+    assert text.text == told
     beside = climb_result.beside(RESULTS[rung], RESULTS["textbook"])
-    marked = rungs_page.picture(RESULTS[rung], 3e4, 3e4, "CPU", LIGHT, beside)
+    marked = rungs_page.picture(
+        RESULTS[rung], scale, "CPU", LIGHT, 6e4, beside, "you: Same ✗"
+    )
     before, after = (text.count("<path") for text in (svg, marked))
     assert after == before + 1
+    assert ">you: Same ✗</text>" in marked
+
+
+def test_a_dots_place_tells_how_many_times_as_fast_a_rung_is():
+    """Twice as fast is equally far from 1× to 2× as from 5× to 10×."""
+    scale = rungs_page.scale_of(RESULTS.values(), [6e4])
+    assert scale.first == RESULTS["textbook"].samples_per_second
+    one, two, five, ten = (scale.x(times * scale.first) for times in (1, 2, 5, 10))
+    assert two - one == pytest.approx(ten - five, abs=0.2)
+    assert 0 < scale.x(scale.low) < one < ten < scale.x(scale.high) < rungs_page.WIDTH
+    (group,) = ET.fromstring(rungs_page.axis(scale, LIGHT))
+    ticks = {t.text: float(t.get("x")) for t in group.iter(f"{SVG}text")}
+    assert ticks["1×"] == one
 
 
 @pytest.mark.parametrize(
