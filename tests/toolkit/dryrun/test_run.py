@@ -1,5 +1,8 @@
 import json
+import os
 import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from textwrap import dedent
@@ -470,6 +473,30 @@ def test_a_script_that_does_not_end() -> None:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == NOT_SIMULATED
     assert "did not run" in report["notes"][0]
+
+
+@pytest.mark.slow
+def test_a_busy_machine_gives_the_same_report() -> None:
+    """Its loops end at the same steps, and the time limit counts processor time."""
+    long = TRAINING.format(line="losses = [loss.item()]", after="model(images)")
+    many = (
+        "import torch\nx = torch.rand(10, 10).cuda()\nfor _ in range(9000): x = x @ x"
+    )
+    requests = [
+        Request("script.py", text, processor_seconds=30, seconds=150)
+        for text in (long, many)
+    ]
+    quiet = list(map(command.dry_run, requests))
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(2 * (os.cpu_count() or 1))
+    ]
+    try:
+        assert list(map(command.dry_run, requests)) == quiet
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def test_what_a_machine_with_cuda_answers() -> None:
