@@ -22,6 +22,7 @@ HELP = """Find out, on a machine without CUDA, whether a script would run on CUD
 
     to-device dryrun train.py --epochs 10 --steps 3 --memory 8GB
     to-device dryrun train.py --gpu T4
+    to-device dryrun train.py --without-values --gpu H100
     to-device dryrun notebook.ipynb
     to-device dryrun -m package.train --epochs 10
     to-device dryrun torchrun --nproc-per-node 4 train.py
@@ -32,7 +33,14 @@ status is 0 without a device error, 1 with one, 2 if the script fails for anothe
 or can't be read, and 3 if the simulated device can't tell.
 """
 FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
+FLAGS = ("--json", "--without-values")  # options without a value
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
+# What an operating system, torch, and Python say when the machine's memory is full
+NO_ROOM = re.compile("DefaultCPUAllocator|MemoryError|out of memory")
+WITHOUT_LIMIT = 1 << 40  # bytes: the device's memory where no size is given
+KILLED = -9  # the exit status of a process that the system ended for its memory
+OUT_OF_MEMORY = "The system ended the dry run, perhaps for want of memory."
+CLOCK_FACTOR = 4  # a script that sleeps ends after so many times its --seconds
 SECONDS_MORE = 30  # time for the process to start, and to write the report
 
 
@@ -57,14 +65,19 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=3, help="steps to examine")
     parser.add_argument("--memory", type=size, help="the GPU's memory, such as 8GB")
     parser.add_argument("--gpu", help="a GPU to stand in for, such as T4")
-    parser.add_argument("--seconds", type=float, default=60, help="the time limit")
+    parser.add_argument(
+        "--without-values",
+        action="store_true",
+        help="compute sizes alone, for a model that doesn't fit this machine",
+    )
+    parser.add_argument("--seconds", type=float, default=60, help="the processor time")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     arguments, environment = list(arguments), dict[str, str]()
     # As for python, -m counts only before a script's name: later, it is the script's.
     first = 0
     while first < len(arguments) and re.match("--[a-z]", arguments[first]):
-        has_value = arguments[first] != "--json" and "=" not in arguments[first]
-        first += 2 if has_value else 1
+        is_flag = arguments[first] in FLAGS or "=" in arguments[first]
+        first += 1 if is_flag else 2
     if launched := launchers.read(arguments[first:]):
         script, environment = launched
         own = 2 if script[0] == "-m" else 1  # what comes after the script is its own
@@ -148,7 +161,16 @@ def dry_run(request: Request) -> dict:
         why = f"The dry run did not finish within {request.seconds:.0f} s."
     except ValueError:
         why = f"The dry run exited with status {done.returncode} and wrote no report."
+        if done.returncode == KILLED and request.values:
+            why = OUT_OF_MEMORY
     return Report(NOT_SIMULATED, notes=[why]).plain()
+
+
+def ran_out(report: dict) -> bool:
+    """Whether memory ran out: the simulated device's, or this machine's."""
+    failure = report["failure"]
+    says = f"{failure['kind']}: {failure['message']}" if failure else ""
+    return bool(NO_ROOM.search(says)) or OUT_OF_MEMORY in report["notes"]
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun") -> int:
@@ -179,17 +201,26 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         steps=ours.steps,
         memory=ours.memory,
         gpu=gpu.title if gpu else "",
-        seconds=ours.seconds,
-        capacity=limit or most,
+        seconds=CLOCK_FACTOR * ours.seconds,
+        processor_seconds=ours.seconds,
+        capacity=min(limit or most, most),
     )
+    without = dataclasses.replace(
+        request, values=False, capacity=limit or WITHOUT_LIMIT
+    )
+    is_small = limit is not None and limit <= most  # the limit is what ran out
+    request = without if ours.without_values else request
     report = dry_run(request)
+    if request.values and ran_out(report) and not is_small:
+        report = dry_run(request := without)
     if report["fails_after_loop"]:
         whole = dry_run(dataclasses.replace(request, shortens=False))
         report = whole if whole["failure"] or whole["status"] == OK else report
-    failure = report["failure"]
-    if limit and failure and "out of memory" in failure["message"]:
-        unlimited = dry_run(dataclasses.replace(request, capacity=most))
-        # What the script needs without a limit.
+    if limit and ran_out(report):  # what does the script need without a limit?
+        more = dataclasses.replace(request, capacity=most)
+        unlimited = dry_run(more) if request.values else report
+        if ran_out(unlimited):
+            unlimited = dry_run(dataclasses.replace(without, capacity=WITHOUT_LIMIT))
         report |= {part: unlimited[part] for part in ("memory", "fit")}
     end_with_pipe()
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))

@@ -16,6 +16,7 @@ from to_device.dryrun.origins import Origins
 from to_device.dryrun.report import Argument, Failure
 from to_device.dryrun.script import Line
 from to_device.sim.simulation import in_cuda_words
+from to_device.sim.sizes import NeedsValuesError
 from to_device.words import Words
 
 words = Words(__file__)
@@ -112,6 +113,8 @@ def missing_feature(error: BaseException) -> str:
     message = text(error).rstrip(".")
     if isinstance(error, cuda.CannotSimulateError):
         return f"A dry run can't simulate {message}."
+    if isinstance(error, NeedsValuesError):
+        return f"What the script does next depends on {message}."
     if SPARSE.search(message) and not mixes_sparse(error):
         return "A dry run can't simulate sparse tensors on the GPU."
     needs = f"The script needs something that a dry run doesn't have: {message}."

@@ -40,7 +40,10 @@ class Request:
     steps: int = 3
     memory: int | None = None  # bytes of the GPU, if the user gave a size
     gpu: str = ""  # the title of a GPU in to_device/gpus.toml
-    seconds: float = 60.0
+    seconds: float = 60.0  # the time limit by the clock
+    # A limit of the main thread's processor time, of which a busy machine gives less in
+    # a minute. So the machine's other programs don't decide where the script stops.
+    processor_seconds: float = 1e9
     capacity: int = 4 << 30  # bytes that the simulated device has
     has_magic: bool = False  # True: the script may have commands such as `!pip ...`
     starts_processes: bool = True  # False: data loaders have no workers
@@ -49,6 +52,7 @@ class Request:
     # True: report values, and count waits and copies in the whole run, not in each step
     names: bool = False
     shortens: bool = True  # False: no loop is left early
+    values: bool = True  # False: large tensors have sizes but no values
     # Code to run in the script's module before the script (unobserved) and after it. If
     # `after` makes a dictionary `facts`, the report includes it.
     before: str = ""

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import (
     chdir,
     contextmanager,
@@ -18,6 +19,7 @@ from contextlib import (
     redirect_stdout,
     suppress,
 )
+from functools import partial
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,22 +51,28 @@ from to_device.dryrun.script import Line, Script, sources
 from to_device.dryrun.steps import Steps
 from to_device.errors import quoted
 from to_device.names import NO_DEVICES
+from to_device.sim import ledger, simulation, sizes
 from to_device.sim import memory as device_memory
-from to_device.sim import simulation
 
 NO_KERNEL = (
     "There, the first operation fails with: CUDA error: no kernel image is available "
     "for execution on the device."
 )
+WITHOUT_VALUES = (
+    "The dry run gave large tensors sizes but no values, and torch.save wrote no file. "
+    "Numbers that the script took from such a tensor were unknown."
+)
+SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's values
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
 class Mode(TorchFunctionMode):
     """Sees each function of torch that the script calls."""
 
-    def __init__(self, origins: Origins, steps: Steps, remarks: Remarks) -> None:
+    def __init__(self, run: "Run") -> None:
         super().__init__()
-        self.origins, self.steps, self.remarks = origins, steps, remarks
+        self.origins, self.steps, self.remarks = run.origins, run.steps, run.remarks
+        self.run = run
 
     def __torch_function__(
         self, function: Any, _: Any, args: Any = (), kwargs: Any = None
@@ -75,7 +83,10 @@ class Mode(TorchFunctionMode):
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         with self.steps.calling(name, tensors):
             try:
-                result = cuda.call(function, args, kwargs)
+                if sizes.is_on and tensors and sizes.is_unknown(tensors[0]):
+                    result = self.run.call_without_values(function, args, kwargs)
+                else:
+                    result = cuda.call(function, args, kwargs)
             except Exception as error:
                 failure.attach(error, tensors)
                 raise
@@ -103,14 +114,34 @@ class Run:
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         self.is_late = False
+        self.read: set[Line] = set()  # lines that got a 0 in place of a value
         device_memory.capacity = request.capacity
         if request.gpu:
             cuda.gpu = gpus.find(request.gpu)
 
     def mode(self) -> Mode:
-        return Mode(self.origins, self.steps, self.remarks)
+        return Mode(self)
+
+    def call_without_values(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """Call a function of torch whose first tensor has no values."""
+        name = getattr(function, "__name__", "")
+        if name in SHOWS:
+            ledger.wait("item")  # once at least: how often depends on the values
+            return "?"
+        if name == "__bool__":  # Python would turn another error into "ambiguous"
+            raise sizes.NeedsValuesError("a value that this pass doesn't have")
+        with sizes.reading() if name in sizes.READS else nullcontext():
+            result = cuda.call(function, args, kwargs)
+        if name == "item":
+            return sizes.Unknown()
+        if name in sizes.READS and (line := self.origins.here()):
+            self.read.add(line)
+        return result
 
     def report(self) -> Report:
+        if not self.request.values:
+            sizes.is_on = True
+            torch.save = lambda *_, **__: None
         if self.request.simulates:
             # A request with `names` wants values from the whole run: shorten no loops.
             if not self.request.names and self.request.shortens:
@@ -139,6 +170,13 @@ class Run:
                 "The dry run left these loops early, so the script's results "
                 f"differ from those of a full run: {loops}."
             )
+        if not self.request.values:
+            notes.append(WITHOUT_VALUES)
+        if self.read:
+            notes.append(
+                "There, the script read 0 for each value, so what depends on it wasn't "
+                f"examined: {', '.join(map(self._place, sorted(self.read)))}."
+            )
         if cuda.makes_bfloat16 and not cuda.gpu.has_bfloat16:
             notes.append(
                 f"The {cuda.gpu.title} only emulates bfloat16, which is slow. Use "
@@ -164,7 +202,9 @@ class Run:
             self.facts,
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
-            fails_after_loop=status == NOT_SIMULATED and explanation is not None,
+            fails_after_loop=status == NOT_SIMULATED
+            and explanation is not None
+            and bool(self.script.shortened),
         )
 
     def _fit(self) -> Fit:
@@ -222,7 +262,10 @@ class Run:
         ended = threading.Event()
         threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
         try:
-            with self.mode() if self.request.simulates else nullcontext():
+            with (
+                self.mode() if self.request.simulates else nullcontext(),
+                sizes.Mode() if not self.request.values else nullcontext(),
+            ):
                 exec(compile(self.request.before, "before", "exec"), vars(main))
                 request = self.request
                 for source in sources(request.name, request.text, request.has_magic):
@@ -239,12 +282,14 @@ class Run:
         return None
 
     def _end_in_time(self, ended: threading.Event) -> None:
-        seconds = self.request.seconds
-        while not ended.wait(seconds):
-            self.is_late = True
-            _thread.interrupt_main()
-            # Interrupt again each second: Python ignores interrupts in finalizers.
-            seconds = 1.0
+        used = _processor_time(threading.main_thread().ident)
+        start = time.monotonic()
+        while not ended.wait(min(0.5, self.request.seconds)):
+            is_over = time.monotonic() - start >= self.request.seconds
+            if is_over or used() >= self.request.processor_seconds:
+                self.is_late = True
+                # Interrupt in each turn: Python ignores interrupts in finalizers.
+                _thread.interrupt_main()
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
@@ -260,7 +305,8 @@ class Run:
         if self.is_late:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
-            limit = f"{self.request.seconds:.0f}"
+            request = self.request
+            limit = f"{min(request.seconds, request.processor_seconds):.0f}"
             return (
                 NOT_SIMULATED,
                 None,
@@ -282,6 +328,12 @@ class Run:
                 NOT_SIMULATED,
                 failure.explain(error, self.origins),
                 "The script fails after a loop that the dry run left early.",
+            )
+        if not self.request.values:
+            return (
+                NOT_SIMULATED,
+                failure.explain(error, self.origins),
+                "The script fails, perhaps for want of values.",
             )
         if isinstance(error, FileNotFoundError) and error.filename:
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
@@ -315,6 +367,18 @@ def run(request: Request) -> Report:
     if request.gpu and (why := gpus.find(request.gpu).why_no_code(torch.__version__)):
         return Report(DEVICE_ERROR, notes=[f"{why} {NO_KERNEL}"])
     return Run(request).report()
+
+
+def _processor_time(thread: Any) -> Callable[[], float]:
+    """A function that returns how many seconds a thread has run since this call.
+
+    Where the system doesn't tell, these are seconds by the clock.
+    """
+    clock: Callable[[], float] = time.monotonic
+    if hasattr(time, "pthread_getcpuclockid"):
+        clock = partial(time.clock_gettime, time.pthread_getcpuclockid(thread))
+    start = clock()
+    return lambda: clock() - start
 
 
 class Printed(io.StringIO):

@@ -26,6 +26,7 @@ from to_device.dryrun.report import Copy, Growth, Memory, Wait
 from to_device.dryrun.script import Line, Progress
 from to_device.names import SIMULATED
 from to_device.sim import ledger, memory
+from to_device.sim.sizes import is_unknown
 
 CAUSES = {  # the name of a torch function, and how a script writes its call
     "__bool__": "if",
@@ -175,6 +176,7 @@ class Steps:
         if (line := self.origins.here()) and way != ledger.WITHIN:
             digest: Any = object()
             is_alone = len(self.arguments) == 1 and self.arguments[0].is_cpu
+            is_alone = is_alone and not is_unknown(self.arguments[0])
             if way == ledger.TO_DEVICE and size <= MOST_HASHED and is_alone:
                 # A sparse or lazy tensor, or one in vmap, can't be read as bytes.
                 with suppress(Exception):

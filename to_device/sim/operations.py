@@ -21,7 +21,7 @@ from torch._library.utils import lookup_op
 from torch.amp.autocast_mode import _cast
 
 from to_device.names import SIMULATED
-from to_device.sim import generator, ledger, memory, queue, refusals
+from to_device.sim import generator, ledger, memory, queue, refusals, sizes
 from to_device.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
@@ -182,7 +182,11 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
         if plan.name in refusals.INDEXES:
             count_indexing(*args, **kwargs)
         try:
-            result = queue.run(op, on_host, named, reads_host=bool(hosts.strangers))
+            if sizes.is_on:
+                result = sizes.run(op, on_host, named)
+            else:
+                reads_host = bool(hosts.strangers)
+                result = queue.run(op, on_host, named, reads_host=reads_host)
         except RuntimeError as error:
             if tried := re.search(r"tried to allocate (\d+) bytes", str(error)):
                 memory.check_room(int(tried[1]))  # the device lacks room, too
@@ -214,10 +218,12 @@ def copy(source: Tensor, target: Tensor, non_blocking: bool = False) -> Tensor:
         ledger.copy(way, size)
         source, there = (t if t.is_cpu else to_host(t) for t in (source, target))
         staged = non_blocking and way == ledger.TO_DEVICE and size <= STAGED
-        if staged and not source.is_pinned():
-            # As CUDA's driver does, in memory of its own, which never overlaps itself
-            source = pin(source.contiguous())
-        queue.put(partial(there.copy_, source))
+        if not sizes.replaces_copy(there, source):
+            if staged and not source.is_pinned():
+                # As CUDA's driver does, in memory of its own, which never overlaps
+                # itself
+                source = pin(source.contiguous())
+            queue.put(partial(there.copy_, source))
         is_pinned = non_blocking and (source.is_pinned() or there.is_pinned())
         if way != ledger.WITHIN and not is_pinned:
             ledger.wait(f"copy {way}")
@@ -243,7 +249,7 @@ def pin(tensor: Tensor, _: Any = None) -> Tensor:
         size, stride = tensor.shape, tensor.stride()
         pinned = torch.empty_strided(size, stride, dtype=tensor.dtype, device=CPU)
         pinned.untyped_storage().pinned = True  # type: ignore[attr-defined]
-        return pinned.copy_(tensor)
+        return pinned if sizes.replaces_copy(pinned, tensor) else pinned.copy_(tensor)
 
 
 def is_pinned(tensor: Tensor, _: Any = None) -> bool:

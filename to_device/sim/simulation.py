@@ -15,6 +15,7 @@ parts in this order:
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files
 - `ledger`: what a real device doesn't report: each copy and each wait, by line
 - `queue`: an experiment, in which the host goes on while the device works
+- `sizes`: a pass without values, for what doesn't fit the host's memory
 - `selfcheck`: whether it works with this torch, since it uses private parts of torch
 
 The device stays until the process ends. It takes over `torch.accelerator`, so it is

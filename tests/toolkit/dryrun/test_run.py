@@ -1,5 +1,7 @@
 import json
 import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from textwrap import dedent
@@ -470,6 +472,28 @@ def test_a_script_that_does_not_end() -> None:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == NOT_SIMULATED
     assert "did not run" in report["notes"][0]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_busy_machine_gives_the_same_report() -> None:
+    """Its loops end at the same steps, and the time limit counts processor time."""
+    long = TRAINING.format(line="losses = [loss.item()]", after="model(images)")
+    idle = "import time\nfor _ in range(20): time.sleep(0.1)"
+    requests = [
+        Request("script.py", text, processor_seconds=30, seconds=150)
+        for text in (long, idle)
+    ]
+    quiet = list(map(command.dry_run, requests))
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)
+    ]
+    try:
+        assert list(map(command.dry_run, requests)) == quiet
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
 
 
 def test_what_a_machine_with_cuda_answers() -> None:
