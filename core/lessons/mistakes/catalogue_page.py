@@ -15,6 +15,7 @@ from core.halves import lines_of
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
+    GROUPS,
     MISTAKES,
     NO_GPU,
     OTHER,
@@ -34,6 +35,7 @@ from to_device.dryrun.report import Request
 from to_device.errors import quoted
 from to_device.explain.explainer import Answer
 from to_device.names import SIMULATED
+from to_device.sim.simulation import in_cuda_words
 from to_device.words import Words
 
 words = Words(__file__)
@@ -100,41 +102,48 @@ def choice(answer: Answer | None) -> Mistake | None:
 
 
 def draw_list(mistake: Mistake | None) -> None:
+    """Draw a choice of group, and of a mistake in it.
+
+    A link can also choose a mistake. The widgets' keys contain the mistake's slug, so
+    another mistake resets the widgets.
+    """
     current = mistake.slug if mistake else ""
-    kinds = {True: "Loud", False: "Silent"}
-    # A link can also choose a mistake. The widgets' keys contain the mistake's slug, so
-    # another mistake resets the widgets.
+    kind_key = f"kind_{current}"
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        loud = st.segmented_control(
+        group = st.segmented_control(
             "Mistakes to make on purpose",
-            kinds,
-            default=mistake.loud if mistake else True,
-            format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
-            key=f"kind_{current}",
+            GROUPS,
+            default=mistake.group if mistake else next(iter(GROUPS)),
+            format_func=lambda group: f"{GROUPS[group]} ({len(_slugs(group))})",
+            key=kind_key,
             required=True,
+            on_change=lambda: _open(_slugs(st.session_state[kind_key])[0]),
         )
-        slugs, key = _slugs(loud), f"listed_{kinds[loud]}_{current}"
-
-        def open_mistake() -> None:
-            if st.session_state[key] not in (None, current):
-                st.query_params["mistake"] = st.session_state[key]
-
+        slugs, key = _slugs(group), f"listed_{group}_{current}"
         st.selectbox(
-            "Mistakes that raise an exception"
-            if loud
-            else "Mistakes that raise no error but lead to a wrong number",
+            "Mistake",
             slugs,
             index=slugs.index(current) if current in slugs else None,
-            format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
+            format_func=_listed,
             key=key,
             placeholder="Choose one",
-            on_change=open_mistake,
+            on_change=lambda: _open(st.session_state[key] or current),
             width=420,  # pixels
         )
 
 
-def _slugs(loud: bool) -> list[str]:
-    return [mistake.slug for mistake in MISTAKES if mistake.loud == loud]
+def _open(slug: str) -> None:
+    st.query_params["mistake"] = slug
+
+
+def _listed(slug: str) -> str:
+    mistake = BY_SLUG[slug]
+    title = mistake.title.replace("`", "")
+    return title if mistake.loud else f"{title} (raises no error)"
+
+
+def _slugs(group: str) -> list[str]:
+    return [mistake.slug for mistake in MISTAKES if mistake.group == group]
 
 
 # The cards
@@ -254,7 +263,8 @@ def _known_failure(slug: str) -> Failure | None:
         now = engine().job(job.id)
         if now is None or now.ended or slug in dict(now.events):
             st.rerun()
-        slot(words("card.collecting"), len(now.events) / len(_slugs(loud=True)))
+        loud = sum(mistake.loud for mistake in MISTAKES)
+        slot(words("card.collecting"), len(now.events) / loud)
 
     failures: dict[str, Failure | None] = job.value or dict(job.events)
     if slug not in failures and not job.ended:
@@ -326,10 +336,10 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
 
 
 def _failure(failure: Failure, fixed: bool) -> None:
-    message = quoted(" ".join(failure.message.split()), most=300)
+    # A GPU's wording, also from the simulated accelerator: people know this one.
+    message = quoted(" ".join(in_cuda_words(failure.message).split()), most=300)
     title = "The fix failed here" if fixed else failure.kind
     st.error(message, title=title, icon=":material/error:")
-    simulated.cuda_wording(failure.message)
     if failure.poisoned and not fixed:
         st.markdown(words("card.poisoned"))
     with st.expander("The whole traceback"):
