@@ -93,6 +93,5 @@ with right:
 st.subheader("This run's code" if current else "The code that will run")
 settings = current.config if current else state
 code.tabs(settings.task, settings.model, settings.criterion)
-code.forget_a_move()
 
 frame.end("Train")

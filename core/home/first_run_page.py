@@ -70,11 +70,11 @@ def draw() -> None:
         left, right = st.columns([5, 6], gap="large")
         with left:
             _invitation(run, own, racers)
+        with right:
+            image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
             if _only_cpu(engine().machine()):
                 ran = [*racers.values()] or [run for run in (own,) if run]
                 recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran)
-        with right:
-            image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
 
     upper_half()
 

@@ -59,7 +59,8 @@ def draw() -> None:
             _findings(*state.checked)
         else:
             listed = words("script.listed")
-            st.markdown(words("script.about", count=len(RULES), listed=listed))
+            with st.expander("What we look for", icon=":material/rule:"):
+                st.markdown(words("script.about", count=len(RULES), listed=listed))
 
 
 def _findings(text: str, checked: Checked) -> None:
@@ -95,13 +96,11 @@ def _findings(text: str, checked: Checked) -> None:
             if checked.ran
             else "We read your script's code but didn't run it to the end."
         )
-        listed = words("script.listed")
         st.markdown(
             (
                 "**{found} found, {sure} marked “Sure”.** {how} The script "
-                "may contain other mistakes: when we read the code, we look "
-                "only for {listed}, in their usual forms."
-            ).format(**counts, how=how, listed=listed)
+                "may contain other mistakes."
+            ).format(**counts, how=how)
         )
         lines = NEWLINE.split(text)
         for number, problems in groupby(checked.problems, lambda problem: problem.line):
