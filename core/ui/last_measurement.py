@@ -5,6 +5,7 @@ Labs show this measurement to visitors who haven't measured yet.
 
 import logging
 import time
+from datetime import date
 from functools import lru_cache
 
 import streamlit as st
@@ -58,7 +59,8 @@ def tell(job: Job) -> None:
 def sentence(job: Job, who: str = "") -> str:
     """Text such as "Measured 3 hours ago on A processor, 1 thread, torch 2.15, by you."
 
-    `who` is the reader; "" stands for the visitor whose page this thread draws.
+    `who` is the reader of a file to keep, which has the day instead; "" stands for the
+    visitor whose page this thread draws.
     """
     places = environments(job.value)
     names = dict.fromkeys(environment.device_name for environment in places)
@@ -70,7 +72,10 @@ def sentence(job: Job, who: str = "") -> str:
         details.insert(1, format.counted(cores, "core"))
     elif len(threads) == 1:  # a race's candidates may differ in threads
         details.insert(1, format.counted(threads.pop(), "thread"))
-    when = format.ago(time.time() - (job.stopped or job.submitted))
+    at = job.stopped or job.submitted
+    when = format.ago(time.time() - at)
+    if who:
+        when = f"on {format.day(date.fromtimestamp(at))}"
     by = "somebody in this course" if job.owner else "this server itself"
     if job.owner and job.owner == (who or visitor()):
         by = "you"

@@ -29,6 +29,10 @@ GUESSES = (
 )
 
 
+def _noted(text: str, misleads: bool) -> str:
+    return f"{text} (misleads)" if misleads else text
+
+
 class TimingPitfalls(Lab):
     key = "time_it"
     file = "timing"
@@ -53,7 +57,7 @@ class TimingPitfalls(Lab):
 
     def chart(self, lab: TimingLab) -> None:
         misleads = misleading(lab)
-        names = {way: f"{'✗' if bad else '✓'} {way}" for way, bad in misleads.items()}
+        names = {way: _noted(way, bad) for way, bad in misleads.items()}
         calls = [
             (names[reading.way], call, seconds * 1e3)
             for reading in lab.readings
@@ -80,8 +84,9 @@ class TimingPitfalls(Lab):
                 (
                     reading.way,
                     format.precise(median(reading.seconds[1:])),
-                    f"{'✗' if misleads[reading.way] else '✓'} "
-                    + format.precise(fmean(reading.seconds)),
+                    _noted(
+                        format.precise(fmean(reading.seconds)), misleads[reading.way]
+                    ),
                 )
                 for reading in lab.readings
             ],
