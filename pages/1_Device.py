@@ -65,7 +65,8 @@ frame.sections(
         "Why a GPU is fast": why,
         "This machine": this_machine,
         "Another machine": partial(diagnosis_page.another, facts),
-    }
+    },
+    more=("This machine", "Another machine"),
 )
 with st.expander("The code behind this page", icon=":material/code:"):
     diagnosis_page.code(diagnosis)

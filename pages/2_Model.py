@@ -29,13 +29,14 @@ frame.sections(
     {
         "Before and after": port_page.draw,
         "One batch, step by step": batch,
-        "Move a model": partial(model_to_page.draw, model, device),
         "In place, or a copy?": partial(
             model_to_page.in_place, device, machine.devices[0]
         ),
+        "Move a model": partial(model_to_page.draw, model, device),
         "A default device": default_device_page.draw,
         **lab.sections(LABS, machine),
-    }
+    },
+    more=("Move a model", "A default device", "What a transfer costs"),
 )
 with st.expander("The code behind this page", icon=":material/code:"):
     model_to_page.code()

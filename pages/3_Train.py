@@ -95,6 +95,5 @@ with right:
 st.header("This run's code" if current else "The code that will run")
 settings = current.config if current else state
 code.tabs(settings.task, settings.model, settings.criterion)
-code.forget_a_move()
 
 frame.end("Train")

@@ -70,6 +70,7 @@ frame.sections(
         "The cost": cost,
     },
     always=("Your own picture",),
+    more=("The cost",),
 )
 with st.expander("The code behind this page", icon=":material/code:"):
     evaluation.code()

@@ -38,6 +38,7 @@ frame.sections(
         "Take it home": home,
     },
     always=("Load",),
+    more=("What can go wrong", "Take it home"),
 )
 with st.expander("The code behind this page", icon=":material/code:"):
     code_tabs(

@@ -11,12 +11,15 @@ from core.ui import frame, lab
 LABS = (
     RaceLab,
     TimingPitfalls,
+    CrossoverLab,
     DeviceQueue,
     StepProfileLab,
-    CrossoverLab,
     YourGpu,
 )
 
 frame.begin("Compare")
-frame.sections(lab.sections(LABS, frame.machine()))
+frame.sections(
+    lab.sections(LABS, frame.machine()),
+    more=("The queue", "The profile", "Your GPU"),
+)
 frame.end("Compare")

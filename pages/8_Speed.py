@@ -10,12 +10,15 @@ from core.lessons.speed.time_to_accuracy_page import SecondsToAccuracy
 from core.lessons.speed.vectorize_page import Vectorize
 from core.ui import frame, lab, simulated
 
-LABS = (SecondsToAccuracy, Loader, Memory, Vectorize, Copies)
+LABS = (Loader, Memory, SecondsToAccuracy, Vectorize, Copies)
 
 frame.begin("Speed")
 machine = frame.machine()
 if not machine.simulates:
     simulated.tell(machine)
 ladder = {"The ladder": partial(ladder_page.draw, machine)}
-frame.sections(ladder | lab.sections(LABS, machine))
+frame.sections(
+    ladder | lab.sections(LABS, machine),
+    more=("Seconds to 92.5%", "Vectorize", "Small copies"),
+)
 frame.end("Speed")

@@ -10,5 +10,5 @@ LABS = (DataParallelLab, GradientsLab, CostLab)
 
 frame.begin("Scale")
 labs = lab.sections(LABS, frame.machine())
-frame.sections({**labs, "A new order": sampler_page.draw})
+frame.sections({**labs, "A new order": sampler_page.draw}, more=("A new order",))
 frame.end("Scale")

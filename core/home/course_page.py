@@ -68,7 +68,9 @@ def _result(address: str, guess_key: str = "") -> Any:
 def draw_lessons(by_title: dict[str, str]) -> None:
     """Draw a card for each lesson; `by_title` has the figures for the cards."""
     my_answers = answers.of_visitor()
-    undone = [lesson for lesson in LESSONS if not lesson.is_done(my_answers)]
+    done = [lesson for lesson in LESSONS if lesson.is_done(my_answers)]
+    # Questions that weren't right at first come again later, so go on without them.
+    left = [lesson for lesson in LESSONS if not lesson.is_answered(my_answers)]
     has_begun = any(lesson.solved(my_answers) for lesson in LESSONS)
     here = f":material/flag: {'Continue' if has_begun else 'Start'} here"
     st.html(STYLE)
@@ -77,7 +79,7 @@ def draw_lessons(by_title: dict[str, str]) -> None:
             with st.container(
                 border=True, height="stretch", gap="xsmall", key=f"lesson_{number}"
             ):
-                check = "" if lesson in undone else " :green[:material/check:]"
+                check = " :green[:material/check:]" if lesson in done else ""
                 place = "Going further:" if lesson.further else f"{number}."
                 link(lesson, f"**{place} {lesson.title}**{check}")
                 st.markdown(lesson.asks)
@@ -86,6 +88,6 @@ def draw_lessons(by_title: dict[str, str]) -> None:
                 count, solved = len(lesson.questions), lesson.solved(my_answers)
                 if 0 < solved < count:
                     line += f" · {solved} of {count} answered"
-                if lesson in undone[:1]:
+                if lesson in left[:1]:
                     line += f" :gray-badge[{here}]"
                 st.markdown(f":small[{line}]")

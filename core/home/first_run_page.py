@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.config import RunConfig
 from core.home import machine_page
+from core.home import recorded_gpu_page as recorded_gpu
 from core.jobs.job import Job
 from core.lessons.train import progress_page as progress
 from core.lessons.train import steer_page
@@ -74,8 +75,16 @@ def draw() -> None:
             _invitation(run, own, racers)
         with right:
             image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
+            if _only_cpu(engine().machine()):
+                ran = [*racers.values()] or [run for run in (own,) if run]
+                recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran)
 
     upper_half()
+
+
+def _only_cpu(machine: Machine | None) -> bool:
+    """Whether this machine can't show what a GPU changes."""
+    return machine is not None and machine.devices[0].backend == "CPU"
 
 
 def _state(run: Run | None) -> tuple[str, bool] | None:
@@ -97,7 +106,7 @@ def candidates(machine: Machine | None, before: int) -> dict[str, RunConfig]:
     """The settings of a race's runs by name; the runs train one after another."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
-    if machine and machine.devices[0].backend != "CPU":
+    if machine and not _only_cpu(machine):
         runs["The usual setting on the CPU"] = replace(usual, device="cpu")
     return runs
 
@@ -152,11 +161,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and runs.finished_ids() <= {own.id}
-    takes = (
-        words("class")
-        if room().open
-        else "A run takes a few seconds: about five on two idle CPU cores."
-    )
+    takes = words("class") if room().open else words("takes")
     if engine().paused:
         takes = words("paused")
     elif others:
@@ -176,6 +181,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if run is None:
         st.markdown(takes)
         return
+    if own is not None and own.job.ended and not races():
+        st.markdown("**Train again** uses the usual setting, with another seed.")
     if own is None:
         idle = ":material/group: The server is training this model in its idle time. "
         st.markdown(takes if run.job.ended else idle + takes)

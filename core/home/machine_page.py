@@ -11,7 +11,7 @@ from core.measure.environment import Machine
 from core.results import training_speed
 from core.store.tables import RunSummary
 from core.ui import dataset, figures, format, guess, hosts, last_measurement, runs
-from core.ui.server import engine_problem, open_pages
+from core.ui.server import engine_problem, open_pages, visitor
 from to_device.words import Words
 
 words = Words(__file__)
@@ -92,6 +92,11 @@ def draw(records: Records) -> None:
     if values:
         st.header("On this machine so far")
         figures.metrics(values, notes)
+        if records.fastest and records.best:
+            st.caption(
+                f"The fastest run was made {_whose(records.fastest)}, and the most "
+                f"accurate one {_whose(records.best)}."
+            )
 
 
 def _accelerator_over_cpu(result: Race) -> str:
@@ -105,4 +110,10 @@ def _accelerator_over_cpu(result: Race) -> str:
 
 
 def _how(run: RunSummary) -> str:
-    return f"{format.brief(run)}, on {run.device_name}."
+    return f"{format.brief(run)}, on {run.device_name}, {_whose(run)}."
+
+
+def _whose(run: RunSummary) -> str:
+    if run.visitor is None:
+        return "by the server itself in its idle time"
+    return "by you" if run.visitor == visitor() else "by somebody in this course"

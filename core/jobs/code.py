@@ -13,6 +13,7 @@ from core.jobs import child_process
 from core.jobs.confined_code import ConfinedCode
 from core.store import codec
 from to_device.dryrun.report import (
+    AFTER,
     MOST_PRINTED,
     NO_REPORT,
     NOT_SIMULATED,
@@ -94,7 +95,14 @@ def hint(failure: Mapping[str, Any], name: str) -> str:
     culprit = failure["culprit"]
     if not (culprit and culprit["file"] == name and failure["why"]):
         return ""
-    return f"Change line {culprit['line']}. {capitalized(failure['why'])}."
+    return advice(culprit["line"], failure["why"])
+
+
+def advice(line: int, why: str) -> str:
+    """What to do at a line, and why: change it, or write another one after it."""
+    if why.startswith(AFTER):
+        return f"Add a line after line {line}: {why.removeprefix(AFTER)}."
+    return f"Change line {line}. {capitalized(why)}."
 
 
 def _run_confined(request: Request) -> tuple[dict[str, Any], str]:

@@ -34,6 +34,8 @@ def choose() -> tuple[Run | None, DeltaGenerator]:
     asked = st.query_params.get("run")
     run_id = asked or before or state.get("run_id")
     run = runs.run(run_id)
+    if not asked and run_id not in finished and not (run and run.result):
+        run_id = run = None  # nobody chose this run here: it was on Train
     if run_id and run_id not in finished:
         if run is not None and run.result and run.config.has_images:
             finished[run_id] = runs.summary(run)  # an old run, opened by its link

@@ -16,7 +16,7 @@ from to_device.dryrun.report import (
     Request,
 )
 from to_device.errors import plain, quoted
-from to_device.words import Words, capitalized
+from to_device.words import Words
 
 words = Words(__file__)
 
@@ -118,8 +118,7 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
         line = failure["line"]["line"] if failure["line"] else ""
         say = f"Line {line} raised {code.raised(failure)} on the simulated GPU."
         if failure["why"]:
-            why = capitalized(failure["why"])
-            say += " Change line {line}. {why}.".format(line=culprit["line"], why=why)
+            say += f" {code.advice(culprit['line'], failure['why'])}"
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:

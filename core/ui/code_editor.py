@@ -61,5 +61,6 @@ def text(key: str, default: str = "") -> str:
 
 
 def lines_in(hint: str) -> list[int]:
-    """The numbers of the lines that a hint names: "Line 8: ..." or "Change line 8"."""
-    return [int(n) for n in re.findall(r"\b(?:Line|Change line) (\d{1,6})", hint)]
+    """The lines that a hint names: "Line 8: ...", "Change line 8", "after line 8"."""
+    named = r"\b(?:Line|Change line|after line) (\d{1,6})"
+    return [int(n) for n in re.findall(named, hint)]

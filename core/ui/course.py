@@ -1,5 +1,6 @@
 """The course's pages in order, from content/course.toml, which a teacher can edit."""
 
+import random
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from core.ui import questions
 from core.ui.questions import Question
 from to_device.errors import ExplainedError
 
+LAST = 10  # questions at the end of the course
+
 
 @dataclass(frozen=True)
 class Lesson:
@@ -20,6 +23,7 @@ class Lesson:
     title: str
     icon: str
     promise: str  # one sentence on what you can do afterward
+    task: str = ""  # the one thing to do on the lesson's page
     asks: str = ""  # the question that the lesson answers, in some eight words
     minutes: int = 0
     further: bool = False  # not needed to finish the course
@@ -31,8 +35,16 @@ class Lesson:
         """How many questions somebody answered right, on any try."""
         return sum(question.is_solved(answers) for question in self.questions)
 
-    def is_done(self, answers: Mapping[str, Any]) -> bool:
+    def is_answered(self, answers: Mapping[str, Any]) -> bool:
+        """Whether all questions were answered right, on any try."""
         return bool(self.questions) and self.solved(answers) == len(self.questions)
+
+    def earned(self, answers: Mapping[str, Any]) -> int:
+        """How many questions were right at first, or when they came again later."""
+        return sum(question.is_earned(answers) for question in self.questions)
+
+    def is_done(self, answers: Mapping[str, Any]) -> bool:
+        return bool(self.questions) and self.earned(answers) == len(self.questions)
 
 
 def _lesson(file: str, entry: dict[str, Any]) -> Lesson:
@@ -75,6 +87,45 @@ def after(lesson: Lesson) -> Lesson | None:
     """The next lesson; None after the last one."""
     place = LESSONS.index(lesson) + 1
     return LESSONS[place] if place < len(LESSONS) else None
+
+
+def again_on(lesson: Lesson, answers: Mapping[str, Any]) -> Question | None:
+    """The question from at least two pages ago that comes again on a lesson's page.
+
+    That is one that somebody hasn't earned yet, if there is one, and else one from
+    exactly two pages ago; None if nobody has asked it so far. The question of this page
+    stays the same once it has been answered here.
+    """
+    earlier = LESSONS[: max(0, LESSONS.index(lesson) - 1)]
+    tried = [
+        question
+        for before in reversed(earlier)
+        for question in before.questions
+        if question.tries(answers)
+    ]
+    here = [q for q in tried if q.tries_at(lesson.title, answers)]
+    unearned = [q for q in tried if not q.is_earned(answers)]
+    two_ago = [q for q in tried if earlier and q in earlier[-1].questions]
+    return next(iter((*here, *unearned, *two_ago)), None)
+
+
+def unearned(answers: Mapping[str, Any]) -> list[Question]:
+    """The questions that somebody has tried, but hasn't earned."""
+    tried = [q for lesson in LESSONS for q in lesson.questions if q.tries(answers)]
+    return [question for question in tried if not question.is_earned(answers)]
+
+
+def last_questions(answers: Mapping[str, Any], seed: str) -> list[Question]:
+    """The questions for the end of the course, mixed, at most LAST of those tried.
+
+    First of all those that aren't earned yet. The same `seed` gives the same order.
+    """
+    draw = random.Random(seed)
+    tried = [q for lesson in LESSONS for q in lesson.questions if q.tries(answers)]
+    first = unearned(answers)[:LAST]
+    others = [q for q in tried if q not in first]
+    chosen = first + draw.sample(others, min(len(others), LAST - len(first)))
+    return draw.sample(chosen, len(chosen))
 
 
 def link(page: Lesson, label: str = "", **more: Any) -> None:

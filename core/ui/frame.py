@@ -1,10 +1,10 @@
 """The frame of every page: sidebar, title, machine, and the link to the next page."""
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -25,15 +25,14 @@ from core.ui.server import (
     visitor,
     visitor_of_cookie,
 )
-from to_device.words import Words
 
 LOADING = ":material/hourglass: The app is loading torch."
+MORE = "More"  # the tab with what doesn't belong to the course
 PROSE = 700  # the greatest width of a text, in pixels
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 # If one of these environment variables is set, people can sign in as teachers.
 TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}
-words = Words(__file__)
 LOGO = str(Path(__file__).with_name("logo.svg"))
 
 
@@ -70,7 +69,10 @@ def begin(title: str) -> None:
             _wait_for_machine(engine().problem)
     if lesson is not HOME:
         st.title(lesson.title)
-        st.markdown(lesson.promise)
+        task = f" **Your task:** {lesson.task}" if lesson.task else ""
+        st.markdown(f"{lesson.promise}{task}")
+    if lesson in LESSONS:
+        practice.again(lesson)
     outcome(title)
     if problem := store_problem():
         st.warning(problem, icon=":material/database_off:")
@@ -105,9 +107,9 @@ def end(title: str) -> None:
         st.markdown(f"**Read more** at pytorch.org: {' · '.join(pages)}", width=PROSE)
     st.space("small")
     following = after(lesson)
-    if not lesson.further and (following is None or following.further):
-        st.markdown(words("end"), width=PROSE)
-        link(HOME, "What you can take with you", icon=":material/luggage:")
+    if lesson.further or following is None or following.further:
+        with st.container(width=PROSE):
+            practice.last()
     if following:
         with st.container(border=True, width="content"):
             way = "Going further" if following.further else "Next"
@@ -118,18 +120,43 @@ def end(title: str) -> None:
 
 
 def sections(
-    functions: Mapping[str, Callable[[], None]], always: Collection[str] = ()
+    functions: Mapping[str, Callable[[], None]],
+    always: Collection[str] = (),
+    more: Collection[str] = (),
 ) -> None:
     """Draw tabs. `functions` maps each tab's name to what draws the tab's content.
 
     The page's address has the open tab's name. Only the open tab is drawn, and the tabs
-    in `always`, so that uploads in them aren't lost.
+    in `always`, so that uploads in them aren't lost. The tabs in `more` don't belong to
+    the course: they are in a last tab, MORE, which has tabs of its own.
     """
-    tabs = st.tabs(list(functions), key="tab", bind="query-params")
-    for tab, (name, draw) in zip(tabs, functions.items(), strict=True):
-        if tab.open or name in always:
+    _open_more(more)
+    course = {name: draw for name, draw in functions.items() if name not in more}
+    further = {name: draw for name, draw in functions.items() if name in more}
+    for tab, name in _tabs([*course, MORE] if further else [*course], "tab"):
+        if name in course and (tab.open or name in always):
             with tab:
-                draw()
+                course[name]()
+        elif name == MORE and tab.open:
+            with tab:
+                st.caption("You don't need this to finish the course.")
+                for inner, name in _tabs([*further], "more"):
+                    if inner.open:
+                        with inner:
+                            further[name]()
+
+
+def _tabs(names: list[str], key: str) -> Iterable[tuple[Any, str]]:
+    return zip(st.tabs(names, key=key, bind="query-params"), names, strict=True)
+
+
+def _open_more(more: Collection[str]) -> None:
+    """Open a tab in `more` by its name alone, as links and older addresses have it."""
+    state = st.session_state
+    for name in (st.query_params.get("tab"), state.get("tab")):
+        if name in more:
+            state["tab"], state["more"] = MORE, name
+            return
 
 
 def device_color(backend: str) -> Literal["blue", "orange"]:
@@ -162,9 +189,9 @@ def _course() -> None:
     answers_by_key = answers.of_visitor()
     done = [lesson for lesson in LESSONS if lesson.is_done(answers_by_key)]
     begun = [
-        f"\n- {lesson.title}: {solved} of {len(lesson.questions)}"
+        f"\n- {lesson.title}: {earned} of {len(lesson.questions)}"
         for lesson in LESSONS
-        if (solved := lesson.solved(answers_by_key)) and lesson not in done
+        if (earned := lesson.earned(answers_by_key)) and lesson not in done
     ]
     course = [lesson for lesson in LESSONS if not lesson.further]
     further = [lesson for lesson in LESSONS if lesson.further]
@@ -176,11 +203,13 @@ def _course() -> None:
         mark = " :green[:material/check:]" if lesson in done else ""
         link(lesson, f"{lesson.title}{mark}")
     count = sum(lesson in done for lesson in course)
-    st.markdown(
-        f":small[{count} of {len(course)} lessons done]",
-        help="A lesson is done once you've answered all its questions correctly, in "
-        "any number of tries." + ("\n\nBegun:\n" + "".join(begun) if begun else ""),
+    help = (
+        "A lesson is done once you've answered each of its questions correctly on the "
+        "first try, or when it came again on a later page."
     )
+    if begun:
+        help += "\n\nBegun:\n" + "".join(begun)
+    st.markdown(f":small[{count} of {len(course)} lessons done]", help=help)
 
 
 def _machine_badge() -> None:

@@ -14,6 +14,9 @@ export default function ({ data, parentElement, setStateValue }) {
   // An answer to a drawing that has been cleared since is ignored.
   const sketch = data.sketch?.n && data.sketch.n <= memo.cleared ? {} : data.sketch
   const percent = base64(data.percent)
+  // Before its first test, a model can only guess among the classes.
+  const isUntrained = labels.length > 0 && !said.length && !data.ended
+  const guesses = classes.map(() => Math.round(100 / classes.length))
   const isWrong = (place) => said.length > 0 && said[place] !== labels[place]
   const fill = (text, fields) => text.replace(/{(\w+)}/g, (_, name) => fields[name])
   if (memo.run !== data.run) Object.assign(memo, { run: data.run, chosen: null, own: false })
@@ -22,7 +25,7 @@ export default function ({ data, parentElement, setStateValue }) {
   if (!sketch) memo.drawing = false
 
   function draw() {
-    const { chosen, drawing } = memo
+    const { drawing } = memo, chosen = memo.chosen ?? (isUntrained ? 0 : null)
     for (const [place, tile] of tiles.entries()) {
       const [x, y] = [place % COLUMNS, Math.floor(place / COLUMNS)]
       tile.style.backgroundPosition = `${(x * 100) / 9}% ${y * 25}%`
@@ -36,8 +39,9 @@ export default function ({ data, parentElement, setStateValue }) {
     const picture = tiles[chosen]?.style.backgroundPosition
     find(".picture").hidden = !picture || drawing
     if (picture) find(".picture").style.backgroundPosition = picture
-    const shares = drawing ? sketch.percent ?? [] : percent.slice(chosen * 10, chosen * 10 + 10)
-    const best = shares.length ? shares.indexOf(Math.max(...shares)) : drawing ? -1 : said[chosen] ?? -1
+    const known = percent.slice(chosen * 10, chosen * 10 + 10)
+    const shares = isUntrained ? guesses : drawing ? sketch.percent ?? [] : known
+    const best = isUntrained ? -1 : shares.length ? shares.indexOf(Math.max(...shares)) : drawing ? -1 : said[chosen] ?? -1
     const label = drawing ? -1 : labels[chosen]
     for (const [kind, row] of rows.entries()) {
       const [name, bar, share] = row.children
@@ -48,6 +52,7 @@ export default function ({ data, parentElement, setStateValue }) {
       share.textContent = shares.length ? `${shares[kind]}%` : ""
     }
     let text = drawing ? words.how : said.length ? words.old : words.nothing
+    if (isUntrained && !data.run) text = fill(words.untrained, { share: guesses[0] })
     if (drawing && sketch.problem) text = sketch.problem
     else if (best >= 0 && shares.length) {
       const fields = { said: classes[best], label: classes[label], share: shares[best] }

@@ -79,6 +79,9 @@ class Lab:
     # For each tab of code: the tab's name, then its parts for core.ui.source.show
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()
     asks_below = False  # whether the guess is below the settings, not beside them
+    # Whether only an accelerator answers the lab's question. Without one, the lab opens
+    # with another machine's recording, and this machine's measurement comes after it.
+    needs_accelerator = False
     finding_above = False  # whether the finding is above the chart, as on a phone
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
     file = ""  # name of the CSV and JSON files with the result; "": no files
@@ -158,6 +161,11 @@ class Lab:
             st.header(heading)
         if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
             st.markdown(text, width=PROSE)
+        recordings = measurements.recorded_by(self.address)
+        stands_in = bool(recordings) and self._says_little(machine)
+        for recorded in recordings[: int(stands_in)]:
+            self._draw_recorded(recorded, opened=True)
+            st.markdown("**On this machine**")
         ran = self.job.ran
         guessed = arguments = None
         row, refusal = controls.row(), st.container()
@@ -171,16 +179,23 @@ class Lab:
             with controls.row():
                 guessed = self._ask(machine, arguments, ran)
         empty = self.words.get("empty", "")
-        self.job.follow(lambda job: self.show(job, guessed), empty)
-        # Until there is a measurement, an accelerator's shows what this page is about.
-        alone = all(device.backend == "CPU" for device in machine.devices)
-        for recorded in measurements.recorded_by(self.address):
-            label = measurements.label(recorded)
-            with st.expander(label, expanded=alone and not ran):
-                another = copy(self)
-                another.suffix = f"_{recorded.id}"
-                another.show(recorded)
+        shown = self.job.follow(lambda job: self.show(job, guessed), empty)
+        if not (shown or stands_in):
+            self.before(arguments)
+        for recorded in recordings[int(stands_in) :]:
+            self._draw_recorded(recorded)
         self._draw_code(ran)
+
+    def _says_little(self, machine: Machine) -> bool:
+        """Whether this machine lacks what the lab measures: it has only a CPU."""
+        only_cpu = all(device.backend == "CPU" for device in machine.devices)
+        return self.needs_accelerator and only_cpu
+
+    def _draw_recorded(self, recorded: Job, opened: bool = False) -> None:
+        with st.expander(measurements.label(recorded), expanded=opened):
+            another = copy(self)
+            another.suffix = f"_{recorded.id}"
+            another.show(recorded)
 
     def _ask(self, machine: Machine, arguments: tuple | None, ran: bool) -> Any | None:
         prompt = self.asks(machine, arguments)

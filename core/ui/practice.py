@@ -1,6 +1,6 @@
 """Practice at a lesson's end: an exercise, then questions, one at a time."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
@@ -8,17 +8,20 @@ import streamlit as st
 
 from core.script.exercises import MOST_CHARACTERS, Exercise, judge_lines, load
 from core.serving.execution_policy import mode
-from core.ui import answers, code_editor, course, source
-from core.ui.course import Lesson
+from core.ui import answers, code_editor, course, format, source
+from core.ui.course import LESSONS, Lesson, link
 from core.ui.guess import explain
 from core.ui.playground import output
 from core.ui.questions import Question
 from core.ui.server import engine, explained, run_code, visitor
 from to_device.errors import drawable
+from to_device.words import Words
 
 MOST_PRINTED = 5_000  # characters that are kept of what an exercise's code prints
 # The tries after which the line to change is named, and a solution is shown
 HINT, SOLUTION = 2, 3
+LAST_KEY = "last_questions"  # of the answer that says which questions end the course
+words = Words(__file__)
 BROKEN = ""  # a sentence on why the exercises can't be read
 # Keyed by the title of a lesson, or by the name of a script to repair
 EXERCISES: Mapping[str, Exercise] = {}
@@ -68,7 +71,8 @@ def _exercise(title: str) -> None:
     if exercise.given:
         with st.expander("The lines before yours", icon=":material/database:"):
             st.code(exercise.given, wrap_lines=True)
-    left, right = st.columns([6, 4], gap="medium")
+    # At the bottom, so that the verdict is beside the button even of a long script.
+    left, right = st.columns([6, 4], gap="medium", vertical_alignment="bottom")
     if code_mode.kind == "off":
         with left:
             st.code(
@@ -198,6 +202,9 @@ def _solution(
                 st.code(exercise.solution, wrap_lines=True)
 
 
+# The questions
+
+
 def questions(lesson: Lesson) -> None:
     st.subheader("Before you go on")
     if course.BROKEN:
@@ -213,16 +220,110 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
     The answer that completes the lesson redraws the page, so that the course map shows
     that the lesson is done. `was_done` is whether the map shows this already.
     """
-    answers_by_key, key = answers.of_visitor(), f"asked_{lesson.title}"
-    if lesson.is_done(answers_by_key) != was_done:
+    if lesson.is_done(answers.of_visitor()) != was_done:
         st.rerun()
-    numbers = range(len(lesson.questions))
-    unsolved = [i for i in numbers if not lesson.questions[i].is_solved(answers_by_key)]
-    st.session_state.setdefault(key, unsolved[0] if unsolved else 0)
+    said = score(lesson, answers.of_visitor())
+    _in_turn(lesson.questions, "", f"asked_{lesson.title}", said)
+
+
+def again(lesson: Lesson) -> None:
+    """Ask a question of an earlier lesson once more, if there is one to ask."""
+    question = course.again_on(lesson, answers.of_visitor())
+    if question is not None:
+        with st.container(border=True, width=700):
+            _again(question, lesson.title, question.is_earned(answers.of_visitor()))
+
+
+@st.fragment
+def _again(question: Question, place: str, was_earned: bool) -> None:
+    if question.is_earned(answers.of_visitor()) != was_earned:
+        st.rerun()  # the course map may have another lesson that is done
+    (title,) = (lesson.title for lesson in LESSONS if question in lesson.questions)
+    st.markdown(f":material/replay: **Once more, from {title}**")
+    _question(question, place)
+
+
+def last() -> None:
+    """Draw the end of the course: some of all its questions, mixed."""
+    todo = [
+        lesson.title
+        for lesson in LESSONS
+        if not lesson.further and not lesson.is_answered(answers.of_visitor())
+    ]
+    if course.BROKEN or not any(lesson.questions for lesson in LESSONS):
+        return
+    st.subheader("The end of the course")
+    if _last_asked(answers.of_visitor())[1]:
+        _last()
+    elif todo:
+        st.markdown(words("last.todo", lessons=format.enumerated(todo)))
+    else:
+        st.markdown(words("last.begin"))
+        _ask_last("Begin")
+
+
+@st.fragment
+def _last() -> None:
+    answers_by_key = answers.of_visitor()
+    number, asked = _last_asked(answers_by_key)
+    place = _last_place(number)
+    tries = [question.tries_at(place, answers_by_key) for question in asked]
+    pairs = list(zip(tries, asked, strict=True))
+    right = sum(given[:1] == [question.right] for given, question in pairs)
+    answered = sum(bool(given) for given in tries)
+    said = f"**{right} of {answered}** right on the first try" if answered else ""
+    _in_turn(asked, place, f"asked_{place}", said)
+    if not all(question.right in given for given, question in pairs):
+        return
+    st.success(
+        f"{right} of the {len(asked)} answers were right on the first try.",
+        title="That's the end of the course",
+        icon=":material/flag:",
+    )
+    st.markdown(words("last.end"))
+    link(course.HOME, "What you can take with you", icon=":material/luggage:")
+    unearned = course.unearned(answers_by_key)
+    if unearned:
+        count = format.counted(len(unearned), "question")
+        st.markdown(words("last.unearned", count=count))
+        _ask_last("Ask me again")
+
+
+def _ask_last(label: str) -> None:
+    st.button(label, icon=":material/replay:", key="ask_last", on_click=_begin_last)
+
+
+def _begin_last() -> None:
+    number, _ = _last_asked(answers.of_visitor())
+    seed = f"{visitor()} {number + 1}"
+    keys = [q.key for q in course.last_questions(answers.of_visitor(), seed)]
+    answers.keep(LAST_KEY, {"number": number + 1, "keys": keys})
+
+
+def _last_asked(answers_by_key: Mapping[str, Any]) -> tuple[int, list[Question]]:
+    """How often the last questions have been asked, and which they are now."""
+    kept = answers_by_key.get(LAST_KEY) or {"number": 0, "keys": []}
+    by_key = {q.key: q for lesson in LESSONS for q in lesson.questions}
+    return kept["number"], [by_key[key] for key in kept["keys"] if key in by_key]
+
+
+def _last_place(number: int) -> str:
+    return f"The end, {number}"
+
+
+def _in_turn(questions: Sequence[Question], place: str, key: str, said: str) -> None:
+    """Draw the chosen one of these questions, and what is `said` of all of them.
+
+    `place` is where they come again; "" on the page of their own lesson.
+    """
+    numbers = range(len(questions))
+    tries = [_tries(question, place) for question in questions]
+    unsolved = [i for i in numbers if questions[i].right not in tries[i]]
 
     def label(number: int) -> str:
-        return f"{number + 1}{_icon(lesson.questions[number], answers_by_key)}"
+        return f"{number + 1}{_icon(questions[number], tries[number])}"
 
+    st.session_state.setdefault(key, unsolved[0] if unsolved else 0)
     with st.container(horizontal=True, vertical_alignment="center"):
         number = st.segmented_control(
             "Question",
@@ -232,25 +333,11 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
             key=key,
             label_visibility="collapsed",
         )
-        st.markdown(score(lesson, answers_by_key))
-    question = lesson.questions[number or 0]
-    tries, order = question.tries(answers_by_key), question.shuffled(visitor())
-    if question.code:
-        st.code(question.code, line_numbers=True, wrap_lines=True)
-    st.radio(
-        question.text,
-        order,
-        index=order.index(tries[-1]) if tries else None,
-        key=question.key,
-        on_change=_add_answer,
-        args=(question,),
-    )
-    if tries:
-        explain(question.answers[tries[-1]], tries[-1] == question.right)
-    if tries and question.code:
-        _run(question)
+        st.markdown(said)
+    question = questions[number or 0]
+    _question(question, place)
     following = [i for i in unsolved if i > (number or 0)] or unsolved
-    if question.is_solved(answers_by_key) and following:
+    if question.right in tries[number or 0] and following:
         st.button(
             "Next question",
             icon=":material/arrow_downward:",
@@ -260,9 +347,40 @@ def _questions(lesson: Lesson, was_done: bool) -> None:
         )
 
 
-def _run(question: Question) -> None:
+def _question(question: Question, place: str = "") -> None:
+    """Draw a question with its newest answer, and the answer's explanation."""
+    tries, order = _tries(question, place), question.shuffled(f"{visitor()}{place}")
+    if question.code:
+        st.code(question.code, line_numbers=True, wrap_lines=True)
+    st.radio(
+        question.text,
+        order,
+        index=order.index(tries[-1]) if tries else None,
+        key=_key(question, place),
+        on_change=_add_answer,
+        args=(question, place),
+    )
+    if tries:
+        explain(question.answers[tries[-1]], tries[-1] == question.right)
+    if tries and question.code:
+        _run(question, place)
+
+
+def _key(question: Question, place: str) -> str:
+    return f"{question.key} {place}".rstrip()
+
+
+def _tries(question: Question, place: str) -> list[str]:
+    answers_by_key = answers.of_visitor()
+    if place:
+        return question.tries_at(place, answers_by_key)
+    return question.tries(answers_by_key)
+
+
+def _run(question: Question, place: str) -> None:
     """Draw a button that runs the question's code, and then what the code printed."""
-    if not st.button("Run it", icon=":material/play_arrow:", key=f"run_{question.key}"):
+    key = f"run_{_key(question, place)}"
+    if not st.button("Run it", icon=":material/play_arrow:", key=key):
         return
     run, request = "core.jobs.code:run", question.request()
     with explained("The code was not run"):
@@ -275,12 +393,12 @@ def _run(question: Question) -> None:
             st.caption("This code ran on a simulated GPU.")
 
 
-def _icon(question: Question, answers_by_key: Mapping[str, Any]) -> str:
-    if not question.tries(answers_by_key):
+def _icon(question: Question, tries: Sequence[str]) -> str:
+    if not tries:
         return ""
-    if not question.is_solved(answers_by_key):
+    if question.right not in tries:
         return " :material/lightbulb:"
-    color = "green" if question.at_first(answers_by_key) else "gray"
+    color = "green" if tries[0] == question.right else "gray"
     return f" :{color}[:material/check:]"
 
 
@@ -290,12 +408,23 @@ def score(lesson: Lesson, answers_by_key: Mapping[str, Any]) -> str:
     if not tried:
         return ""
     right = sum(question.at_first(answers_by_key) for question in tried)
+    text = f"**{right} of {len(tried)}** right on the first try"
     left = len(lesson.questions) - lesson.solved(answers_by_key)
-    rest = f", {left} to go" if left else ". This lesson is done."
-    return f"**{right} of {len(tried)}** right on the first try{rest}"
+    if left:
+        return f"{text}, {left} to go"
+    if lesson.is_done(answers_by_key):
+        return f"{text}. This lesson is done."
+    later = len(lesson.questions) - lesson.earned(answers_by_key)
+    return f"{text}. {later} of them will come again on a later page."
 
 
-def _add_answer(question: Question) -> None:
-    tries = question.tries(answers.of_visitor())
-    if answer := answers.chosen(question.key, question.answers):
-        answers.keep(question.key, question.after(tries, answer))
+def _add_answer(question: Question, place: str) -> None:
+    answer = answers.chosen(_key(question, place), question.answers)
+    if not answer:
+        return
+    tries = question.after(_tries(question, place), answer)
+    if place:
+        places = answers.of_visitor().get(question.again_key) or {}
+        answers.keep(question.again_key, places | {place: tries})
+    else:
+        answers.keep(question.key, tries)

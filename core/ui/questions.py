@@ -51,6 +51,22 @@ class Question:
     def at_first(self, answers_by_key: Mapping[str, Any]) -> bool:
         return self.tries(answers_by_key)[:1] == [self.right]
 
+    @property
+    def again_key(self) -> str:
+        """What the answers are kept under that were given where it came again."""
+        return f"again_{self.key}"
+
+    def tries_at(self, place: str, answers_by_key: Mapping[str, Any]) -> list[str]:
+        """The answers at a place where the question came again, in the order given."""
+        tries = (answers_by_key.get(self.again_key) or {}).get(place, [])
+        return [answer for answer in tries if answer in self.answers]
+
+    def is_earned(self, answers_by_key: Mapping[str, Any]) -> bool:
+        """Whether the first answer was right, on its own page or at a later place."""
+        places = answers_by_key.get(self.again_key) or {}
+        firsts = [self.tries_at(place, answers_by_key)[:1] for place in places]
+        return self.at_first(answers_by_key) or [self.right] in firsts
+
     def request(self) -> Request:
         """The request for a dry run of the code, with or without a simulated GPU."""
         return Request("question.py", self.code, seconds=9, simulates=self.gpu)

@@ -199,7 +199,8 @@ def on_show() -> Run | None:
     mine = [job for job in own if job.arguments[0].task in IMAGE_TASKS]
     going_on = [job for job in mine if not job.ended]
     begun = [job for job in mine if job.progress.started]
-    here = going_on[:1] or begun[-1:] or mine[-1:]
+    kept = [job for job in begun if job.status != "cancelled"]
+    here = going_on[:1] or kept[-1:] or begun[-1:] or mine[-1:]
     ids = chain((job.id for job in here), _done(IMAGE_TASKS, visitor()))
     return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 

@@ -86,10 +86,10 @@ def show(*parts: Part) -> None:
 
 
 @st.fragment
-def code_tabs(*tabs: tuple[str, *tuple[Part, ...]]) -> None:
+def code_tabs(*tabs: tuple[str, *tuple[Part, ...]], key: str = "") -> None:
     """Draw tabs, each with a name and parts for `show`; only the open tab is drawn."""
     names = [name for name, *_ in tabs]
-    drawn = st.tabs(names, key=f"code_{names[0]}", on_change="rerun")
+    drawn = st.tabs(names, key=key or f"code_{names[0]}", on_change="rerun")
     for tab, (_, *parts) in zip(drawn, tabs, strict=True):
         if tab.open:
             with tab:

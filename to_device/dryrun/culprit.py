@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from to_device.dryrun.origins import Call, Origin, Origins
+from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import MOVES, Line
 from to_device.words import Words
 
@@ -278,7 +279,7 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
         line, name = unpacking_line(tensor, line, frames)
         return (
             line,
-            f"after this line, {name} is still on the CPU: move it with .to(device)",
+            f"{AFTER}{name} is still on the CPU: move it with .to(device)",
         )
     return (
         line,

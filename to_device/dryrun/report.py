@@ -91,6 +91,10 @@ class Argument:
     line: Line | None  # where the tensor was made
 
 
+# A failure's `why` begins with this if the line may stay and another one is missing.
+AFTER = "after this line, "
+
+
 @dataclass(frozen=True)
 class Failure:
     kind: str

@@ -33,7 +33,7 @@ class CrossoverLab(Lab):
     key = "measure_map"
     file = "crossover"
     job_name = "The map"
-    asks_below = finding_above = True
+    asks_below = finding_above = needs_accelerator = True
     judged = "always"
     code = (("A step", "core.lessons.compare.crossover:training_step"),)
 
@@ -84,7 +84,10 @@ class CrossoverLab(Lab):
         pair, cells = crossover.candidates, crossover.cells
         first, second = (candidate.name for candidate in pair)
         st.markdown(in_words(cells, pair) if cells else self.words["nothing"])
-        st.markdown(self.words["legend"].format(first=first, second=second))
+        legend = self.words["legend"].format(first=first, second=second)
+        if len(cells) < crossover.planned:
+            legend += f" {self.words['pale']}"
+        st.markdown(legend)
 
     def caption(self, crossover: Crossover) -> str | None:
         cells = crossover.cells

@@ -52,7 +52,7 @@ class RaceLab(Lab):
         "icon": ":material/flag:",
         "failed": "The race ended early",
     }
-    asks_below = True
+    asks_below = needs_accelerator = True
     code = (("A heat", "core.lessons.compare.race:trial"),)
 
     def more(self, machine: Machine) -> str | None:

@@ -29,6 +29,10 @@ GUESSES = (
 )
 
 
+def _noted(text: str, misleads: bool) -> str:
+    return f"{text} (misleads)" if misleads else text
+
+
 class TimingPitfalls(Lab):
     key = "time_it"
     file = "timing"
@@ -53,7 +57,7 @@ class TimingPitfalls(Lab):
 
     def chart(self, lab: TimingLab) -> None:
         misleads = misleading(lab)
-        names = {way: f"{mark(bad, misleads)}{way}" for way, bad in misleads.items()}
+        names = {way: _noted(way, bad) for way, bad in misleads.items()}
         calls = [
             (names[reading.way], call, seconds * 1e3)
             for reading in lab.readings
@@ -80,8 +84,9 @@ class TimingPitfalls(Lab):
                 (
                     reading.way,
                     format.precise(median(reading.seconds[1:])),
-                    mark(misleads[reading.way], misleads)
-                    + format.precise(fmean(reading.seconds)),
+                    _noted(
+                        format.precise(fmean(reading.seconds)), misleads[reading.way]
+                    ),
                 )
                 for reading in lab.readings
             ],
@@ -133,11 +138,6 @@ class TimingPitfalls(Lab):
             caption += f" Measured on {cpu.device_name}."
         st.caption(caption)
         link_to("timing_unsynchronized")
-
-
-def mark(bad: bool, misleads: Mapping[str, bool]) -> str:
-    """Before a method: whether it misleads; "" if none does, as on most CPUs."""
-    return ("✗ " if bad else "✓ ") if any(misleads.values()) else ""
 
 
 def call_chart(frame: pd.DataFrame, misleads: dict[str, bool]) -> Chart:

@@ -132,7 +132,10 @@ def idioms(answers: dict[str, str]) -> None:
 
 
 def simulated_idioms(answers: dict[str, str], with_sim: dict[str, str]) -> None:
-    with simulated.outline("idioms", explained=True):
+    with (
+        st.expander("With a simulated GPU", icon=":material/memory:"),
+        simulated.outline("idioms", explained=True),
+    ):
         rows = [
             f"| **{texts['label']}** | `{answers[name]}` | `{with_sim[name]}` |"
             for name, texts in words.table("idioms").items()
@@ -148,8 +151,9 @@ def trap(answers: dict[str, str]) -> None:
         "Many scripts also print the GPU's name. On this machine, "
         "these lines printed `{printed}`:"
     ).format(printed=answers["printed"])
-    st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
-    st.code(source("core.lessons.device.idioms:announced"), wrap_lines=True)
+    with st.expander("A trap, and the GPU's name", icon=":material/warning:"):
+        st.markdown(f"{text}\n\n{name}", width=frame.PROSE)
+        st.code(source("core.lessons.device.idioms:announced"), wrap_lines=True)
 
 
 def report(diagnosis: Diagnosis, facts: Facts, devices: list[DeviceDetails]) -> None:

@@ -1,8 +1,11 @@
 """Why a GPU is fast, and when it isn't, as the Device page shows it."""
 
+from statistics import median
+
 import altair as alt
 import streamlit as st
 
+from core.jobs import measurements
 from core.jobs.job import Job
 from core.lessons.device.parallel_result import (
     AT_ONCE,
@@ -12,7 +15,7 @@ from core.lessons.device.parallel_result import (
     Multiplied,
 )
 from core.measure.environment import Machine
-from core.measure.speedup import STEADY, agree, spanned, unpaired
+from core.measure.speedup import STEADY, agree, rounded, spanned, unpaired
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -20,7 +23,21 @@ from to_device.words import Words
 
 words = Words(__file__)
 
+CLIMB = "core.lessons.speed.climb:climb"  # measures how fast a device multiplies
 TIMES = ("Less than 10 times", "10 to 1,000 times", "More than 1,000 times")
+
+
+def gpu_rate() -> tuple[str, float] | None:
+    """A recorded GPU's label, and its multiplications per second in float32.
+
+    None without such a recording.
+    """
+    for job in measurements.recorded_by(CLIMB):
+        rates = job.value.limit.flops_per_second["float32"]
+        # Each multiplication comes with an addition.
+        label = measurements.label(job).partition(" · ")[0]  # without the model
+        return label, median(rates) / 2
+    return None
 
 
 class Parallel(Lab):
@@ -34,6 +51,17 @@ class Parallel(Lab):
 
     def asks(self, _: Machine, __: tuple | None) -> Guess:
         return Guess("multiply_guess", self.words["question"], TIMES)
+
+    def more(self, machine: Machine) -> str | None:
+        recorded = gpu_rate()
+        if recorded is None or machine.devices[0].backend != "CPU":
+            return None
+        label, rate = recorded
+        return (
+            f"{label}: in a product of large matrices, **{rate / 1e12:,.0f} trillion "
+            f"multiplications per second**, or one every {1e9 / rate:.1g} ns. "
+            "How many does a core of this machine manage?"
+        )
 
     def gather(self, job: Job) -> Multiplications | tuple[Multiplied, ...]:
         return job.value or tuple(reported(job, Multiplied))
@@ -98,6 +126,13 @@ class Parallel(Lab):
                 lines.append(over.sentence("one core", way))
                 if over.winner != 1 and way.endswith("cores"):
                     lines.append(words("parallel.few_cores"))
+        recorded = gpu_rate()
+        if recorded and result.environment.backend == "CPU":
+            label, rate = recorded
+            lines.append(
+                f"{label}: **{rounded(rate * at_once['One core'])} times as many "
+                "multiplications per second** as one core here."
+            )
         times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:

@@ -17,6 +17,8 @@ OTHER = "other"  # the accelerator, or else the simulated accelerator
 TIMED = "timed"  # the accelerator, or else the CPU: real times are compared
 HOST = "host"  # the CPU, even if there is an accelerator
 NO_GPU = "no gpu"  # the CPU, with any GPU hidden from the process
+# The parts of the page's list, and what the page calls them
+GROUPS = {"devices": "Devices", "training": "Training", "data": "Data"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Mistake:
 
     module: str  # the module's name in core.lessons.mistakes.examples
     slug: str
+    group: str  # a key of GROUPS
     title: str
     why: str
     symptom: str = ""  # what people notice of a silent mistake, in their words

@@ -15,6 +15,7 @@ from core.halves import lines_of
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue import (
     BY_SLUG,
+    GROUPS,
     MISTAKES,
     NO_GPU,
     OTHER,
@@ -34,6 +35,7 @@ from to_device.dryrun.report import Request
 from to_device.errors import quoted
 from to_device.explain.explainer import Answer
 from to_device.names import SIMULATED
+from to_device.sim.simulation import in_cuda_words
 from to_device.words import Words
 
 words = Words(__file__)
@@ -100,11 +102,14 @@ def choice(answer: Answer | None) -> Mistake | None:
 
 
 def draw_list(mistake: Mistake | None) -> None:
-    state, kinds = st.session_state, {True: "Loud", False: "Silent"}
-    # A link or a pasted error can also choose a mistake, which the widgets then show.
+    """Draw a choice of group, and of a mistake in it.
+
+    A link or a pasted error can also choose a mistake, which the widgets then show.
+    """
+    state = st.session_state
     if mistake:
-        state.mistake_kind = mistake.loud
-    state.setdefault("mistake_kind", True)
+        state.mistake_kind = mistake.group
+    state.setdefault("mistake_kind", next(iter(GROUPS)))
 
     def open_first() -> None:
         if state.mistake_kind is not None:
@@ -117,20 +122,17 @@ def draw_list(mistake: Mistake | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.segmented_control(
             "Mistakes to make on purpose",
-            kinds,
-            format_func=lambda loud: f"{kinds[loud]} ({len(_slugs(loud))})",
+            GROUPS,
+            format_func=lambda group: f"{GROUPS[group]} ({len(_slugs(group))})",
             key="mistake_kind",
             required=True,
             on_change=open_first,
         )
-        loud = bool(state.mistake_kind)
         state.listed_mistake = mistake.slug if mistake else None
         st.selectbox(
-            "Mistakes that raise an exception"
-            if loud
-            else "Mistakes that raise no error but lead to a wrong number",
-            _slugs(loud),
-            format_func=lambda slug: BY_SLUG[slug].title.replace("`", ""),
+            "Mistake",
+            _slugs(state.mistake_kind),
+            format_func=_listed,
             key="listed_mistake",
             placeholder="Choose one",
             on_change=open_mistake,
@@ -138,8 +140,14 @@ def draw_list(mistake: Mistake | None) -> None:
         )
 
 
-def _slugs(loud: bool) -> list[str]:
-    return [mistake.slug for mistake in MISTAKES if mistake.loud == loud]
+def _listed(slug: str) -> str:
+    mistake = BY_SLUG[slug]
+    title = mistake.title.replace("`", "")
+    return title if mistake.loud else f"{title} (raises no error)"
+
+
+def _slugs(group: str) -> list[str]:
+    return [mistake.slug for mistake in MISTAKES if mistake.group == group]
 
 
 # The cards
@@ -259,7 +267,8 @@ def _known_failure(slug: str) -> Failure | None:
         now = engine().job(job.id)
         if now is None or now.ended or slug in dict(now.events):
             st.rerun()
-        slot(words("card.collecting"), len(now.events) / len(_slugs(loud=True)))
+        loud = sum(mistake.loud for mistake in MISTAKES)
+        slot(words("card.collecting"), len(now.events) / loud)
 
     failures: dict[str, Failure | None] = job.value or dict(job.events)
     if slug not in failures and not job.ended:
@@ -331,10 +340,10 @@ def _outcome(mistake: Mistake, fixed: bool, outcome: Outcome) -> None:
 
 
 def _failure(failure: Failure, fixed: bool) -> None:
-    message = quoted(" ".join(failure.message.split()), most=300)
+    # A GPU's wording, also from the simulated accelerator: people know this one.
+    message = quoted(" ".join(in_cuda_words(failure.message).split()), most=300)
     title = "The fix failed here" if fixed else failure.kind
     st.error(message, title=title, icon=":material/error:")
-    simulated.cuda_wording(failure.message)
     if failure.poisoned and not fixed:
         st.markdown(words("card.poisoned"))
     with st.expander("The whole traceback"):

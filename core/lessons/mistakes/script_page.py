@@ -59,7 +59,8 @@ def draw() -> None:
             _findings(*state.checked)
         else:
             listed = words("script.listed")
-            st.markdown(words("script.about", count=len(RULES), listed=listed))
+            with st.expander("What we look for", icon=":material/rule:"):
+                st.markdown(words("script.about", count=len(RULES), listed=listed))
 
 
 def _findings(text: str, checked: Checked) -> None:

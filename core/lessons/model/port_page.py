@@ -56,12 +56,12 @@ def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
     for column, (report, printed) in zip(columns, reports, strict=True):
         with column:
             playground.output(printed or "\n".join(report["notes"]))
+    copies = [copy for copy in reports[1][0]["copies"] if copy["way"] == "to device"]
+    if not copies:  # the run didn't end, as its notes say
+        return
     with columns[0]:
         st.markdown("On the CPU, everything is in the same memory, so nothing moved.")
     with columns[1], simulated.outline("ported"):
-        copies = [
-            copy for copy in reports[1][0]["copies"] if copy["way"] == "to device"
-        ]
         size = format.size(sum(copy["bytes"] for copy in copies))
         lines = sorted({copy["line"]["line"] for copy in copies})
         where = format.enumerated(map(str, lines))

@@ -65,6 +65,7 @@ def draw_counts() -> None:
 
 class TransfersLab(Lab):
     key = "measure_transfers"
+    needs_accelerator = True
     event, noun = Transfer, "timing"
     code = (
         ("The copies", show_copies),

@@ -59,6 +59,8 @@ def draw(machine: Machine) -> None:
         with controls.startable(below):
             climb = choose_climb(machine)
         buttons(climb)
+    if not PANEL.going_on and PANEL.job is None:
+        below.caption(patience())
     follow(climb, machine)
     for job in measurements.recorded_by(PANEL.address):
         with st.expander(measurements.label(job)):
@@ -90,6 +92,18 @@ def choose_climb(machine: Machine) -> Climb:
             number = controls.number(labels[name], key, value, step, name, help=help)
             numbers.append(number)
     return Climb(task, model, device, *numbers)
+
+
+def patience() -> str:
+    """How long a climb takes here, as far as an earlier one tells."""
+    before = PANEL.before
+    if before is None or not isinstance(before.value, Climbed):
+        return "On a CPU, a climb takes several minutes. You can go to other pages."
+    seconds = sum(
+        result.start_seconds + sum(result.seconds) + sum(result.base_seconds)
+        for result in before.value.results
+    )
+    return f"The last climb here took more than {format.duration(seconds)}."
 
 
 def results_of(job: Job) -> tuple[Result, ...]:

@@ -51,7 +51,17 @@ textbook_output = {
 
 
 def tabs(task: str, model: str, criterion: str) -> None:
+    """Draw the code's tabs, and below them those that the course doesn't need."""
     code_tabs(
+        (
+            "The moves",
+            words("code.moves"),
+            words("code.third_move")
+            if criterion == "gaussian"
+            else words("code.no_third_move"),
+            _moves,
+            forget_a_move,
+        ),
         (
             "The loop",
             words("code.loop"),
@@ -65,18 +75,14 @@ def tabs(task: str, model: str, criterion: str) -> None:
             words("code.shuffle"),
             _try_batches,
         ),
-        ("The model", words("code.model"), f"core.models:{format.CLASSES[model]}"),
-        ("The criterion", *_criterion(criterion, task in IMAGE_TASKS)),
-        ("The whole script", partial(_textbook, task)),
-        (
-            "The moves",
-            words("code.moves"),
-            words("code.third_move")
-            if criterion == "gaussian"
-            else words("code.no_third_move"),
-            _moves,
-        ),
+        key="code_The loop",
     )
+    with st.expander("More: the model, the criterion, and the whole script"):
+        code_tabs(
+            ("The model", words("code.model"), f"core.models:{format.CLASSES[model]}"),
+            ("The criterion", *_criterion(criterion, task in IMAGE_TASKS)),
+            ("The whole script", partial(_textbook, task)),
+        )
 
 
 def _criterion(criterion: str, images: bool) -> tuple[Part, ...]:

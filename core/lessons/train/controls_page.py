@@ -100,7 +100,10 @@ def chosen() -> RunConfig:
 def startable() -> bool:
     """Whether a run can have the settings on screen; if not, show why."""
     with controls.startable(st.container()):
-        class_rules.rules().check(runs.RUN, (chosen(),))
+        config = chosen()
+        class_rules.rules().check(runs.RUN, (config,))
+        if text := patience(config):
+            st.caption(text)
         return True
     return False
 
@@ -202,6 +205,18 @@ def _more(task: str, devices: list[str]) -> None:
     if task in configs.IMAGE_TASKS:
         _toggle("Flip images", "augment")
     _toggle(configs.LABELS["item_each_step"], "item_each_step")
+
+
+def patience(config: RunConfig) -> str:
+    """How long a CNN takes to train here; "" for a faster model."""
+    if config.model != "cnn" or config.device == SIMULATED:
+        return ""
+    same = {name: getattr(config, name) for name in ("task", "model", "feed", "device")}
+    for before in runs.stored_runs(status="finished", **same):
+        if before.seconds and before.batch_size == config.batch_size:
+            seconds = before.seconds / before.epochs * config.epochs
+            return f"An earlier run makes us expect about {format.duration(seconds)}."
+    return words("patience", epochs=config.epochs)
 
 
 def _toggle(label: str, key: str, disabled: bool = False) -> None:

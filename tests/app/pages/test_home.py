@@ -7,7 +7,9 @@ import pytest
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.home import first_run_page as now
+from core.jobs import measurements
 from core.jobs.engine import Engine
+from core.jobs.measurements import recorded
 from core.results import WALL
 from core.ui import answers, image_wall, server
 from core.ui.course import LESSONS
@@ -102,6 +104,16 @@ def test_the_guess_and_the_sentence_name_all_runs_of_the_race(
     assert configs == list(now.candidates(here, 0).values())
     assert len(names) == len(configs) == sentence.count("setting") == 1 + len(backends)
     assert ("cpu" in {config.device for config in configs}) is ("CUDA" in backends)
+
+
+@pytest.mark.usefixtures("newcomer")
+@pytest.mark.parametrize("backends", [("CPU",), ("CUDA", "CPU")])
+def test_a_machine_without_a_gpu_shows_what_one_recorded(monkeypatch, backends):
+    monkeypatch.setattr(Engine, "machine", lambda _: samples.machine(*backends))
+    monkeypatch.setattr(measurements, "recorded", recorded)
+    at = open_page("home.py")
+    shown = [label for label in (c.value for c in at.caption) if "Recorded on" in label]
+    assert len(shown) == ("CUDA" not in backends)
 
 
 def test_a_drawing_is_answered_once_by_a_model_that_is_finished(engine, newcomer):

@@ -92,16 +92,16 @@ def test_start_trains_to_the_end(engine):
     assert format.duration(round(took)) in texts(at.caption)
     assert at.query_params["run"] == run_id
     assert len(at.get("vega_lite_chart")) == 3
-    for tab, tried in (
-        ("The batches", "try_orders"),
-        ("The batches", "try_sizes"),
-        ("The criterion", "try_one_kind"),
+    for key, tab, tried in (
+        ("code_The loop", "The batches", "try_orders"),
+        ("code_The loop", "The batches", "try_sizes"),
+        ("code_The model", "The criterion", "try_one_kind"),
     ):
-        before = len(open_tab(at, tab, "code_The loop").markdown)
+        before = len(open_tab(at, tab, key).markdown)
         drawn(at.button(key=tried).click().run())
         assert len(at.markdown) == before + 1
         assert not at.error
-    open_tab(at, "The whole script", "code_The loop")
+    open_tab(at, "The whole script", "code_The model")
     at.button(key="try_textbook_sprites").click().run()
     assert " of 2,000)" in texts(at.code)
     open_tab(at, True, "take_home")
@@ -377,8 +377,8 @@ def test_regression_is_trained_to_the_end(engine, criterion):
     assert TRUTH in specs(at)
     assert all(name not in specs(at) for name in REFERENCES)  # those are of images
     code = ""
-    for tab in ("The model", "The criterion", "The moves"):
-        code += texts(open_tab(at, tab, "code_The loop").code)
+    for tab in ("The model", "The criterion"):  # the tab of the moves is open
+        code += texts(open_tab(at, tab, "code_The model").code)
     assert "class SimpleRegressionNet" in code
     assert ("class GaussianLoss" in code) == (criterion == "gaussian")
     for line in ("model = ", "criterion = ", "inputs = ", "targets = "):

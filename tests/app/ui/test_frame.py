@@ -5,7 +5,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.ui import frame, runs
 from tests.app.jobs.follow import LONG, wait
-from tests.app.pages.walk import open_page
+from tests.app.pages.walk import open_page, open_tab
 
 
 def links(at) -> list[str]:
@@ -39,6 +39,31 @@ def test_only_the_open_tab_is_drawn():
     at.query_params["tab"] = "Two"
     at.run()
     assert [text.value for text in at.markdown] == ["Two", "Three"]
+
+
+def page_with_more() -> None:
+    import streamlit as st
+
+    from core.ui import frame
+
+    names = "One", "Two", "Three"
+    functions = {n: lambda n=n: st.markdown(n) for n in names}
+    frame.sections(functions, more=("Two", "Three"))
+
+
+def test_what_is_not_of_the_course_is_found_by_its_name_alone():
+    at = AppTest.from_function(page_with_more, default_timeout=60).run()
+    assert [tab.label for tab in at.tabs] == ["One", frame.MORE]
+    assert [text.value for text in at.markdown] == ["One"]
+    at = AppTest.from_function(page_with_more, default_timeout=60)
+    at.query_params["tab"] = "Three"
+    assert [text.value for text in at.run().markdown] == ["Three"]
+    open_tab(at, "Two", "more")
+    assert [text.value for text in at.markdown] == ["Two"]
+    open_tab(at, "One")
+    assert [text.value for text in at.markdown] == ["One"]
+    open_tab(at, "Three")
+    assert [text.value for text in at.markdown] == ["Three"]
 
 
 def page_of_a_machine() -> None:

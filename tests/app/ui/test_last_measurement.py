@@ -106,7 +106,7 @@ def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     three_hours = measured.sentence(job(value, 3 * 3600))
     assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
     assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
-    kept = measured.sentence(job(value), to_keep=True)
+    kept = measured.sentence(job(value), on_paper=True)
     assert str(date.today().year) in kept
     assert "ago" not in kept
 

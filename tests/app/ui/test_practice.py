@@ -44,7 +44,10 @@ def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
 def page(part: str, title: str) -> None:
     from core.ui import course, practice
 
-    if part == "exercise":
+    if part in ("again", "last"):
+        again = practice.again
+        again(course.page(title)) if part == "again" else practice.last()
+    elif part == "exercise":
         repair = practice.EXERCISES.get(title)
         practice.exercise(repair.lesson if repair and repair.lesson else title)
     else:
@@ -202,3 +205,46 @@ def test_whoever_has_answered_sees_what_the_code_comes_to(monkeypatch):
     at.radio[0].set_value(question.right).run()
     at.button(key=run).click().run()
     assert "what it printed" in [element.value for element in at.code]
+
+
+def test_a_question_comes_again_two_pages_later(store):
+    assert not opened("again", "Train").radio
+    wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
+    store.answers.keep("me", FIRST.key, [wrong, FIRST.right])
+    at = opened("again", "Train")
+    (radio,) = at.radio
+    assert (radio.label, radio.value) == (FIRST.text, None)
+    radio.set_value(FIRST.right).run()
+    assert FIRST.answers[FIRST.right] in page_text(at)
+    assert store.answers.of("me")[FIRST.again_key] == {"Train": [FIRST.right]}
+    assert opened("again", "Train").radio[0].value == FIRST.right
+    assert not opened("again", "Mistakes").radio
+
+
+def test_the_course_ends_with_ten_mixed_questions(store):
+    questions = [q for lesson in LESSONS for q in lesson.questions]
+    at = opened("last")
+    assert not at.button
+    for question in questions:
+        store.answers.keep("me", question.key, [question.right])
+    wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
+    store.answers.keep("me", FIRST.key, [wrong, FIRST.right])
+    at = opened("last")
+    at.button(key="ask_last").click().run()
+    by_text = {question.text: question for question in questions}
+    asked = []
+    while "ask_last" not in [button.key for button in at.button]:
+        (radio,) = at.radio
+        asked.append(by_text[radio.label])
+        answer = wrong if asked[-1] is FIRST else asked[-1].right
+        radio.set_value(answer).run()
+        if answer == wrong:
+            at.radio[0].set_value(FIRST.right).run()
+        for button in at.button:
+            if button.label == "Next question":
+                button.click().run()
+    assert len(asked) == len({q.key for q in asked}) == course.LAST
+    assert FIRST in asked
+    assert "9 of the 10" in page_text(at)
+    at.button(key="ask_last").click().run()
+    assert at.radio[0].value is None

@@ -55,10 +55,11 @@ def test_a_size_that_does_not_fit_ends_the_measurement(monkeypatch):
 
 @pytest.mark.sim
 def test_the_host_waits_for_all_but_pinned_non_blocking_copies():
-    counted = transfers.count("sim", 1000)
+    counted = transfers.count("sim")
     assert {(crossing.copies, crossing.bytes) for crossing in counted.values()} == {
-        (1, 1000)
+        (1, 2**20)
     }
+    assert len({memory for _, memory in counted}) == 4
     waits = {kind: crossing.waits for kind, crossing in counted.items()}
     assert {memory for (_, memory), waited in waits.items() if not waited} == {
         "pinned, non_blocking"
