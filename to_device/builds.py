@@ -101,17 +101,24 @@ def newest_of_older(machine: str = "x86_64") -> int:
     return max(table()["cuda"][older][machine]) // 10 * 10 + 9
 
 
-def for_gpu(code: int, machine: str = "x86_64") -> tuple[str, str]:
+def for_gpu(
+    code: int, machine: str = "x86_64", driver: tuple[int, ...] = ()
+) -> tuple[str, str]:
     """The build to install for a GPU, and its newest torch if this isn't the newest.
 
     `code` is the compute capability times 10. Without one (0), it is the build for
-    recent GPUs.
+    recent GPUs. `driver` is the newest CUDA that the driver knows: it runs each build
+    for the same major version, or an older one.
     """
     wheel = fields()["wheel"]
     for cuda, architectures in reversed(releases(machine)):
-        if runs_on(architectures, f"sm_{code}", version(cuda)):
+        if driver and version(cuda)[0] > driver[0]:
+            continue
+        if not code or runs_on(architectures, f"sm_{code}", version(cuda)):
             last = table()["last"].get(cuda, "")
             return (index(cuda) if last else wheel), last
+    if driver and driver[0] == int(fields()["ended_cuda_major"]):
+        return fields()["ended_wheel"], fields()["ended_torch"]
     return wheel, ""
 
 

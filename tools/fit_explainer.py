@@ -2,51 +2,91 @@
 
     python -m tools.fit_explainer
 
-Each sentence of errors.toml is left out once, and has to be found by the others. The
-weights are those under which the right causes are the likeliest (conditional logit). A
-cause whose probability is 0.9 should then be right 9 times out of 10: see the table
-that this prints.
+Sentences of errors.toml are left out in turn, and have to be found by the others:
+alone, and between sentences about something else, as in a longer question. The
+questions of tests/toolkit/explain/strangers.toml are examples too. The weights are
+those under which the right causes are the likeliest (conditional logit). From the
+answers that they give, two limits follow: from which probability on a cause is right
+as often as `SURELY` says, and as often as `HARDLY` says. Below that, an answer
+wouldn't be worth reading.
 """
+
+import random
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import torch
 
 from to_device.explain.causes import FITTED, knowledge
-from to_device.explain.evidence import features
+from to_device.explain.evidence import NAMES, features
+from to_device.explain.report import read
 
-NAMES = ("best", "second", "covered", "nothing")
+STRANGERS = Path("tests/toolkit/explain/strangers.toml")
+WEIGHTS = (*NAMES, "sign", "nothing", "length")
+OTHERS = (0, 0, 2)  # sentences about something else around one
+SURELY, HARDLY = 0.95, 0.2
+EACH = 5  # of the sentences, one in five is enough for so few weights
 STEPS = 200
+MOST = 60  # causes of an example that are compared
 HEADER = """\
-# What a cause's similarity to a person's words is worth. Written by
-# `python -m tools.fit_explainer` from the {n:,} sentences of errors.toml.
+# What a cause's similarity to a person's words is worth, and how probable a cause has
+# to be for an answer. Written by `python -m tools.fit_explainer` from {n:,} texts.
 """
 
+Example = tuple[torch.Tensor, torch.Tensor]
 
-def examples() -> list[tuple[torch.Tensor, torch.Tensor]]:
+
+def texts() -> Iterator[tuple[str | None, Sequence[str], set[int]]]:
+    """The right cause (None: not about devices), a text's sentences, what to leave out.
+
+    The last numbers are those of the known sentences that the text consists of.
+    """
+    dice = random.Random(0)
+    known, causes = knowledge(), knowledge().causes
+    said = [line for cause in causes.values() for line in cause.said.splitlines()]
+    none = [line for line in known.none["said"].splitlines() if line]
+    lines = [line for line in [*said, *none] if line]
+    first = len(lines) - len(none)  # of those that aren't about devices
+    assert len(lines) == len(known.sentences)
+    for i in range(0, len(lines), EACH):
+        sentence = known.sentences[i]
+        cause = sentence.key if sentence.key in causes else None
+        around = {*dice.sample(range(first, len(lines)), OTHERS[i % len(OTHERS)]), i}
+        order = dice.sample(sorted(around), len(around))
+        yield cause, [lines[n] for n in order], around
+    for cause, asked in tomllib.loads(STRANGERS.read_text("utf-8")).items():
+        for text in asked.values():
+            yield cause if cause in causes else None, read(text).sentences, set()
+
+
+def examples() -> Iterator[Example]:
     """The features of all keys, the last one "nothing", and which of them are right."""
-    found = []
     causes = knowledge().causes
-    lines = [line for cause in causes.values() for line in cause.said.splitlines()]
-    lines = [line for line in [*lines, *knowledge().none["said"].splitlines()] if line]
-    for i, (line, sentence) in enumerate(
-        zip(lines, knowledge().sentences, strict=True)
-    ):
-        similar = features(line, leave_out=i)
-        if sentence.key not in causes:
-            similar.pop(sentence.key, None)
-            right = [key not in causes for key in similar]
-        else:
-            right = [key == sentence.key for key in similar]
-        rows = [[*values, 0.0] for values in similar.values()]
-        rows.append([0.0, 0.0, 0.0, 1.0])
-        right.append(sentence.key not in causes)
+    for cause, sentences, leave_out in texts():
+        similar = features(sentences, leave_out)
+        for number in leave_out:
+            if (key := knowledge().sentences[number].key) not in causes:
+                similar.pop(key, None)
+        report = " ".join(sentences)
+        # The least similar ones hardly count, and would take most of the time.
+        likest = sorted(similar, key=lambda key: -sum(similar[key]))[:MOST]
+        rows, right = [], []
+        for key in {*likest, *([cause] if cause in similar else [])}:
+            numbers = similar[key]
+            signs = causes[key].signs if key in causes else ""
+            sign = float(bool(signs and re.search(signs, report)))
+            rows.append([*numbers, sign, 0.0, 0.0])
+            right.append(key == cause if cause else key not in causes)
+        length = torch.tensor(max(1, len(sentences))).log().item()
+        rows.append([0.0] * (len(NAMES) + 1) + [1.0, length])
+        right.append(cause is None)
         if any(right):
-            found.append((torch.tensor(rows), torch.tensor(right)))
-    return found
+            yield torch.tensor(rows), torch.tensor(right)
 
 
-def padded(
-    data: list[tuple[torch.Tensor, torch.Tensor]],
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def padded(data: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The features, and the masks of what is there and of what is right."""
     pad = torch.nn.utils.rnn.pad_sequence
     rows = pad([rows for rows, _ in data], batch_first=True)
@@ -55,10 +95,21 @@ def padded(
     return rows, there, right
 
 
+def least(answers: list[tuple[float, bool]], wanted: float) -> float:
+    """The smallest probability from which on `wanted` of the next hundred are right."""
+    answers = sorted(answers, reverse=True)
+    window = 100
+    for i in range(len(answers) - window):
+        hits = sum(is_right for _, is_right in answers[i : i + window])
+        if hits < wanted * window:
+            return answers[i + window // 2][0]
+    return 0.0
+
+
 def main() -> None:
-    data = examples()
+    data = list(examples())
     rows, there, right = padded(data)
-    weights = torch.tensor([12.0, 6.0, 4.0, 5.0], requires_grad=True)
+    weights = torch.ones(len(WEIGHTS), requires_grad=True)
     optimizer = torch.optim.Adam([weights], lr=0.3)
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -67,19 +118,20 @@ def main() -> None:
         loss = wrong.mean()
         loss.backward()
         optimizer.step()
-    values = [round(value, 2) for value in weights.tolist()]
-    lines = [f"{name} = {value}" for name, value in zip(NAMES, values, strict=True)]
+    answers, best = [], []
+    for features_, is_right in data:
+        shares = (features_ @ weights.detach()).softmax(0)
+        i = int(shares.argmax())
+        best.append(bool(is_right[i]))
+        if i < len(shares) - 1:
+            answers.append((shares[i].item(), bool(is_right[i])))
+    values = dict(zip(WEIGHTS, weights.tolist(), strict=True))
+    values |= {"sure": least(answers, SURELY), "likely": least(answers, HARDLY)}
+    lines = [f"{name} = {round(value, 2)}" for name, value in values.items()]
     FITTED.write_text(HEADER.format(n=len(data)) + "\n".join(lines) + "\n", "utf-8")
-    print(f"loss {loss.item():.3f}", *lines, sep="\n")
-    sure = {}
-    for rows, right in data:
-        shares = (rows @ weights).softmax(0)
-        best = int(shares.argmax())
-        tenth = min(9, int(shares[best] * 10))
-        n, hits = sure.get(tenth, (0, 0))
-        sure[tenth] = (n + 1, hits + int(right[best]))
-    for tenth, (n, hits) in sorted(sure.items()):
-        print(f"{tenth / 10:.1f} {n:5} {hits / n:.2f}")
+    print(
+        f"loss {loss.item():.3f}, {sum(best) / len(best):.2f} right", *lines, sep="\n"
+    )
 
 
 if __name__ == "__main__":

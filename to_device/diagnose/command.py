@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from to_device.diagnose.diagnosis import diagnose
 from to_device.diagnose.machine import Diagnosis
 from to_device.errors import ExplainedError, Parser, end_with_pipe
 
+LOUD = "*** There is a GPU here, but torch can't use it. ***"
 HELP = """Find out why torch doesn't use a GPU on this machine, or on another.
 
     to-device diagnose               this machine; needs torch
@@ -51,6 +53,20 @@ def of_this_machine() -> Diagnosis:
     return diagnose(probe())
 
 
+def warn() -> None:
+    """Warn if this machine has a GPU that torch can't use, with what helps.
+
+    It says nothing if torch sees a GPU, or if there is none.
+    """
+    import torch
+
+    if torch.accelerator.is_available():
+        return
+    diagnosis = of_this_machine()
+    if diagnosis.unused_gpu:
+        warnings.warn(plain(diagnosis), stacklevel=2)
+
+
 def of_file(name: str) -> Diagnosis:
     """Diagnose the report in a file, or on standard input for "-"."""
     try:
@@ -64,5 +80,7 @@ def of_file(name: str) -> Diagnosis:
 def plain(diagnosis: Diagnosis) -> str:
     """The diagnosis without Markdown, and with the command on its own lines."""
     parts = [diagnosis.verdict, diagnosis.why, diagnosis.way_out, diagnosis.command]
+    if diagnosis.unused_gpu:
+        parts.insert(0, LOUD)
     text = "\n\n".join(part for part in parts if part)
     return re.sub(r"\[([^]]+)\]\(([^)]+)\)", r"\1 (\2)", text).replace("`", "")

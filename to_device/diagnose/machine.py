@@ -99,3 +99,8 @@ class Diagnosis:
     way_out: str
     command: str = ""  # a shell command that helps; "" if there is none
     cause: str = ""  # the name of the cause's function in `diagnosis`
+
+    @property
+    def unused_gpu(self) -> bool:
+        """Whether there is a GPU that torch could use, but can't."""
+        return self.state != "accelerator" and self.cause not in ("no_gpu", "intel_mac")

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ FILE = Path(__file__).with_name("errors.toml")
 FITTED = Path(__file__).with_name("fitted.toml")
 MOST_FOLDED = 20_000  # characters of a message that are compared
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
+# Words that don't part the words around them: "slower than the cpu" has "slow cpu".
+BETWEEN = {*re.findall(r"\w+", "a an the is are was my of to in on with than it and i")}
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
 
@@ -24,6 +26,21 @@ class Wording(NamedTuple):
 
     parts: Sequence[str]  # what comes before, between, and after each " ... "
     trigrams: Set[str]  # of all parts; a text without one of them can't have the parts
+
+
+@dataclass(frozen=True, eq=False)
+class Remedy:
+    """What an entry says instead if the report has something that decides it.
+
+    Each text that is "" stays the entry's own.
+    """
+
+    signs: str = ""  # regular expression that is found in the report
+    unless: str = ""  # regular expression that isn't
+    fact: str = ""  # what holds: names of situations or of properties of the details
+    why: str = ""
+    check: str = ""
+    change: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +67,21 @@ class Cause:
     instead_of: Sequence[str] = ()  # causes that this one replaces, if ...
     signs: str = ""  # ... this regular expression is found in the report,
     unless: str = ""  # this one isn't,
-    fact: str = ""  # and this property of the report's details holds
+    fact: str = ""  # and these situations or properties of the details hold
+    around: bool = False  # that tells only of what is around: so it is never sure
+    when: Sequence[Remedy] = ()  # other texts; the first one that applies counts
 
     @cached_property
     def folded(self) -> list[Wording]:
         return folded(self.wordings)
+
+
+class Installer(NamedTuple):
+    """A way in which an environment gets its packages."""
+
+    shown: re.Pattern[str]  # what a report shows of it
+    command: str = ""  # what replaces "pip install"
+    note: str = ""  # a comment above the command
 
 
 class Sentence(NamedTuple):
@@ -63,6 +90,8 @@ class Sentence(NamedTuple):
     key: str  # the cause's slug, or the sentence itself if it isn't about devices
     words: Set[str]
     weight: float
+    pairs: Set[str]
+    weight_of_pairs: float
 
 
 class Knowledge:
@@ -80,40 +109,70 @@ class Knowledge:
             for name, words in entries.pop("words").items()
             for word in words.split()
         }
-        self.causes = {slug: Cause(slug, **entry) for slug, entry in entries.items()}
+        # What a report can show beside its messages, by name: see `Cause.fact`.
+        self.situations = {
+            name: re.compile(pattern)
+            for name, pattern in entries.pop("situations").items()
+        }
+        # How packages get into an environment, if not by pip alone.
+        self.installers = [
+            Installer(re.compile(entry.pop("shown")), **entry)
+            for entry in entries.pop("installers").values()
+        ]
+        self.causes = {
+            slug: Cause(
+                slug,
+                when=[Remedy(**remedy) for remedy in entry.pop("when", ())],
+                **entry,
+            )
+            for slug, entry in entries.items()
+        }
         # For each cause, the causes that may take its place.
         self.closer: dict[str, list[Cause]] = defaultdict(list)
         for cause in self.causes.values():
             for slug in cause.instead_of:
                 self.closer[slug].append(cause)
-        said = [
-            (slug, self.words(sentence))
+        lines = [
+            (slug, line)
             for slug, cause in self.causes.items()
-            for sentence in cause.said.splitlines()
-            if sentence
+            for line in cause.said.splitlines()
         ]
-        none = [(line, self.words(line)) for line in self.none["said"].splitlines()]
-        said += [(line, words) for line, words in none if line]
+        lines += [(line, line) for line in self.none["said"].splitlines()]
+        said = [(key, *self.words(line)) for key, line in lines if line]
         # In how many of a cause's sentences each word is.
         self.uses: dict[str, Counter[str]] = defaultdict(Counter)
-        for key, words in said:
-            self.uses[key].update(words)
-        # For how many causes people use each word.
+        for key, words, two in said:
+            self.uses[key].update(words | two)
+        # For each word, the keys of the causes whose sentences have it.
+        self.users: dict[str, list[str]] = defaultdict(list)
+        for key, counts in self.uses.items():
+            for word in counts:
+                self.users[word].append(key)
+        # For how many causes people use each word, and each pair of words.
         self.counts = Counter(chain.from_iterable(self.uses.values()))
         self.weights = {word: self._weight(n) for word, n in self.counts.items()}
         self.rarest = self._weight(0)
-        self.sentences = [Sentence(k, words, self.weight(words)) for k, words in said]
-        # For each word, the numbers of the sentences that have it.
+        self.sentences = [
+            Sentence(key, words, self.weight(words), two, self.weight(two))
+            for key, words, two in said
+        ]
+        # For each word and each pair, the numbers of the sentences that have it.
         self.places: dict[str, list[int]] = defaultdict(list)
         for i, sentence in enumerate(self.sentences):
-            for word in sentence.words:
+            for word in sentence.words | sentence.pairs:
                 self.places[word].append(i)
 
-    def words(self, text: str) -> set[str]:
-        """The words of a text and their synonyms, without their endings."""
+    def words(self, text: str) -> tuple[set[str], set[str]]:
+        """The words of a text and what they stand for, and each two that go together.
+
+        All are without their endings. Pairs have only what the words stand for.
+        """
         words = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
-        words += [self.synonyms[word] for word in words if word in self.synonyms]
-        return {ENDING.sub("", word) for word in words}
+        same = [self.synonyms.get(word, word) for word in words]
+        stems = [ENDING.sub("", word) for word in same]
+        kept = [word for word in stems if word not in BETWEEN]
+        pairs = {f"{one} {two}" for one, two in pairwise(kept) if one != two}
+        return {*stems, *(ENDING.sub("", word) for word in words)}, pairs
 
     def weight(self, words: Set[str]) -> float:
         """How informative the words are: rare words of the causes count more."""

@@ -1,11 +1,13 @@
 """What a report says about its own case: names, shapes, the GPU, ranks, versions."""
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
 from to_device import builds
 from to_device.explain import memory
+from to_device.explain.causes import knowledge
 
 MOST_SEARCHED = 60_000  # characters of a report in which details are looked for
 DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d{1,3})?\b|\bcpu\b", re.IGNORECASE)
@@ -14,7 +16,7 @@ SHAPES = re.compile(
     r"|m1: \[(\d{1,9}) x (\d{1,9})\], m2: \[(\d{1,9}) x (\d{1,9})\]"
 )
 CAPABILITY = re.compile(
-    r"(?:CUDA )?capability (?:of )?(?:sm_)?(\d{1,2})\.(\d)(?!\d)"
+    r"(?:CUDA )?capability (?:of |\(CC\) )?(?:sm_)?(\d{1,2})\.(\d)(?!\d)"
     r"|with CUDA capability sm_(\d{1,2})(\d)a?\b",
     re.IGNORECASE,
 )
@@ -24,9 +26,33 @@ BUILT = re.compile(
     r"\(\d{1,2}\.\d\) - \(\d{1,2}\.\d\)",
     re.IGNORECASE,
 )
+LISTED = re.compile(r"- (\d{1,2})\.(\d) which supports hardware CC")
 # The newest CUDA that the driver knows, as nvidia-smi says, and the CUDA of the build.
 DRIVER = re.compile(r"Driver Version: \S{1,20}\s{1,20}CUDA Version: (\d{1,2}\.\d)")
 BUILD = re.compile(r"\+cu(\d{2})(\d)\b|(?:cudatoolkit|pytorch-cuda)=(\d{1,2})\.(\d)")
+# What an extension was compiled with, and what is there.
+NEEDED = re.compile(
+    r"built (?:for|with)[: ]\s{0,8}PyTorch (\d\.\d{1,2}\.\d)\+cu(\d{3})", re.IGNORECASE
+)
+TOOLKITS = re.compile(
+    r"detected CUDA version \((\d{1,2}\.\d)\).{0,80}?PyTorch \((\d{1,2}\.\d)\)",
+    re.DOTALL,
+)
+INSTALLED = re.compile(
+    r"\b(?:torch|pytorch)[\w() :=@'\"`]{0,30}?\b[v=]?(\d\.\d{1,2}\.\d)\b", re.IGNORECASE
+)
+TARGET_SIZES = re.compile(
+    r"target size \(torch\.Size\(\[([\d, \n]{1,40})\]\)\)[^(]{0,60}"
+    r"input size \(torch\.Size\(\[([\d, \n]{1,40})\]\)\)"
+)
+WIDTHS = re.compile(
+    r"size mismatch for (\S{1,80}): copying a param with shape (?:torch\.Size\()?"
+    r"\(?\[?([\d, ]{1,40}).{0,60}?the shape in current model is (?:torch\.Size\()?"
+    r"\(?\[?([\d, ]{1,40})",
+    re.DOTALL,
+)
+RANK = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})")
+PIP = re.compile(r"(?m)^pip install(?= )")
 ARM = re.compile(r"aarch64|\bGB[23]00|\bGH200|\bGB10\b|DGX Spark", re.IGNORECASE)
 RANKS = re.compile(
     r"(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks-per-node)"
@@ -105,6 +131,8 @@ class Details:
     @cached_property
     def built(self) -> list[int]:
         """The capabilities times 10 that the installed build has code for."""
+        if listed := LISTED.findall(self.searched):
+            return [int(major) * 10 + int(minor) for major, minor in listed]
         match = BUILT.search(self.searched)
         if match is None:
             return []
@@ -130,6 +158,42 @@ class Details:
             max(self.built) // 10 * 10 + 9 if self.built else builds.newest_of_older()
         )
         return self.capability > newest
+
+    @property
+    def ancient_gpu(self) -> bool:
+        """Whether none of the builds that pip still installs has code for this GPU."""
+        return (
+            0
+            < self.capability
+            < min(
+                code
+                for codes in builds.table()["cuda"].values()
+                for code in codes["x86_64"]
+            )
+        )
+
+    @cached_property
+    def driver_cuda(self) -> tuple[int, ...]:
+        """The newest CUDA that the driver knows, as its table says; () without one."""
+        match = DRIVER.search(self.searched)
+        return builds.version(match[1]) if match else ()
+
+    @property
+    def image_sizes(self) -> bool:
+        """Whether targets and outputs are images, and only their sizes differ."""
+        match = TARGET_SIZES.search(self.searched)
+        if match is None:
+            return False
+        # A terminal may have broken the line within a number.
+        target, output = (
+            sizes.replace("\n", "").split(",") for sizes in match.groups()
+        )
+        return len(target) == len(output) == 4 and target[:2] == output[:2]
+
+    @property
+    def other_width(self) -> bool:
+        """Whether several layers, not the last one alone, have another width."""
+        return len({name for name, *_ in WIDTHS.findall(self.searched)}) > 2
 
     @property
     def old_driver(self) -> bool:
@@ -160,15 +224,47 @@ class Details:
     def too_large(self) -> bool:
         return memory.too_large(self.memory)
 
+    @property
+    def repeated_ranks(self) -> bool:
+        """Whether some ranks started more than once, and others never."""
+        started = RANK.findall(self.searched)
+        different = {rank for rank, _ in started}
+        return len(different) < len(started) and any(
+            len(different) < int(world) for _, world in started
+        )
+
+    @property
+    def both_units(self) -> bool:
+        """Whether progress bars show steps per second and seconds per step."""
+        return all(
+            re.search(rf"\d{unit}\b", self.searched) for unit in ("s/it", "it/s")
+        )
+
+    @property
+    def free_enough(self) -> bool:
+        """Whether the driver refused less memory than it reports as free."""
+        found = self.memory
+        return (
+            found.get("free", 0) > found.get("asked", math.inf) and not self.fragmented
+        )
+
     def holds(self, fact: str) -> bool:
-        """Whether the property of this name is true."""
-        return bool(getattr(self, fact))
+        """Whether the report shows the situation, or the property is true."""
+        situation = knowledge().situations.get(fact)
+        if situation is None:
+            return bool(getattr(self, fact))
+        return situation.search(self.searched) is not None
 
     def fields(self) -> dict[str, str]:
         """What the texts of errors.toml may name, with words for what isn't known."""
         machine = "aarch64" if ARM.search(self.searched) else "x86_64"
         fields = dict(builds.fields())
-        wheel, torch = builds.for_gpu(self.capability, machine)
+        wheel, torch = builds.for_gpu(self.capability, machine, self.driver_cuda)
+        toolkit, built_with = (
+            match.groups() if (match := TOOLKITS.search(self.searched)) else ("", "")
+        )
+        needed = NEEDED.search(self.searched)
+        widths = WIDTHS.search(self.searched)
         fields |= {
             "wheel": wheel,
             "pinned": f'"torch=={torch}.*"' if torch else "torch",
@@ -187,6 +283,13 @@ class Details:
             "ranks": first(RANKS, self.searched, "several"),
             "workers": first(WORKERS, self.searched, "4"),
             "numbers": "",
+            "toolkit": toolkit or "another version",
+            "built_with": built_with or fields["older_cuda"],
+            "needed_torch": needed[1] if needed else "",
+            "needed_wheel": f"cu{needed[2]}" if needed else wheel,
+            "installed": first(INSTALLED, self.searched, "X.Y.Z"),
+            "saved_shape": widths[2] if widths else "another shape",
+            "model_shape": widths[3] if widths else "another one",
         }
         if self.shapes:
             rows, columns, features, out = self.shapes
@@ -201,6 +304,22 @@ class Details:
         if numbers := memory.explained(self.memory):
             fields["numbers"] = f"\n\n{numbers}"
         return fields
+
+
+def installed(change: str, details: Details) -> str:
+    """A change with the command by which this report's environment gets packages."""
+    if not PIP.search(change):
+        return change
+    text = details.searched
+    if "torchaudio" in text:
+        change = re.sub(
+            r"\btorch torchvision\b(?! torchaudio)", r"\g<0> torchaudio", change
+        )
+    for installer in knowledge().installers:
+        if installer.shown.search(text):
+            change = PIP.sub(installer.command or "pip install", change)
+            return f"{installer.note}\n{change}" if installer.note else change
+    return change
 
 
 def filled(text: str, fields: dict[str, str]) -> str:

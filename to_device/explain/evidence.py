@@ -10,21 +10,18 @@ the report says: see `refined`.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from typing import NamedTuple
 
-from to_device.explain.causes import Cause, Wording, fold, knowledge, trigrams
+from to_device.explain.causes import Cause, Remedy, Wording, fold, knowledge, trigrams
 from to_device.explain.details import Details
 from to_device.explain.report import Message, Report
 
 # A text matches a cause as a piece of a longer wording if it has this many letters.
 LEAST_OF_A_PIECE = 16
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
-# What people say is sure if its cause has the first probability. It is worth an answer
-# if the cause has the second one, and it is likelier than that the text isn't ours.
-SURE, LIKELY = 0.9, 0.15
-SIGN = math.log(10)  # a sign makes its cause ten times as likely
+NAMES = ("best", "second", "covered", "pairs")  # of the numbers of `features`
 MOST_OF_A_LINE = 500  # characters of a line of code that are searched
 
 
@@ -53,7 +50,9 @@ def by_messages(report: Report) -> list[Candidate]:
             causes = [cause for cause in causes[:1] if cause not in known]
             is_unrelated = False
         if is_unrelated:
-            found.append(Candidate(None, (), message, UNRELATED))
+            # A warning of another library's is no reason to give up.
+            tier = ECHO if message.kind == "warning" else UNRELATED
+            found.append(Candidate(None, (), message, tier))
         elif causes:
             cause, *others = causes
             found.append(
@@ -136,44 +135,76 @@ def alike(message: str) -> list[Cause]:
     return sorted(scores, key=scores.__getitem__, reverse=True)
 
 
-def features(sentence: str, leave_out: int = -1) -> dict[str, tuple[float, ...]]:
-    """How similar a sentence is to those of the causes that share words with it.
+def features(
+    sentences: Sequence[str], leave_out: Set[int] = frozenset()
+) -> dict[str, tuple[float, ...]]:
+    """How similar a text is to the sentences of the causes that share words with it.
 
-    The numbers are the similarity to the most similar sentence and to the second one,
-    and the share of the words that any of the cause's sentences has. The sentence at
-    the number `leave_out` doesn't count.
+    The numbers are the similarity of the text's words to the most similar sentence and
+    to the second one, the share of its words that any of the cause's sentences has, and
+    the similarity of its pairs of words. The text counts as a whole and in its single
+    sentences, since one of them may say all: of each number, the largest one counts.
+    The known sentences with the numbers `leave_out` don't count.
     """
+    texts = [" ".join(sentences), *sentences] if len(sentences) > 1 else sentences
+    found: dict[str, tuple[float, ...]] = {}
+    for text in texts:
+        for key, numbers in _features(text, leave_out).items():
+            other = found.get(key)
+            found[key] = tuple(map(max, numbers, other)) if other else numbers
+    return found
+
+
+def _features(text: str, leave_out: Set[int]) -> dict[str, tuple[float, ...]]:
     known = knowledge()
-    words = known.words(sentence)
+    words, pairs = known.words(text)
     # A text of one word, such as "gpu", says little, however similar it is.
     whole = max(known.weight(words), 2 * known.rarest)
+    best: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for place, weight in _shared(words, leave_out).items():
+        sentence = known.sentences[place]
+        similarity = weight / math.sqrt(whole * sentence.weight)
+        two = best[sentence.key]
+        if similarity > two[0]:
+            two[:2] = [similarity, two[0]]
+        elif similarity > two[1]:
+            two[1] = similarity
+    # Most pairs of a text are in none of the sentences, which says nothing.
+    pairs &= known.places.keys()
+    whole_of_pairs = max(known.weight(pairs), 2 * known.rarest)
+    for place, weight in _shared(pairs, leave_out).items():
+        sentence = known.sentences[place]
+        similarity = weight / math.sqrt(whole_of_pairs * sentence.weight_of_pairs)
+        numbers = best[sentence.key]
+        numbers[2] = max(numbers[2], similarity)
+    covered: dict[str, float] = defaultdict(float)
+    for word in words & known.users.keys():
+        for key in known.users[word]:
+            covered[key] += known.weights[word]
+    for number in leave_out:
+        out = known.sentences[number]
+        once = {word for word in words & out.words if known.uses[out.key][word] == 1}
+        covered[out.key] -= known.weight(once)
+    return {
+        key: (first, second, covered[key] / whole, pair)
+        for key, (first, second, pair) in best.items()
+    }
+
+
+def _shared(words: Set[str], leave_out: Set[int]) -> dict[int, float]:
+    """For each known sentence with any of the words, how much they weigh together."""
+    known = knowledge()
     shared: dict[int, float] = defaultdict(float)
     for word in words & known.places.keys():
         weight = known.weights[word]
         for place in known.places[word]:
             shared[place] += weight
-    shared.pop(leave_out, None)
-    best: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for place, weight in shared.items():
-        key, _, other = known.sentences[place]
-        similarity = weight / math.sqrt(whole * other)
-        two = best[key]
-        if similarity > two[0]:
-            two[:] = [similarity, two[0]]
-        elif similarity > two[1]:
-            two[1] = similarity
-    out = known.sentences[leave_out] if leave_out >= 0 else None
-    found = {}
-    for key, two in best.items():
-        uses = known.uses[key]
-        covered = {word for word in words if uses[word]}
-        if out and out.key == key:
-            covered -= {word for word in out.words if uses[word] == 1}
-        found[key] = (*two, known.weight(covered) / whole)
-    return found
+    for number in leave_out:
+        shared.pop(number, None)
+    return shared
 
 
-def by_words(text: str, report: str) -> list[tuple[Cause | None, float]]:
+def by_words(sentences: Sequence[str], report: str) -> list[tuple[Cause | None, float]]:
     """The causes that people describe like this, with their probabilities.
 
     A cause whose signs the report has is more likely. None stands for everything that
@@ -182,18 +213,21 @@ def by_words(text: str, report: str) -> list[tuple[Cause | None, float]]:
     fitted = knowledge().fitted
     causes = knowledge().causes
     scores = {}
-    for key, (best, second, covered) in features(text).items():
-        score = fitted["best"] * best + fitted["second"] * second
-        score += fitted["covered"] * covered
+    for key, numbers in features(sentences).items():
+        score = sum(
+            fitted[name] * number for name, number in zip(NAMES, numbers, strict=True)
+        )
         if key in causes and causes[key].signs and re.search(causes[key].signs, report):
-            score += SIGN
+            score += fitted["sign"]
         scores[key] = score
-    total = sum(map(math.exp, scores.values())) + math.exp(fitted["nothing"])
+    # The longer a text, the more of it is similar to some sentence by chance.
+    nothing = fitted["nothing"] + fitted["length"] * math.log(max(1, len(sentences)))
+    total = sum(map(math.exp, scores.values())) + math.exp(nothing)
     shares = [
         (causes[k], math.exp(s) / total) for k, s in scores.items() if k in causes
     ]
-    nothing = 1 - sum(share for _, share in shares)
-    return sorted([*shares, (None, nothing)], key=lambda pair: -pair[1])
+    rest = 1 - sum(share for _, share in shares)
+    return sorted([*shares, (None, rest)], key=lambda pair: -pair[1])
 
 
 def refined(cause: Cause, details: Details) -> tuple[Cause, tuple[Cause, ...]]:
@@ -217,14 +251,15 @@ def agree(cause: Cause, told: Cause, details: Details) -> bool:
     It is none if both are about the same thing, or if a sign supports the message.
     """
     closer, replaced = refined(cause, details)
-    return bool(replaced) or told is closer or cause.slug in told.instead_of
+    has_sign = bool(replaced) or any(applies(r, details) for r in cause.when)
+    return has_sign or told is closer or cause.slug in told.instead_of
 
 
-def applies(cause: Cause, details: Details) -> bool:
-    """Whether the report has what the cause needs beside a message."""
+def applies(condition: Cause | Remedy, details: Details) -> bool:
+    """Whether the report has what the condition needs beside a message."""
     text = details.searched
     return (
-        re.search(cause.signs, text) is not None
-        and not (cause.unless and re.search(cause.unless, text))
-        and (not cause.fact or details.holds(cause.fact))
+        re.search(condition.signs, text) is not None
+        and not (condition.unless and re.search(condition.unless, text))
+        and all(details.holds(fact) for fact in condition.fact.split())
     )

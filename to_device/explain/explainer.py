@@ -19,7 +19,7 @@ from typing import Any
 from to_device.errors import Parser, end_with_pipe
 from to_device.explain import evidence
 from to_device.explain.causes import Cause, knowledge
-from to_device.explain.details import Details, filled
+from to_device.explain.details import Details, filled, installed
 from to_device.explain.evidence import Candidate
 from to_device.explain.report import MOST_CHARACTERS, Report, read
 
@@ -94,11 +94,16 @@ def explain(text: str) -> Answer:
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
     lower = report.text.lower()
-    if len(lower) > BARE and not (ABOUT.search(lower) or NEAR.search(lower)):
+    if knowledge().situations["foreign"].search(report.text):
+        is_ours = bool(ABOUT.search(PATH.sub("", lower)))
+    else:
+        is_ours = len(lower) <= BARE or bool(ABOUT.search(lower) or NEAR.search(lower))
+    if not is_ours:
         return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)
     first = candidates[0] if candidates else None
-    words = evidence.by_words(" ".join(report.sentences), report.text)
+    fitted = knowledge().fitted
+    words = evidence.by_words(report.sentences, report.text)
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
     if first and first.tier < evidence.TEXT:
@@ -107,7 +112,9 @@ def explain(text: str) -> Answer:
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
-    if first and told and share >= evidence.SURE:
+    is_bare = len(report.text) <= BARE and first and first.cause
+    is_clear = told and not told.generic and share >= fitted["sure"]
+    if first and told and is_clear and not is_bare:
         details = Details(report.text, first.message.text)
         if not first.cause or not evidence.agree(first.cause, told, details):
             others: tuple[Cause, ...] = (first.cause,) if first.cause else ()
@@ -117,17 +124,17 @@ def explain(text: str) -> Answer:
         is_sure = len(candidates) == 1
         return _answer(report, first, "sure" if is_sure else "likely")
     last = report.messages[-1] if report.messages else report.rest
-    if share < 0.5 and (causes := evidence.alike(last.text)):
+    is_told = share >= max(fitted["likely"], nothing)
+    if not is_told and (causes := evidence.alike(last.text)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
-    if told and share >= max(evidence.LIKELY, nothing):
-        least = share / 4
+    if told and is_told:
+        least = share * fitted["likely"]
         others = tuple(cause for cause, p in words[1:] if cause and p >= least)
         found = Candidate(told, others, report.rest, evidence.TEXT)
-        is_sure = share >= evidence.SURE and not report.messages
+        is_sure = share >= fitted["sure"] and not report.messages
         return _answer(report, found, "sure" if is_sure else "likely")
-    is_about = ABOUT.search(PATH.sub("", last.text[:MOST_OF_A_NAME]).lower())
-    if is_about:
+    if ABOUT.search(PATH.sub("", last.text[:MOST_OF_A_NAME]).lower()):
         return _none("unknown")
     return _none("unrelated" if report.messages else "strange")
 
@@ -146,6 +153,8 @@ def _answer(report: Report, candidate: evidence.Candidate, kind: str) -> Answer:
     others = [*replaced, *candidate.others]
     if replaced and candidate.tier in (evidence.GENERIC, evidence.WARNING):
         kind = "sure"  # the message and a sign agree
+    if cause.around and replaced:
+        kind = "likely"
     if cause.generic and (closer := knowledge().closer[cause.slug]):
         # Nothing in the text tells which of the cause's closer forms it is.
         kind = "likely"
@@ -180,9 +189,12 @@ def _filled(answer: Answer, details: Details) -> Answer:
     if not name or len(name) > LONGEST_NAME:
         name = cause.names
     fields = details.fields() | {"name": name}
+    remedy = next((r for r in cause.when if evidence.applies(r, details)), None)
     texts = {
-        key: filled(getattr(cause, key), fields) for key in ("why", "check", "change")
+        key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
+        for key in ("why", "check", "change")
     }
+    texts["change"] = installed(texts["change"], details)
     return Answer(**{**vars(answer), **texts})
 
 

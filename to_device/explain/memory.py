@@ -22,7 +22,7 @@ GLOSSARY = (
     Number("asked", rf"Tried to allocate {SIZE}", "what this operation asked for"),
     Number(
         "total",
-        rf"total capacity of {SIZE}|{SIZE} total capacity",
+        rf"total capaci?ty of {SIZE}|{SIZE} total capacity",
         "the GPU's whole memory",
     ),
     Number(

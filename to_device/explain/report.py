@@ -31,7 +31,11 @@ ARROW = re.compile(r"^(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
 PREFIX = re.compile(
     r"^(?:\[rank\d+\]: ?|\[default\d+\]: ?|\(\w+ pid=\d+[^)]{0,80}\) ?"
     r"|\d{1,3}: (?=Traceback|\s|\w+Error)"
-    r"|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   )+"
+    # journald, Docker Compose, and the time of a log
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S{1,60} \S{1,60}\[\d+\]: ?"
+    r"|[\w.-]{1,60}-\d{1,3} {1,20}\| ?"
+    r"|\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,]{0,8}(?:Z|[+-]\d\d:?\d\d)?\]?(?= |:) ?"
+    r"|(?:\[[\d:.]+\]: )?[EWI]\d{4} [\d:.]+ \d+ \S+\] |[│|]|E   |> )+"
 )
 LIBRARY = re.compile(
     r"site-packages|dist-packages|(?:^|[/\\])(?:torch|to_device[/\\]sim)[/\\]"
@@ -40,10 +44,18 @@ LIBRARY = re.compile(
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*+[:：]")
 WARNING = re.compile(r"^.{0,200}?\b(?:\w*Warning\s*+[:：]|WARNING\b)")
 ASSERTION = re.compile("Assertion `|device-side assertion `")
+# What a program says that doesn't know its own options, as argparse does.
+USAGE = re.compile(
+    r"(?i)\berror: (?:unrecognized arguments|argument \S+: "
+    r"|the following arguments are)"
+    r"|no such option: "
+)
 # What a launcher, a scheduler, or a loader says when one of its processes has failed.
 PASSED_ON = re.compile(
     r"ChildFailedError|Process(?:Exited|Raised)Exception|CalledProcessError"
-    r"|exited unexpectedly|failed \(exitcode"
+    r"|exited unexpectedly|failed \(exitcode|returned non-zero exit status"
+    r"|Process finished with exit code|[Ee]xited with exit code"
+    r"|Engine core initialization failed|EngineDeadError"
     r"|[Cc]aught \w+ in (?:replica|DataLoader|pin memory)|srun: error|slurmstepd: error"
     r"|Sending process \d+ closing signal|RayTaskError"
 )
@@ -69,7 +81,8 @@ PLAIN_WORD = re.compile(
     re.IGNORECASE,
 )
 CODE = re.compile(
-    r"^[\w.\[\], ]+ ?[-+*]?= ?\S|[{};]\s*$|\)\s*$|^(?:import|from|def) |^[$>]"
+    r"^(?:[\w.\[\]]{1,60}[, ]{1,2}){0,2}[\w.\[\]]{1,60} ?[-+*]?= ?\S"
+    r"|[{};]\s*$|(?<![.?!])\)\s*$|^(?:import|from|def) |^[$>]"
 )
 END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])")
 
@@ -166,10 +179,17 @@ def _different(messages: list[Message]) -> Iterator[Message]:
 
 
 def _starts(line: str) -> bool:
-    return bool(is_named(line) or PASSED_ON.search(line) or ASSERTION.search(line))
+    return bool(
+        is_named(line)
+        or PASSED_ON.search(line)
+        or ASSERTION.search(line)
+        or USAGE.search(line)
+    )
 
 
 def _kind(line: str) -> str:
+    if USAGE.search(line):
+        return "error"
     if PASSED_ON.search(line):
         return "echo"
     if ASSERTION.search(line):
@@ -206,7 +226,7 @@ def _without_frames(
             code = arrow["code"]
             if not is_library:
                 own = code
-        elif skip and not named:
+        elif skip and not named and not re.match(r"[\w.]*(?:Error|Exception)$", line):
             code = line
             if not is_library:
                 own = code
@@ -225,11 +245,13 @@ def _without_frames(
 def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     """What looks like a person's sentences, and not like a program's output."""
     text = []
-    for _, line in outside:
+    for i, (_, line) in enumerate(outside):
         is_output = _starts(line) or BOILERPLATE.search(line) or CODE.search(line)
-        if not is_output and len(PLAIN_WORD.findall(line)) >= 2:
+        # The first line may be a title of a few words.
+        least = 2 if i else 0
+        if not is_output and len(PLAIN_WORD.findall(line)) >= least:
             text.append(line)
-    if not text and len(outside) <= 2:  # a title of a few words
+    if not text and len(outside) <= 2:  # a title, perhaps with a setting in it
         text = [line for _, line in outside if not _starts(line)]
     for line in text:
         yield from END_OF_SENTENCE.split(line)

@@ -5,6 +5,7 @@ import re
 import socket
 import stat
 import sys
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from to_device import devices
+from to_device import builds, devices
 from to_device.diagnose import facts
+from to_device.diagnose.command import warn
 from to_device.diagnose.diagnosis import diagnose
+from to_device.diagnose.machine import Facts
 from to_device.nvml import NONE
 
 
@@ -100,3 +103,24 @@ def test_gpus_on_the_bus_are_found_by_vendor_and_class(tmp_path: Path) -> None:
     (tmp_path / "broken").mkdir()
     assert sorted(facts._pci_ids(tmp_path)) == ["1002", "10de"]
     assert facts._pci_ids(tmp_path / "no such bus") == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "count"),
+    [
+        (Facts(), 0),
+        (Facts(nvidia_gpus=("T4",), releases=builds.releases("x86_64")), 1),
+    ],
+    ids=["no GPU", "the CPU build beside a GPU"],
+)
+def test_a_program_is_warned_of_a_gpu_that_torch_can_not_use(
+    machine: Facts, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    monkeypatch.setattr(facts, "probe", lambda: machine)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn()
+    said = [str(warning.message) for warning in caught]
+    assert len(said) == count
+    assert all("pip install" in text for text in said)

@@ -302,3 +302,52 @@ def compile_toolchain(device):
     with missing, config.patch(force_disable_caches=True, compile_threads=1):
         model = torch.compile(model)  # broken
         assert model(torch.ones(2, 3)).shape == (2, 2)
+
+
+def legacy_function(device):
+    class Old(torch.autograd.Function):  # broken
+        def forward(self, x):  # broken
+            return x * x  # broken
+
+    class Square(torch.autograd.Function):  # fixed
+        @staticmethod  # fixed
+        def forward(ctx, x):  # fixed
+            ctx.save_for_backward(x)  # fixed
+            return x * x  # fixed
+
+        @staticmethod  # fixed
+        def backward(ctx, gradient):  # fixed
+            (x,) = ctx.saved_tensors  # fixed
+            return 2 * x * gradient  # fixed
+
+    x = torch.full((2,), 3.0, requires_grad=True)
+    y = Old()(x)  # broken
+    y = Square.apply(x)  # fixed
+    y.sum().backward()
+    assert x.grad.tolist() == [6, 6]
+
+
+def checkpoint_recomputed(device):
+    counter = [0]
+
+    def block(x, flag):
+        counter[0] += 1
+        flag = counter[0] == 1  # broken
+        return x.exp().sin() if flag else x
+
+    x = torch.ones(2, requires_grad=True)
+    y = checkpoint(block, x, True, use_reentrant=False)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, x.exp() * x.exp().cos())
+    assert y.shape == x.shape  # fixed
+
+
+def graph_break(device):
+    def rectify(x):
+        if x.sum() > 0:  # broken
+            return x  # broken
+        return -x  # broken
+        return torch.where(x.sum() > 0, x, -x)  # fixed
+
+    compiled = torch.compile(rectify, backend="eager", fullgraph=True)
+    assert compiled(torch.full((2,), -1.0)).tolist() == [1, 1]

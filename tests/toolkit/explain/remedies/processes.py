@@ -223,3 +223,12 @@ def fsdp_parameters(device):
     fully_shard(model, mesh=mesh)  # fixed
     assert model(torch.ones(2, 3)).shape == (2, 1)
     assert len(list(model.parameters())) == 4
+
+
+def ddp_no_parameters(device):
+    join()
+    head = nn.Linear(2, 1).requires_grad_(False)
+    head.requires_grad_(True)  # fixed
+    model = DistributedDataParallel(head)
+    model(torch.ones(1, 2)).sum().backward()
+    assert head.weight.grad is not None

@@ -263,3 +263,34 @@ def slow_inference(device):
     with torch.inference_mode():  # fixed
         outputs = model(batch)
     assert not outputs.requires_grad
+
+
+def inference_memory(device):
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).to(device)
+    inputs = torch.ones(64, 64)
+    memory.reset_peak()
+    before = memory.allocated
+    outputs = model(inputs.to(device)).cpu()  # broken
+    with torch.inference_mode():  # fixed
+        parts = torch.split(inputs.to(device), 8)  # fixed
+        outputs = torch.cat([model(part).cpu() for part in parts])  # fixed
+    assert outputs.shape == (64, 64)
+    assert memory.peak - before < 4 * inputs.nbytes
+
+
+def resumed_schedule(device):
+    model = nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=10)
+    for _ in range(9):
+        optimizer.step()
+        scheduler.step()
+    last = optimizer.param_groups[0]["lr"]
+    resumed = torch.optim.SGD(model.parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.PolynomialLR(resumed, total_iters=20)  # broken
+    resumed.param_groups[0]["lr"] = last  # fixed
+    scheduler = torch.optim.lr_scheduler.ConstantLR(resumed, factor=1.0)  # fixed
+    for _ in range(9):
+        resumed.step()
+        scheduler.step()
+    assert resumed.param_groups[0]["lr"] <= last + 1e-9
