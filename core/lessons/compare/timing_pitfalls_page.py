@@ -1,6 +1,6 @@
 """Three ways of timing the same product, as the Compare page shows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
