@@ -317,7 +317,8 @@ def installed(change: str, details: Details) -> str:
         )
     for installer in knowledge().installers:
         if installer.shown.search(text):
-            change = PIP.sub(installer.command or "pip install", change)
+            command = installer.command or "pip install"
+            change = PIP.sub(lambda _: command, change)  # it may have backslashes
             return f"{installer.note}\n{change}" if installer.note else change
     return change
 
