@@ -152,6 +152,9 @@ class Lab:
     def more(self, machine: Machine) -> str | None:
         """Sentences on this machine, drawn after the lab's `text`, or None."""
 
+    def before(self, arguments: tuple | None) -> None:
+        """Draw what stands in the place of a result until there is one."""
+
     @property
     def title(self) -> str:
         return self.words["title"]
@@ -212,6 +215,8 @@ class Lab:
         if not result:
             return
         if guess.missing(guessed):
+            if job.ended:
+                self.before(job.arguments)
             return
         finished = job.status == "finished"
         judged = {"finished": finished, "ended": job.ended, "always": True}[self.judged]

@@ -318,7 +318,7 @@ def installed(change: str, details: Details) -> str:
     for installer in knowledge().installers:
         if installer.shown.search(text):
             command = installer.command or "pip install"
-            change = PIP.sub(lambda _: command, change)  # it may have backslashes
+            change = command.join(PIP.split(change))
             return f"{installer.note}\n{change}" if installer.note else change
     return change
 
