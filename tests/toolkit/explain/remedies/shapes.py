@@ -237,11 +237,11 @@ def embedding_index(device):
     assert embedding(ids).shape == (3, 3)
 
 
-def index_outside(device):
+def index_too_large(device):
     scores = torch.arange(10.0)
-    labels = torch.tensor([1, 10])
-    labels = labels - 1  # fixed
-    assert scores[labels].tolist() == [0, 9]
+    index = torch.tensor([1, 10])
+    index = index - 1  # fixed
+    assert scores[index].tolist() == [0, 9]
 
 
 def single_number(device):
@@ -476,3 +476,10 @@ def image_pairs(device):
     targets = high
     targets = targets[..., : outputs.shape[-2], : outputs.shape[-1]]  # fixed
     assert nn.functional.l1_loss(outputs, targets) == 0
+
+
+def permute_dimensions(device):
+    images = torch.ones(2, 8, 8, 3)
+    images = images.permute(2, 0, 1)  # broken
+    images = images.permute(0, 3, 1, 2)  # fixed
+    assert images.shape == (2, 3, 8, 8)
