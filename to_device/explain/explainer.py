@@ -102,14 +102,14 @@ def explain(text: str) -> Answer:
         return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)
     first = candidates[0] if candidates else None
-    fitted = knowledge().fitted
-    words = evidence.by_words(report.sentences, report.text)
-    told, share = next((pair for pair in words if pair[0]), (None, 0.0))
-    nothing = next(share for cause, share in words if cause is None)
     if first and first.tier < evidence.TEXT:
         if first.cause is None:
             return _none("unrelated")
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
+    fitted = knowledge().fitted
+    words = evidence.by_words(report.sentences, Details(report.text, "").searched)
+    told, share = next((pair for pair in words if pair[0]), (None, 0.0))
+    nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
     is_bare = len(report.text) <= BARE and first and first.cause
