@@ -13,13 +13,18 @@ SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characte
 MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"
 # Alphabets with letters that look alike; a word may have letters from only one of them.
-LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "GEORGIAN"}
-# Cyrillic, then Greek letters, one of whose cases looks like the Latin letter below
+LOOKALIKE = set("LATIN CYRILLIC GREEK ARMENIAN CHEROKEE COPTIC GEORGIAN LISU".split())
+NO_INK = "\u115f\u1160\u3164\uffa0"  # letters of Korean that are drawn as a blank
+# Cyrillic, then Greek letters, one of whose cases looks like the Latin letter below;
+# then letters of Lisu, and what is taken for an l, an o, or an a
 AS_LATIN = str.maketrans(
     "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445"
     "\u0456\u0458\u0455\u0501\u04bb\u04cf\u051b\u051d"
-    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7",
-    "abekmhopctyxijsdhlqwabezhikmnoptyx",
+    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf\u03c1\u03c4\u03c5\u03c7"
+    "\ua4d0\ua4d1\ua4d3\ua4d4\ua4d6\ua4d7\ua4d9\ua4da\ua4dc\ua4dd\ua4df\ua4e0\ua4e1\ua4e2"
+    "\ua4e3\ua4e6\ua4e7\ua4ea\ua4eb\ua4ec\ua4ee\ua4f0\ua4f2\ua4f3\ua4f4"
+    "i1\u01310\u0251",
+    "abekmhopctylljsdhlqwabezhlkmnoptyxbpdtgkjczfmnlsrvhwxyaeloullloa",
 )
 FIRST, SECOND = words("names.first").split(), words("names.second").split()
 
@@ -49,7 +54,7 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
     for place, character in enumerate(name):
         kind = unicodedata.category(character)[0]
         marks = marks + 1 if kind == "M" else 0
-        fits = kind in "LN" or (
+        fits = (kind in "LN" and character not in NO_INK) or (
             place > 0 and (kind == "M" or character in BETWEEN) and marks <= MARKS
         )
         is_list = character == "." and name[:place].isdigit()  # in Markdown, "1. Ada"
@@ -79,8 +84,8 @@ def script(letter: str) -> str:
 def fold(name: str) -> str:
     """A key that is the same for names that look the same.
 
-    They may differ in case or punctuation, or have Cyrillic or Greek letters that look
-    like Latin ones.
+    They may differ in case or punctuation, or have letters or digits that look like
+    others.
     """
     folded = unicodedata.normalize("NFKC", name).casefold().translate(AS_LATIN)
     return "".join(filter(str.isalnum, folded))

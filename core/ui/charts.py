@@ -215,7 +215,7 @@ def before(texts: Iterable[str], dx: int = 8) -> list[Any]:
     return [0, {"expr": f"max(width - {room:.0f}, width / 3)"}]
 
 
-def apart(heights: Sequence[float], gap: float, top: float) -> list[float]:
+def spread_labels(heights: Sequence[float], gap: float, top: float) -> list[float]:
     """The heights, moved so that texts there don't cover each other.
 
     They stay in order, from 0 to `top` and `gap` apart, each group of neighbors near

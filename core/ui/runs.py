@@ -23,7 +23,7 @@ from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
 from core.ui import format, last_measurement, spoilers
-from core.ui.charts import apart
+from core.ui.charts import spread_labels
 from core.ui.server import engine, room, store, visitor
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -408,7 +408,7 @@ def loss_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:
     top = top_loss(runs) or most_loss(runs)
     ends = [run.smoothed_loss or 0.0 for run, _ in drawn]
     ends = [end if isfinite(end) else top for end in ends]
-    heights = apart(ends, NAME_SHARE * top, top)
+    heights = spread_labels(ends, NAME_SHARE * top, top)
     curves = []
     for (run, name), height in zip(drawn, heights, strict=True):
         rows = run.curve.num_rows

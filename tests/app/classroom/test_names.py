@@ -36,6 +36,7 @@ def test_a_name_of_any_script_is_allowed_and_tidied(typed, name):
         *("", " ", "x", "x" * 25, "a" * 10**6),
         *("a\u202eb", "a\u200bb", "a\x00b", "a\ud800b", "a" + "\u0301" * 9),
         *("**Ada**", "[a](b)", "<b>Ada", ":red[Ada]", "`Ada`", "$a$", "a|b", "a\\b"),
+        *("Ada\u3164", "\u3164\u3164", "\u115fAda"),  # Korean letters without ink
         *("1. Ada", "- Ada", "# Ada", "Ada 🦊", "WWW.Ada.example", "ｗww.ada"),
     ],
 )
@@ -55,7 +56,11 @@ def test_a_word_of_letters_from_several_alphabets_is_refused(typed):
 
 def test_a_name_that_looks_like_one_of_another_alphabet_is_taken():
     cyrillic = "\u0421\u043e\u0440\u0430"
-    for name, taken in ((cyrillic, "Copa"), ("COPA", cyrillic)):
+    lisu, dotless = "\ua4ee\ua4d3\ua4ee", "Al\u0131ce"
+    for name, taken in (
+        *((cyrillic, "Copa"), ("COPA", cyrillic), (lisu, "Ada"), (dotless, "Alice")),
+        *(("AIice", "Alice"), ("0tter", "Otter"), ("Il1", "lll")),
+    ):
         with pytest.raises(ExplainedError, match="already has that name"):
             names.tidy(name, [taken])
     assert names.tidy("Анна", ["Anna"]) == "Анна"

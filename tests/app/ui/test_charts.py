@@ -138,7 +138,7 @@ def test_texts_of_charts_are_legible_and_devices_and_runs_are_seen(colors):
     ],
 )
 def test_texts_at_heights_are_apart_and_in_order(heights, moved):
-    assert base.apart(heights, 1.0, 10.0) == pytest.approx(moved)
+    assert base.spread_labels(heights, 1.0, 10.0) == pytest.approx(moved)
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 5, 7, 10, 12, 28, 30, 50, 99, 200])
