@@ -95,7 +95,7 @@ JOBS = {
     "model_move": "core.lessons.model.model_to:time_move",
     "modes": "core.lessons.evaluate.evaluation:compare_modes",
     "multiplication": "core.lessons.device.parallel:measure",
-    "pace": "core.measure.pace:measure",
+    "pace": "core.pace:measure",
     "precisions": "core.lessons.evaluate.precision:compare",
     "profile": "core.lessons.compare.step_profile:measure",
     "race": "core.lessons.compare.race:race",

@@ -61,7 +61,7 @@ LAYERS = (
     ("core.devices", "core.results"),
     ("core.measure", "core.steering"),
     ("core.training", "core.store"),
-    ("core.jobs",),
+    ("core.jobs", "core.pace"),
     ("core.classroom", "core.script", "core.runs.export"),
     ("core.serving",),
     ("core.ui",),

@@ -97,7 +97,8 @@ def explain(text: str) -> Answer:
     if knowledge().situations["foreign"].search(report.text):
         is_ours = bool(ABOUT.search(PATH.sub("", lower)))
     else:
-        is_ours = len(lower) <= BARE or bool(ABOUT.search(lower) or NEAR.search(lower))
+        is_near = ABOUT.search(lower) or NEAR.search(lower)
+        is_ours = len(lower) <= BARE or bool(is_near)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)
@@ -107,7 +108,8 @@ def explain(text: str) -> Answer:
             return _none("unrelated")
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
     fitted = knowledge().fitted
-    words = evidence.by_words(report.sentences, Details(report.text, "").searched)
+    searched = Details(report.text, "").searched
+    words = evidence.by_words(report.sentences, searched)
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other

@@ -1,5 +1,6 @@
 """The Speed page's ladder of training loops (rungs) and a climb's results."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise, takewhile
 
@@ -103,7 +104,8 @@ def patience() -> str:
         result.start_seconds + sum(result.seconds) + sum(result.base_seconds)
         for result in before.value.results
     )
-    return f"The last climb here took more than {format.duration(seconds)}."
+    minutes = format.counted(math.ceil(seconds / 60), "minute")
+    return f"The last climb here took about {minutes}."
 
 
 def results_of(job: Job) -> tuple[Result, ...]:

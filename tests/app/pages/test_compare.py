@@ -125,7 +125,7 @@ def test_a_worker_that_dies_mid_race_leaves_its_trials():
     at = AppTest.from_function(draw, default_timeout=60).run()
     assert not at.exception
     assert len(at.error) == 1
-    assert len(at.get("vega_lite_chart")) == 3
+    assert len(at.get("vega_lite_chart")) == 2  # these trials have no losses
     assert not at.info  # no verdict on half a race
 
 

@@ -105,7 +105,7 @@ def fill(url: str, path: Path) -> None:
         old.dispose()
 
 
-NOT_RUNS = {"browser_gpu", "evaluation", "mistakes"}  # jobs that nobody's row has
+NOT_RUNS = {"browser_gpu", "evaluation", "mistakes", "pace"}  # nobody's row has them
 QUEUED = RunConfig(
     task="regression", model="simple", criterion="gaussian", epochs=1, seed=3
 )

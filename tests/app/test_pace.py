@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from core import pace
 from core.config import FAST, MODELS_FOR, RunConfig
-from core.measure import pace
 from core.measure.pace_result import Pace, Paces
 from core.store import codec
 from tests.app import samples
