@@ -33,6 +33,7 @@ class Sight:
 
 
 CHART = "[data-testid=stVegaLiteChart]:visible"
+OWN_CHART = f"{CHART}:below(:text('On this machine'))"  # not of a recording
 IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
 TEXT = "rgb(231, 233, 236)"  # in the dark
@@ -56,7 +57,8 @@ SIGHTS = {
     "Compare": Sight(
         CHART,
         "compare",
-        ("[data-testid=stMain] [data-testid=stProgress]", CHART),
+        # Its own race, and not the recorded one above it
+        ("[data-testid=stMain] [data-testid=stProgress]", OWN_CHART),
         "show_race_guess",
         "cancel_compare",
     ),

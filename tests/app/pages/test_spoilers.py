@@ -14,6 +14,7 @@ from core.classroom.guesses_page import GUESSES
 from core.classroom.rules import Rules
 from core.jobs.job import Job
 from core.lessons.compare import race_page
+from core.lessons.device.parallel_page import Parallel
 from core.registry import RUN
 from core.ui import answers, guess, server, spoilers
 from core.ui.course import of_address
@@ -32,6 +33,7 @@ CLASS, EVALUATE = "pages/11_Class.py", "pages/5_Evaluate.py"
 SHARE = 0.837  # of the images that a classmate's first run gets right
 HIDDEN = re.compile(rb"83\.7|84 of 100")
 TABS = {lab.address: lab.words.get("title") for lab in all_labs()}
+TABS[Parallel.address] = "Why a GPU is fast"  # a tab with several labs
 RESULTS = {  # a result of each lab about which a class guesses
     "multiply_guess": samples.MULTIPLIED,
     race_page.GUESS: samples.RACE,
