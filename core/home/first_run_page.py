@@ -75,9 +75,9 @@ def draw() -> None:
             _invitation(run, own, racers)
         with right:
             image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
-            if _only_cpu(engine().machine()):
-                ran = [*racers.values()] or [run for run in (own,) if run]
-                recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran)
+        if _only_cpu(engine().machine()):
+            ran = [*racers.values()] or [run for run in (own,) if run]
+            recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran)
 
     upper_half()
 

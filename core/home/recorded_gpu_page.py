@@ -24,7 +24,7 @@ from core.ui.charts import LATER, Chart, Palette
 from core.ui.course import link, page
 from core.ui.runs import Run
 
-CHART_HEIGHT = 170  # pixels
+CHART_HEIGHT = 230  # pixels
 
 
 @dataclass(frozen=True)
@@ -127,24 +127,27 @@ def draw(epochs: int, ran: Sequence[Run] = ()) -> None:
         if run.result and is_like and not run.is_simulated:
             here = run.result.timed_seconds
     with st.container(border=True):
-        st.markdown(f"**And on a real GPU?** {in_words(recorded, epochs, here)}")
-        st.vega_lite_chart(
-            _table(recorded),
-            speedup_chart(tuple(map(_in_batches, recorded.batch_sizes))),
-            height=CHART_HEIGHT,
-            key="home_gpu",
-            alt="How many times as fast the GPU is as the CPU, by hidden units",
-        )
+        left, right = st.columns([5, 6], gap="large")
+        with left:
+            st.markdown(f"**And on a real GPU?** {in_words(recorded, epochs, here)}")
+            link(
+                page("Compare"),
+                "See the whole map",
+                icon=":material/grid_on:",
+                query_params={"tab": "The map"},
+            )
+        with right:
+            st.vega_lite_chart(
+                _table(recorded),
+                speedup_chart(tuple(map(_in_batches, recorded.batch_sizes))),
+                height=CHART_HEIGHT,
+                key="home_gpu",
+                alt="How many times as fast the GPU is as the CPU, by hidden units",
+            )
         st.caption(
             f"{recorded.label}. The times are those of "
             f"{recorded.race.steps} steps, scaled to {epochs} epochs of "
             "Fashion-MNIST, and the chart is part of **The map** on Compare."
-        )
-        link(
-            page("Compare"),
-            "See the whole map",
-            icon=":material/grid_on:",
-            query_params={"tab": "The map"},
         )
 
 
