@@ -40,7 +40,7 @@ from to_device.errors import ExplainedError
 from to_device.words import Words
 
 QUICK_EPOCHS = {"fashion-mnist": 5, "sprites": 20}  # some five seconds on two cores
-CHART_HEIGHT = 190  # pixels
+CHART_HEIGHT = 166  # pixels
 # With so many training jobs in the queue, Home starts no race: it would delay others.
 FEW_JOBS = 3
 RACE_GUESS = "home_race_guess"  # key of the guess about Home's race, not Compare's

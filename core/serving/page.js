@@ -1,10 +1,10 @@
 // While a page loads, its elements arrive one by one and push each other about. So they are
-// hidden until the page is ready: its script has run once, and everything that the script
-// drew has its code, its pictures, and its height. At most, that is five seconds after the
-// title: an element that never gets ready must not hide the others.
+// hidden until the page is ready: its script has run once, everything that the script drew
+// has its code, its pictures, and its height, and that stays so for 12 frames. At most, that
+// is five seconds after the title: an element that never gets ready must not hide the others.
 {
   const root = document.documentElement;
-  let titled, height, isDrawn = false;
+  let titled, height, isDrawn = false, still = 0; // frames last longer on a busy machine
   root.classList.add("arriving");
   root.classList.toggle("projector", location.search.includes("projector=1"));
   const look = (now) => {
@@ -19,7 +19,8 @@
         .every((chart) => !chart.offsetParent || chart.offsetHeight)
       && height === page?.scrollHeight;
     height = page?.scrollHeight;
-    if (isReady || now > titled + 5000) root.classList.remove("arriving");
+    still = isReady ? still + 1 : 0;
+    if (still > 12 || now > titled + 5000) root.classList.remove("arriving");
     else requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
