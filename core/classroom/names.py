@@ -13,9 +13,8 @@ SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characte
 MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"
 # Alphabets with letters that look alike; a word may have letters from only one of them.
-LOOKALIKE = set(
-    ["LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "GEORGIAN", "LISU"]
-)
+LOOKALIKE = {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"}
+LOOKALIKE |= {"GEORGIAN", "LISU"}
 NO_INK = "\u115f\u1160\u3164\uffa0"  # letters of Korean that are drawn as a blank
 # Cyrillic, then Greek letters, one of whose cases looks like the Latin letter below;
 # then letters of Lisu, and what is taken for an l, an o, or an a

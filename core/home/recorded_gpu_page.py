@@ -108,8 +108,7 @@ def recording() -> Recording | None:
             if job.id.rpartition("-")[0] == machine
         ]
         if len(others) == 2:
-            label = measurements.label(race).partition(" · ")[0]
-            return Recording(label, race.value, *others)
+            return Recording(measurements.recorded_on(race), race.value, *others)
     return None
 
 

@@ -92,7 +92,13 @@ def recorded_by(address: str) -> list[Job]:
 
 
 def label(job: Job) -> str:
-    """Text such as "Recorded on NVIDIA H200, 2026-11-30 · CNN".
+    """Text such as "Recorded on NVIDIA H200, 2026-11-30 · CNN"."""
+    model = getattr(job.arguments[0], "model", "")
+    return f"{recorded_on(job)} · {model.upper()}" if model else recorded_on(job)
+
+
+def recorded_on(job: Job) -> str:
+    """Text such as "Recorded on NVIDIA H200, 2026-11-30".
 
     If a GPU was measured, the text doesn't name the CPU beside it.
     """
@@ -100,9 +106,7 @@ def label(job: Job) -> str:
     where = environments(job.value)
     gpus = [device for device in where if device.backend != "CPU"]
     names = dict.fromkeys(device.device_name for device in gpus or where)
-    text = f"Recorded on {' and '.join(names)}, {day:%Y-%m-%d}"
-    model = getattr(job.arguments[0], "model", "")
-    return f"{text} · {model.upper()}" if model else text
+    return f"Recorded on {' and '.join(names)}, {day:%Y-%m-%d}"
 
 
 def environments(value: Any) -> list[Environment]:

@@ -2,7 +2,7 @@
 
 import random
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -97,12 +97,7 @@ def again_on(lesson: Lesson, answers: Mapping[str, Any]) -> Question | None:
     stays the same once it has been answered here.
     """
     earlier = LESSONS[: max(0, LESSONS.index(lesson) - 1)]
-    tried = [
-        question
-        for before in reversed(earlier)
-        for question in before.questions
-        if question.tries(answers)
-    ]
+    tried = _tried(reversed(earlier), answers)
     here = [q for q in tried if q.tries_at(lesson.title, answers)]
     unearned = [q for q in tried if not q.is_earned(answers)]
     two_ago = [q for q in tried if earlier and q in earlier[-1].questions]
@@ -111,8 +106,11 @@ def again_on(lesson: Lesson, answers: Mapping[str, Any]) -> Question | None:
 
 def unearned(answers: Mapping[str, Any]) -> list[Question]:
     """The questions that somebody has tried, but hasn't earned."""
-    tried = [q for lesson in LESSONS for q in lesson.questions if q.tries(answers)]
-    return [question for question in tried if not question.is_earned(answers)]
+    return [q for q in _tried(LESSONS, answers) if not q.is_earned(answers)]
+
+
+def _tried(lessons: Iterable[Lesson], answers: Mapping[str, Any]) -> list[Question]:
+    return [q for lesson in lessons for q in lesson.questions if q.tries(answers)]
 
 
 def last_questions(answers: Mapping[str, Any], seed: str) -> list[Question]:
@@ -121,9 +119,8 @@ def last_questions(answers: Mapping[str, Any], seed: str) -> list[Question]:
     First of all those that aren't earned yet. The same `seed` gives the same order.
     """
     draw = random.Random(seed)
-    tried = [q for lesson in LESSONS for q in lesson.questions if q.tries(answers)]
     first = unearned(answers)[:LAST]
-    others = [q for q in tried if q not in first]
+    others = [q for q in _tried(LESSONS, answers) if q not in first]
     chosen = first + draw.sample(others, min(len(others), LAST - len(first)))
     return draw.sample(chosen, len(chosen))
 

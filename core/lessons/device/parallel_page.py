@@ -35,8 +35,7 @@ def gpu_rate() -> tuple[str, float] | None:
     for job in measurements.recorded_by(CLIMB):
         rates = job.value.limit.flops_per_second["float32"]
         # Each multiplication comes with an addition.
-        label = measurements.label(job).partition(" · ")[0]  # without the model
-        return label, median(rates) / 2
+        return measurements.recorded_on(job), median(rates) / 2
     return None
 
 
