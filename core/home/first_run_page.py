@@ -75,16 +75,14 @@ def draw() -> None:
             _invitation(run, own, racers)
         with right:
             image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
-        if _only_cpu(engine().machine()):
-            ran = [*racers.values()] or [run for run in (own,) if run]
-            recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran)
 
     upper_half()
-
-
-def _only_cpu(machine: Machine | None) -> bool:
-    """Whether this machine can't show what a GPU changes."""
-    return machine is not None and machine.devices[0].backend == "CPU"
+    machine = engine().machine()
+    if machine and not machine.has_accelerator:
+        # Not in the fragment: only the end of a run changes it, which redraws the page.
+        own = [first] if first and first.job.owner == visitor() else []
+        ran = [*race(first).values()] if first else []
+        recorded_gpu.draw(QUICK_EPOCHS["fashion-mnist"], ran or own)
 
 
 def _state(run: Run | None) -> tuple[str, bool] | None:
@@ -106,7 +104,7 @@ def candidates(machine: Machine | None, before: int) -> dict[str, RunConfig]:
     """The settings of a race's runs by name; the runs train one after another."""
     usual = quick(machine, before)
     runs = {USUAL: usual, "The fast setting": quick(machine, before, True)}
-    if machine and not _only_cpu(machine):
+    if machine and machine.has_accelerator:
         runs["The usual setting on the CPU"] = replace(usual, device="cpu")
     return runs
 

@@ -43,6 +43,11 @@ class Machine:
     simulates: bool = False  # has a simulated accelerator, which isn't in `devices`
     why_not: str = ""  # why the simulated accelerator doesn't work; "" if it does
 
+    @property
+    def has_accelerator(self) -> bool:
+        """Whether torch can train on something else than the CPU."""
+        return self.devices[0].backend != "CPU"
+
 
 def now() -> str:
     """The time as ISO 8601, to the second, in UTC."""

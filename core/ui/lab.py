@@ -165,7 +165,9 @@ class Lab:
         if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
             st.markdown(text, width=PROSE)
         recordings = measurements.recorded_by(self.address)
-        stands_in = bool(recordings) and self._says_little(machine)
+        # A machine with only a CPU lacks what the lab measures.
+        lacks = self.needs_accelerator and not machine.has_accelerator
+        stands_in = bool(recordings) and lacks
         for recorded in recordings[: int(stands_in)]:
             self._draw_recorded(recorded, opened=True)
             st.markdown("**On this machine**")
@@ -188,11 +190,6 @@ class Lab:
         for recorded in recordings[int(stands_in) :]:
             self._draw_recorded(recorded)
         self._draw_code(ran)
-
-    def _says_little(self, machine: Machine) -> bool:
-        """Whether this machine lacks what the lab measures: it has only a CPU."""
-        only_cpu = all(device.backend == "CPU" for device in machine.devices)
-        return self.needs_accelerator and only_cpu
 
     def _draw_recorded(self, recorded: Job, opened: bool = False) -> None:
         with st.expander(measurements.label(recorded), expanded=opened):

@@ -51,7 +51,7 @@ def tell(machine: Machine, width: int | Literal["stretch"] = "stretch") -> None:
     """Say what the outline means, or why a machine without a GPU can't simulate one."""
     if machine.simulates:
         st.markdown(words("simulated.explained"), width=width)
-    elif machine.why_not and machine.devices[0].backend == "CPU":
+    elif machine.why_not and not machine.has_accelerator:
         st.caption(machine.why_not)
 
 

@@ -23,7 +23,7 @@ class DeviceQueue(Lab):
     code = (("The calls", "core.lessons.compare.device_queue:multiply"),)
 
     def defaults(self, machine: Machine) -> tuple:
-        if not machine.simulates and machine.devices[0].backend == "CPU":
+        if not (machine.simulates or machine.has_accelerator):
             raise ValueError(self.words["no_queue"])
         return (SIMULATED if machine.simulates else machine.devices[0].device,)
 

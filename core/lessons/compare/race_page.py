@@ -56,8 +56,7 @@ class RaceLab(Lab):
     code = (("A heat", "core.lessons.compare.race:trial"),)
 
     def more(self, machine: Machine) -> str | None:
-        alone = all(device.backend == "CPU" for device in machine.devices)
-        return self.words["alone"] if alone else None
+        return None if machine.has_accelerator else self.words["alone"]
 
     def defaults(self, machine: Machine) -> tuple:
         task = dataset.default_task(machine)

@@ -53,7 +53,7 @@ class Parallel(Lab):
 
     def more(self, machine: Machine) -> str | None:
         recorded = gpu_rate()
-        if recorded is None or machine.devices[0].backend != "CPU":
+        if recorded is None or machine.has_accelerator:
             return None
         label, rate = recorded
         return (

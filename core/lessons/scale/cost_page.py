@@ -33,8 +33,9 @@ class CostLab(Lab):
     )
 
     def more(self, machine: Machine) -> str:
-        alone = machine.devices[0].backend == "CPU"
-        return self.words["share_cores"] if alone else why_on_cpu(machine)
+        if machine.has_accelerator:
+            return why_on_cpu(machine)
+        return self.words["share_cores"]
 
     def asks(self, *_: object) -> Guess:
         return Guess(GUESS, self.words["question"], GUESSES)

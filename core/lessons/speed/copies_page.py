@@ -28,7 +28,7 @@ class Copies(Lab):
     )
 
     def more(self, machine: Machine) -> str | None:
-        return self.words["on_cpu"] if machine.devices[0].backend == "CPU" else None
+        return None if machine.has_accelerator else self.words["on_cpu"]
 
     def progress(self, _: Job) -> str:
         return "Measuring. This takes only a few seconds."

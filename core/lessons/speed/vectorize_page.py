@@ -33,7 +33,7 @@ class Vectorize(Lab):
 
     def asks(self, machine: Machine, _: tuple | None) -> Guess:
         ways = [PYTHON, NUMPY, TORCH]
-        if machine.devices[0].backend != "CPU":
+        if machine.has_accelerator:
             ways.append(f"torch on {machine.devices[0].backend}")
         return Guess("vectorize_guess", self.words["question"], ways)
 
