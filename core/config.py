@@ -142,6 +142,11 @@ class RunConfig:
         recipe = (FAST if fast else RECIPES).get(model, {})
         return cls(**{**fit, **recipe, **settings})
 
+    def is_as_fast_as(self, other: Self) -> bool:
+        """Whether an epoch takes as long on the same device as with other settings."""
+        names = ("task", "model", "feed", "batch_size", "augment", "item_each_step")
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
     @classmethod
     def from_strings(cls, texts: Mapping[str, str]) -> tuple[Self, list[str]]:
         """A configuration from names and texts, and a sentence on each ignored name.

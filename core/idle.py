@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from core.home import first_run_page as first_run
@@ -61,8 +62,8 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     task = dataset.default_task(here)
     if not runs.idle_run(task):  # Home shows this run
         yield runs.RUN, (first_run.quick(here, 0),)
-    calls = [(PACE, (task,)), *((lab.address, lab.defaults(here)) for lab in labs())]
-    for address, arguments in calls:
+    of_labs = ((lab.address, lab.defaults(here)) for lab in labs())
+    for address, arguments in chain([(PACE, (task,))], of_labs):
         newest = last_measurement.newest(address)
         versions = {e.torch for e in environments(newest.value)} if newest else set()
         if versions != {here.devices[0].torch} or (newest and was_busy(newest)):

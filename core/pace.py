@@ -2,17 +2,16 @@
 
 import itertools
 import statistics
-import time
 
 from core import devices
 from core.config import FAST, MODELS_FOR, RECIPES, RunConfig
 from core.data import datasets, feeds
+from core.measure import timing
 from core.measure.environment import now
 from core.measure.pace_result import Pace, Paces
 from core.training import TRAIN_SAMPLE, Training
 from core.watch import UNWATCHED, Watch
 
-WARM_UP_STEPS = 5  # until the caches are warm and all kernels are loaded
 CHUNK_STEPS, CHUNKS = 10, 5  # the pace is the median of CHUNKS timings
 EVALUATED = 1_000  # images; a run evaluates many more
 
@@ -42,24 +41,16 @@ def time_steps(config: RunConfig, watch: Watch = UNWATCHED) -> Pace:
         itertools.chain.from_iterable(itertools.repeat(training.feed))
     )
     losses = training.train_epoch(batches)
-    seconds = []
-    for steps in (WARM_UP_STEPS, *[CHUNK_STEPS] * CHUNKS):
-        devices.synchronize(device)
-        began = time.perf_counter()
-        for _ in itertools.islice(losses, steps):
-            pass
-        devices.synchronize(device)
-        seconds.append((time.perf_counter() - began) / (steps * config.batch_size))
-
+    chunks = timing.measure(
+        lambda: [*itertools.islice(losses, CHUNK_STEPS)], device, CHUNKS
+    )
     sample = feeds.in_order(dataset.test.first(EVALUATED), device)
-    evaluating = []
-    for _ in range(2):  # the first one is a warm-up
-        began = time.perf_counter()
-        training.evaluate(watch.until_cancelled(sample))
-        evaluating.append((time.perf_counter() - began) / EVALUATED)
+    (evaluation,) = timing.measure(
+        lambda: training.evaluate(watch.until_cancelled(sample)), device, repeats=1
+    )
     return Pace(
         config,
-        training=statistics.median(seconds[1:]),
-        evaluating=evaluating[-1],
+        training=statistics.median(chunks) / (CHUNK_STEPS * config.batch_size),
+        evaluating=evaluation / EVALUATED,
         evaluated=min(TRAIN_SAMPLE, len(dataset.train)) + len(dataset.test),
     )

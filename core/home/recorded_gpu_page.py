@@ -83,9 +83,7 @@ class Recording:
 
     def is_like(self, config: RunConfig) -> bool:
         """Whether the race trained as a run with these settings does."""
-        names = ("task", "model", "feed", "batch_size", "augment", "item_each_step")
-        recorded = self.race.config
-        return all(getattr(config, name) == getattr(recorded, name) for name in names)
+        return self.race.config.is_as_fast_as(config)
 
     @property
     def _gpu(self) -> int:
@@ -122,7 +120,9 @@ def draw(epochs: int, ran: Sequence[Run] = ()) -> None:
         return
     here = None
     for run in ran:
-        is_like = run.config.epochs == epochs and recorded.is_like(run.config)
+        is_like = run.config.epochs == epochs and recorded.race.config.is_as_fast_as(
+            run.config
+        )
         if run.result and is_like and not run.is_simulated:
             here = run.result.timed_seconds
     with st.container(border=True):

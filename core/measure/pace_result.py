@@ -9,8 +9,6 @@ from core.config import TRAIN_SAMPLES, RunConfig
 from core.measure.environment import Environment
 from core.registry import stored
 
-SETTINGS = ("task", "model", "feed", "batch_size", "augment")  # what decides the pace
-
 
 @dataclass(frozen=True)
 class Pace:
@@ -40,9 +38,7 @@ class Paces:
         """
         if config.device not in ("auto", self.environment.device):
             return None
-        if config.item_each_step or config.feed == "dataloader":
-            return None
         for pace in self.paces:
-            if all(getattr(pace.config, s) == getattr(config, s) for s in SETTINGS):
+            if pace.config.is_as_fast_as(config):
                 return config.epochs * pace.epoch_seconds()
         return None
