@@ -152,11 +152,14 @@ def _tabs(names: list[str], key: str) -> Iterable[tuple[Any, str]]:
 
 def _open_more(more: Collection[str]) -> None:
     """Open a tab in `more` by its name alone, as links and older addresses have it."""
-    state = st.session_state
-    for name in (st.query_params.get("tab"), state.get("tab")):
-        if name in more:
-            state["tab"], state["more"] = MORE, name
-            return
+    address, state = st.query_params, st.session_state
+    if address.get("tab") in more:
+        # Streamlit would take the name, which isn't one of the outer tabs, out of the
+        # address, and a reload would open the first tab.
+        address.update(tab=MORE, more=address["tab"])
+        st.rerun()
+    elif state.get("tab") in more:
+        state["tab"], state["more"] = MORE, state["tab"]
 
 
 def device_color(backend: str) -> Literal["blue", "orange"]:

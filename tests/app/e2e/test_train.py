@@ -94,7 +94,7 @@ def test_earlier_runs_stay_on_the_chart_and_are_compared(visitor):
     expect(result(page)).to_be_visible()
     losses = page.get_by_test_id("stVegaLiteChart").first
     lines = losses.locator('[aria-roledescription="line mark"]')
-    expect(lines).to_have_count(4)  # two runs, each with its mean
+    expect(lines).to_have_count(3)  # two means, and the last run's losses
 
     page.get_by_text("Compare this run with your other runs").click()
     expect(page.locator("h1")).to_have_text("Runs")
