@@ -1,10 +1,11 @@
 # make run starts the app. make test runs the tests that have to pass before each commit.
-# make slow runs the tests that really kill, hang, or wait. make load N=100 ROUNDS=3
-# BROWSERS=3 simulates three lessons with a hundred people each, of whom three use real
-# browsers. make accelerator OUT=folder tests everything that needs an accelerator. make
-# oldest tests the simulated accelerator with the oldest torch that it supports. make lock
-# writes locks/ after a change to a list of requirements, and make lock ARGS=--upgrade also
-# takes newer versions. Each of these commands first installs what it needs.
+# make slow runs the tests that take long, or really kill, hang, or wait. make load N=100
+# ROUNDS=3 BROWSERS=3 simulates three lessons with a hundred people each, of whom three
+# use real browsers. make accelerator OUT=folder tests everything that needs an
+# accelerator. make oldest tests the simulated accelerator with the oldest torch that it
+# supports. make lock writes locks/ after a change to a list of requirements, and make
+# lock ARGS=--upgrade also takes newer versions. Each of these commands first installs
+# what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -18,18 +19,20 @@ run: $(VENV)/.run
 # Tests in browsers come last, since they need both cores. Exit status 5 means that no tests
 # were found.
 PYTEST = $(BIN)/python -m pytest --rerun-show-tracebacks $(ARGS)
+IN_BROWSERS = tests/app/e2e
 test: $(VENV)/.test
 	$(PYTEST) -n 2 --dist loadfile -m "not (browser or slow)" || [ $$? = 5 ]
-	$(PYTEST) -n 2 -m "browser and not (alone or slow)" || [ $$? = 5 ]
-	$(PYTEST) -m "alone and not slow" || [ $$? = 5 ]
+	$(PYTEST) -n 2 -m "browser and not (alone or slow)" $(IN_BROWSERS) || [ $$? = 5 ]
+	$(PYTEST) -m "alone and not slow" $(IN_BROWSERS) || [ $$? = 5 ]
 
 slow: $(VENV)/.test
-	$(PYTEST) -m slow || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -m "slow and not alone" || [ $$? = 5 ]
+	$(PYTEST) -m "slow and alone" || [ $$? = 5 ]
 
 # to_device/sim uses private parts of torch, so its tests also run with the oldest torch
 # allowed.
 oldest:
-	$(MAKE) test VENV=.venv-oldest TORCH=oldest ARGS=tests/toolkit/sim
+	$(MAKE) test slow VENV=.venv-oldest TORCH=oldest ARGS=tests/toolkit/sim IN_BROWSERS=
 
 N := 100
 ROUNDS := 1

@@ -21,6 +21,7 @@ FOLDERS = ("*.py", "pages/*.py", "core/**/*.py", "to_device/**/*.py")
 FILES = sorted(chain(*map(ROOT.glob, FOLDERS)))
 WIDTH = 79  # characters that a code box shows without scrolling sideways
 FORM = re.compile(r"(core|to_device)(\.\w+)+:[\w.*]+")
+BEGINNING = re.compile(r"""["'](core|to_device)[\w.]*[.:]""")
 STARS = {  # what stands for the star where pages show code in a loop
     "core.lessons.checkpoints.round_trip:*": [
         "load_as_saved",
@@ -57,10 +58,12 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
             yield from walk(child)
 
 
-def nodes() -> Iterator[ast.AST]:
-    """Of all files."""
-    for file in FILES:
-        yield from walk(ast.parse(file.read_text("utf-8")))
+@cache
+def nodes() -> list[ast.AST]:
+    """Of all files in which the beginning of an address may stand."""
+    texts = (file.read_text("utf-8") for file in FILES)
+    trees = [ast.parse(text) for text in texts if BEGINNING.search(text)]
+    return [node for tree in trees for node in walk(tree)]
 
 
 def addresses() -> Counter[str]:

@@ -51,6 +51,7 @@ def measured():
             return bench.merged(pieces[name]() for name in COMPARISONS)
 
 
+@pytest.mark.slow
 def test_a_record_has_the_jobs_of_all_pages(measured, tmp_path):
     record = bench.record({"date": "2026-11-30", **measured}, tmp_path)
     assert '{"class": "core.lessons.compare.race_result:Race"' in record.read_text()
@@ -105,6 +106,7 @@ def few_images(monkeypatch):
     monkeypatch.setattr(bench, "MOST_EPOCHS", dict.fromkeys(bench.TARGETS, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_images", "one_thread")
 @pytest.mark.parametrize("target", [0.02, 1.01])
 @pytest.mark.parametrize("model", bench.TARGETS)

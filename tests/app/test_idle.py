@@ -117,6 +117,7 @@ def new(engine: Engine) -> Callable[[], list[Job]]:
     return lambda: [job for job in engine.jobs(COUNT) if job.id not in earlier]
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
     done = new(engine)
@@ -135,6 +136,7 @@ def test_a_person_is_served_before_what_is_done_while_idle(engine, work_off):
     assert finish(engine, again.id).status == "finished"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_measurement_on_a_busy_machine_is_repeated_a_few_times(
     engine, work_off, monkeypatch
@@ -145,6 +147,7 @@ def test_a_measurement_on_a_busy_machine_is_repeated_a_few_times(
     assert [job.status for job in done()] == ["finished"] * idle.ATTEMPTS
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_nothing_begins_while_somebody_has_a_job(engine, work_off):
     mine = engine.submit(COUNT, 30, owner="ada")

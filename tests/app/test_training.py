@@ -261,6 +261,7 @@ def test_fits_are_reported_ten_times_a_second_at_most(curve_reports: list[Any]) 
     assert len(fits) <= result.seconds / REPORT_SECONDS + 2
 
 
+@pytest.mark.slow
 @pytest.mark.gpu
 @pytest.mark.parametrize("feed", ["memory", "device"])
 def test_accelerator_learns_the_curve(curve_reports: list[Any], feed: str) -> None:

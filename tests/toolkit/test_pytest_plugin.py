@@ -76,6 +76,7 @@ def test_a_suite_on_the_device(run) -> None:
     assert "1 waits" in summary  # of .item()
 
 
+@pytest.mark.slow
 def test_single_tests_have_the_device_without_the_option(run) -> None:
     tests = """
 import pytest, torch
@@ -94,6 +95,7 @@ def test_other():
     run(tests).assert_outcomes(passed=3, failed=1)
 
 
+@pytest.mark.slow
 def test_tests_for_the_cpu_move_what_they_make(run) -> None:
     tests = """
 import numpy as np

@@ -26,6 +26,7 @@ def server(tmp_path, door) -> Iterator[Server]:
 
 
 @pytest.mark.browser
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_class_of_ten_is_served_in_order(server: Server, door: str) -> None:
     plan = Plan(

@@ -129,6 +129,7 @@ def test_every_page_is_looked_at():
     assert {address.partition("?")[0] for address in SIGHTS} == there | {""}
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page = ready(visitor())

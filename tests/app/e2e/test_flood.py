@@ -17,6 +17,7 @@ from tools.server import Server
 MEGABYTE = 1_000_000
 
 
+@pytest.mark.slow
 def test_a_flood_of_uploads_does_not_stay_in_memory(server: Server) -> None:
     memory = psutil.Process(server.process.pid).memory_info
 

@@ -89,6 +89,7 @@ def shift(context: BrowserContext, address: str) -> float:
     return score
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
 def test_no_page_moves_while_it_loads(visitor, contexts, browser, server, size):

@@ -18,7 +18,7 @@ from tests.app.e2e.walk import (
 )
 from tools.server import Server, start_server
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.alone]
 
 
 def test_a_killed_app_forgets_nothing(tmp_path, browser):

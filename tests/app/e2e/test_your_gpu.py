@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.app.e2e.walk import SLOW, key, ready
 from tools.server import CHROMIUM, FLAGS, Server
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.alone]
 
 GPU = [
     "--enable-unsafe-webgpu",

@@ -78,6 +78,7 @@ def test_a_death_of_the_child_is_reported(call, text):
         child_process.call(*call, seconds=HOUR)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize(("lasts", "seconds"), [(0, 60), (600, 5)])
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")
@@ -95,6 +96,7 @@ def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
         assert list(that_go_on([psutil.Process(int(path.read_text()))])) == []
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize("hostile", [False, True])
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal is Linux's")

@@ -238,6 +238,7 @@ def test_a_finding_is_at_a_line_of_the_script(line, monkeypatch):
         check.check_in_child("x = 1\ny = 2")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.skipif(sys.platform != "linux", reason="the signal is POSIX's")
 def test_a_killed_server_of_forks_is_replaced_at_once():

@@ -68,6 +68,7 @@ def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
     assert security("tls://a:1").tls_worker_key == str(mine / "key.pem")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "setting", "why"),
     [

@@ -29,7 +29,7 @@ HERE = "tests.app.jobs.test_cluster_processes"
 COUNT = "tests.app.jobs.follow:count"
 LONG, SHORT = 4000, 8
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
 @pytest.fixture(scope="module")

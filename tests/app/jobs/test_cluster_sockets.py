@@ -62,6 +62,7 @@ def test_the_own_key_opens_the_scheduler_and_the_workers(
         knock(address, own.security)
 
 
+@pytest.mark.slow
 def test_no_port_lets_in_who_has_no_key_or_another_one(ports: set[int]) -> None:
     stranger = cluster.temporary()
     assert len(ports) >= 5  # the scheduler, two nannies, and two workers

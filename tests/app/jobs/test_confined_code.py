@@ -224,6 +224,7 @@ psutil.Process().kill()
 
 
 @walls
+@pytest.mark.alone
 @pytest.mark.slow
 def test_torch_computes_in_it() -> None:
     """Each backward pass has a thread of its own, an optimizer loads half of torch."""

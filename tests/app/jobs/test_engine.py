@@ -127,6 +127,7 @@ def test_a_wish_that_comes_late_is_left_out(monkeypatch):
     assert worker._controls == {"a": Control(learning_rate=2, number=2)}
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_run_is_cancelled_while_its_worker_starts(own_engine):
     finish(own_engine, own_engine.submit(RUN, SHORT))
@@ -147,6 +148,7 @@ def test_a_failing_question_is_an_explained_error(engine, missing_device):
         engine.ask("core.devices:resolve", missing_device)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_killed_worker_fails_its_run_and_the_next_run_works(own_engine):
     lost = own_engine.submit(RUN, LONG)
@@ -158,6 +160,7 @@ def test_a_killed_worker_fails_its_run_and_the_next_run_works(own_engine):
     assert finish(own_engine, waiting).status == "finished"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_killed_cluster_is_started_again(own_engine):
     lost = own_engine.submit(RUN, LONG)
@@ -167,6 +170,7 @@ def test_a_killed_cluster_is_started_again(own_engine):
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_to_replace")
 def test_a_train_worker_that_hangs_is_told_and_replaced(own_engine):
@@ -180,6 +184,7 @@ def test_a_train_worker_that_hangs_is_told_and_replaced(own_engine):
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_to_replace")
 def test_a_lab_worker_that_hangs_is_replaced(own_engine):
@@ -192,6 +197,7 @@ def test_a_lab_worker_that_hangs_is_replaced(own_engine):
     assert own_engine.ask(QUICK, seconds=300) != lab.pid
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_to_replace")
 def test_a_cluster_that_hangs_is_started_again(own_engine):
@@ -205,6 +211,7 @@ def test_a_cluster_that_hangs_is_started_again(own_engine):
     assert list(that_go_on(family)) == []
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_worker_that_only_computes_is_not_replaced(own_engine, monkeypatch):
     """Though it holds the interpreter's lock, so that no heartbeat comes."""
@@ -257,6 +264,7 @@ def spoil() -> int:
     return os.getpid()
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_spoiled_device_harms_no_other_run(own_engine):
     spoiled = finish(own_engine, own_engine.submit("tests.app.jobs.test_engine:spoil"))
@@ -290,6 +298,8 @@ class Class(Gate):
         return 2.0
 
 
+@pytest.mark.alone
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit", [("limits", Limits(max_job_seconds=2)), ("gate", Class())]
 )

@@ -147,6 +147,7 @@ def test_a_run_that_ends_without_its_database_is_read_from_memory(store, monkeyp
     assert store.runs.get("a").value == RESULT
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_key")
 def test_the_next_engine_goes_on_with_what_waited_once(

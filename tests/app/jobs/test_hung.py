@@ -27,6 +27,7 @@ def running(code: str) -> Iterator[psutil.Popen]:
         process.stdout.close()
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_who_waits_or_is_stopped_hangs_and_who_computes_does_not():
     with running("import time; time.sleep(600)") as process:
@@ -42,6 +43,7 @@ def test_who_waits_or_is_stopped_hangs_and_who_computes_does_not():
     assert not hung.hangs(process.pid), "it has ended"
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_who_computes_in_a_thread_while_its_main_thread_waits_is_busy():
     code = """

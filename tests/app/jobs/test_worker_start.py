@@ -41,6 +41,7 @@ def test_what_a_worker_can_not_do_is_told_until_it_has_started():
     assert process.problem == ""
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_workers_that_could_not_start_are_tried_again(monkeypatch):
     """Here the first nannies fail, as where /dev/shm is read-only for a while."""

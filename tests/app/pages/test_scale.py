@@ -38,6 +38,7 @@ def test_ranks_train_one_model(engine):
     assert len(at.get("vega_lite_chart")) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_rank_is_a_sentence_and_the_losses_until_then_stay(engine):
     at = open_page(PAGE)
     at.selectbox(key="ranks_task").set_value("sprites").run()

@@ -241,6 +241,7 @@ def test_the_direct_comparison_does_not_give_away_the_best_rung():
     assert not at.success
 
 
+@pytest.mark.slow
 def test_a_climb_is_started_cancelled_and_resumed(engine):
     path = "core.lessons.speed.climb:climb"
     at = open_page("pages/8_Speed.py")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import count, product
 from pathlib import Path
 
@@ -27,6 +28,7 @@ CNN = RunConfig.with_recipe(task="sprites", model="cnn", epochs=1, device="cpu")
 CURVE = {"task": "regression", "epochs": 2, "device": "cpu"}
 STEERED = (0.007, 0.0003)  # learning rates, set by hand one after the other
 TRAIN, TEST = 1500, 400  # sprites, so that drawing and learning take seconds
+slow = partial(pytest.param, marks=pytest.mark.slow)
 ALLOWED = {"torch", "torchvision", *sys.stdlib_module_names}
 
 
@@ -103,13 +105,13 @@ def same_weights(file: Path, result: RunResult) -> bool:
     [
         (ANN, ()),
         (CNN, ()),  # with flips, dropout and a one-cycle schedule
-        (replace(ANN, feed="dataloader"), ()),
-        (replace(CNN, feed="dataloader"), ()),
-        (RunConfig.with_recipe(criterion="mse", **CURVE), ()),
-        (RunConfig.with_recipe(criterion="gaussian", **CURVE), ()),
+        slow(replace(ANN, feed="dataloader"), ()),
+        slow(replace(CNN, feed="dataloader"), ()),
+        slow(RunConfig.with_recipe(criterion="mse", **CURVE), ()),
+        slow(RunConfig.with_recipe(criterion="gaussian", **CURVE), ()),
         (ANN, STEERED),
-        (replace(CNN, schedule="one-cycle"), STEERED),
-        (replace(ANN, feed="dataloader"), STEERED),
+        slow(replace(CNN, schedule="one-cycle"), STEERED),
+        slow(replace(ANN, feed="dataloader"), STEERED),
     ],
 )
 def test_a_run_is_reproduced(
@@ -125,6 +127,7 @@ def test_a_run_is_reproduced(
     assert same_weights(tmp_path / "model.pt", result)
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_textbook_script_is_as_accurate_and_downloads_nothing(
     tmp_path: Path,
@@ -139,6 +142,7 @@ def test_the_textbook_script_is_as_accurate_and_downloads_nothing(
     assert not list(raw.glob("*.gz"))
 
 
+@pytest.mark.slow
 @pytest.mark.real_data
 def test_fashion_mnist_is_reproduced(tmp_path: Path) -> None:
     config = RunConfig(epochs=1, batch_size=128, device="cpu")

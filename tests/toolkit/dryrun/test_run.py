@@ -67,6 +67,7 @@ def test_what_comes_after_a_long_loop_is_run() -> None:
     assert report.failure.line.number == 19
 
 
+@pytest.mark.slow
 def test_a_long_evaluation_ends_before_the_time_limit() -> None:
     evaluation = """
     for split in "train", "test":
@@ -109,6 +110,7 @@ def test_a_script_that_needs_a_loop_whole_gets_the_verdict_of_the_whole_loop() -
     assert dry_run(text, shortens=False).status == OK
 
 
+@pytest.mark.slow
 def test_loops_that_never_end_early() -> None:
     """Those over a model's layers, and a generator's, however much work they are."""
     report = dry_run(
@@ -462,6 +464,7 @@ def test_statuses(text: str, status: int) -> None:
     assert report.failure or report.notes or status == OK
 
 
+@pytest.mark.slow
 def test_a_script_that_does_not_end() -> None:
     """Also where interrupts are ignored: in a program started in the background."""
     text = "import time\nwhile True: time.sleep(0.01)"
@@ -474,6 +477,7 @@ def test_a_script_that_does_not_end() -> None:
     assert "did not run" in report["notes"][0]
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_busy_machine_gives_the_same_report() -> None:

@@ -128,6 +128,7 @@ def differences(op: Any, dtype: torch.dtype, most: int) -> Iterator[str]:
             yield f"{title} {dtype}: {what}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_operations_give_the_cpus_results(operations: list[Any], shard: int) -> None:
     """One sample of each operation; more samples and dtypes take an hour."""

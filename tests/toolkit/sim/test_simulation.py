@@ -31,6 +31,7 @@ def last_line(script: str, **environment: str) -> str:
     return done.stdout.strip().splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PATCHES)
 def test_it_is_offered_where_it_fits(name: str) -> None:
     patch, words = PATCHES[name]
@@ -41,6 +42,7 @@ def test_it_can_be_switched_off() -> None:
     assert "turned off" in last_line(OFFER, SIMULATED_ACCELERATOR="0")
 
 
+@pytest.mark.slow
 def test_the_cpu_computes_as_without_it() -> None:
     script = (
         "import torch; from core import models; torch.set_num_threads(1); "

@@ -217,6 +217,7 @@ print(correct(model), correct(ours.layers))
 """
 
 
+@pytest.mark.slow
 def test_a_plain_script_and_this_app_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

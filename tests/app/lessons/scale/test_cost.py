@@ -6,6 +6,8 @@ from core.watch import Watch
 from tests.app import samples
 
 
+@pytest.mark.alone
+@pytest.mark.slow
 def test_the_numbers_of_ranks_are_timed_alternately():
     reports = []
     result = cost.measure("sprites", "ann", 64, Watch(report=reports.append), repeats=2)

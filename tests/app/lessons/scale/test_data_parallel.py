@@ -28,6 +28,7 @@ def test_two_ranks_share_the_images_and_agree_on_the_model():
     assert (done.backend, done.environment.threads) == ("gloo", 1)
 
 
+@pytest.mark.slow
 def test_torchrun_starts_it_as_the_page_says():
     text = Words(str(data_parallel.__file__))("data_parallel.code")
     (line,) = re.findall("`(torchrun .*?)`", text)

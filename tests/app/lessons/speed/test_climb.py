@@ -103,6 +103,7 @@ def loses_its_numbers(*_):
     return lambda: (torch.tensor(float("nan")) for _ in range(10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [

@@ -33,6 +33,7 @@ def costs(lab):
     return {cost.name: cost for cost in lab.costs}
 
 
+@pytest.mark.slow
 def test_what_is_said_to_save_memory_does(costs):
     peaks = {name: cost.peak_bytes for name, cost in costs.items()}
     assert peaks[CHECKPOINTED] < 0.8 * peaks[STEP]

@@ -34,6 +34,8 @@ def test_a_dtype_that_the_device_lacks_is_left_out(monkeypatch):
     assert limit.flops_per_second == {"float32": (1.0,)}
 
 
+@pytest.mark.alone
+@pytest.mark.slow
 def test_the_limit_is_measured_here():
     limit = roofline.measure("sprites", "ann", CPU)
     assert set(limit.flops_per_second) == {"float32", "bfloat16"}

@@ -11,6 +11,11 @@ from core.lessons.speed.climb_result import BY_NAME, RUNGS, Kept
 CPU = torch.device("cpu")
 BEFORE_THE_BATCH_GROWS = [rung.name for rung in RUNGS[:8]]
 NAMES = [rung.name for rung in RUNGS]
+QUICK = ("textbook", "on_the_device")
+EACH = [
+    pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+    for name in NAMES
+]
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -59,7 +64,7 @@ def test_the_rungs_above_build_on_what_was_kept():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_every_rung_trains_on_the_accelerator(name):
     on = devices.other_than_cpu()
     if obstacle := BY_NAME[name].obstacle(devices.backend(on), "cnn"):

@@ -34,6 +34,7 @@ def few_images(monkeypatch):
     monkeypatch.setattr(datasets, "load", lambda _: FEW)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [False, True])
 def test_every_way_is_tested_after_each_epoch(monkeypatch, half):
     monkeypatch.setattr(recipe, "has_bfloat16", lambda _: half)
@@ -102,6 +103,7 @@ def test_the_same_seed_gives_the_same_weights():
     assert changed == recipe.has_bfloat16(torch.device("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_the_recipe_runs_as_a_file_taken_home(tmp_path, model):
     """On a few images, in the files of Fashion-MNIST."""
