@@ -70,6 +70,7 @@ def test_a_record_has_the_jobs_of_all_pages(measured, tmp_path):
         assert [row for result in results for row in result.rows()]
 
 
+@pytest.mark.slow
 def test_the_ladder_has_a_direct_headline(measured, capsys):
     (climb,) = measured["climbs"]
     direct = climb["direct"]
@@ -136,6 +137,7 @@ def test_time_to_accuracy_counts_only_what_got_there(monkeypatch, model, target)
     assert json.dumps(times)
 
 
+@pytest.mark.slow
 def test_there_are_repeats_enough_for_a_verdict(measured):
     (race,) = measured["races"]
     assert race["repeats"] == bench.FEWEST_REPEATS
