@@ -147,7 +147,7 @@ class Database:
 
     def _own_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{self.path}.lock")
+        lock = FileLock(f"{self.path}.lock", mode=0o600)
         try:
             lock.acquire(blocking=False)
         except Timeout:
