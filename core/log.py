@@ -8,8 +8,23 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+# Characters of a message, and of a traceback. In these, libraries quote what a browser
+# has sent, which may be a megabyte each time.
+MOST_OF_MESSAGE, MOST_OF_TRACEBACK = 2_000, 10_000
+
 # The id of the run that core.jobs.worker works on.
 current_run: ContextVar[str] = ContextVar("current_run", default="")
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its beginning and end if it has more than `most` characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+class ShortRecord(logging.LogRecord):
+    def getMessage(self) -> str:  # noqa: N802 - logging's name
+        return shortened(super().getMessage(), MOST_OF_MESSAGE)
 
 
 class JsonLines(logging.Formatter):
@@ -33,16 +48,18 @@ class JsonLines(logging.Formatter):
             "visitor": getattr(record, "visitor", "") or self._visitor(),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            text = self.formatException(record.exc_info)
+            line["traceback"] = shortened(text, MOST_OF_TRACEBACK)
         return json.dumps({name: value for name, value in line.items() if value})
 
 
 def set_up(visitor: Callable[[], str] = str) -> None:
     """Make all loggers write JSON; `visitor` returns the id of the current visitor.
 
-    Without LOG_FORMAT=json, nothing changes. Other handlers, such as Streamlit's, are
-    removed. A logger with only a NullHandler stays silent.
+    Without LOG_FORMAT=json, only long messages change. Other handlers, such as
+    Streamlit's, are removed. A logger with only a NullHandler stays silent.
     """
+    logging.setLogRecordFactory(ShortRecord)
     if os.environ.get("LOG_FORMAT") != "json":
         return
     handler = logging.StreamHandler(sys.stderr)

@@ -138,7 +138,7 @@ def download(watch: Watch = UNWATCHED) -> None:
     done, deadline = 0, time.monotonic() + DOWNLOAD_SECONDS
     try:
         DATA_FOLDER.mkdir(parents=True, exist_ok=True)
-        with FileLock(DATA_FOLDER / ".lock", timeout=60):
+        with FileLock(DATA_FOLDER / ".lock", timeout=60, mode=0o600):
             for name in SHA256:
                 with suppress(ExplainedError):
                     _read(DATA_FOLDER / name)

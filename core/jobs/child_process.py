@@ -18,8 +18,9 @@ Covered, for a child with `hostile`, in which a stranger's file is read (see `co
 - it sees no GPU and writes no file;
 - on Linux with Landlock, it also starts no program, opens no TCP connection, and reads
   no file besides those of Python, its packages, and the app's code;
-- on Linux with libseccomp, it also opens no socket at all and starts no process. So it
-  can't ask the server of forks for a process that isn't confined.
+- on Linux with libseccomp, it also opens no socket at all, starts no process, changes
+  no other one, and leaves nothing in the kernel. So it can't ask the server of forks
+  for a process that isn't confined.
 
 Not covered:
 - without Landlock and libseccomp, a bug in a library that reads a file lets the file
@@ -212,15 +213,16 @@ class Child:
         return self._bytes(size, deadline)
 
     def _bytes(self, size: int, deadline: float) -> bytes:
-        data = b""
+        data = bytearray()
         while len(data) < size:
-            if not wait([self.pipe], max(0.0, deadline - time.monotonic())):
+            left = deadline - time.monotonic()  # more may come, byte by byte, forever
+            if left <= 0 or not wait([self.pipe], left):
                 raise TimeoutError
             chunk = os.read(self.pipe.fileno(), size - len(data))
             if not chunk:
                 raise EOFError
             data += chunk
-        return data
+        return bytes(data)
 
     def _decoded(self, data: bytes) -> Any:
         """The report or the Outcome. Raises ValueError if the message is neither."""

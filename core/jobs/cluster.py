@@ -40,7 +40,7 @@ from distributed.core import connect
 
 from core import log
 from core.config import A_NAME, is_name
-from core.folders import ROOT
+from core.folders import ROOT, private
 from core.jobs import hung, steady_clock
 from core.jobs.job import host_resource
 from to_device.errors import ExplainedError
@@ -448,7 +448,10 @@ def main() -> None:
     left = without_secrets(os.environ)
     for secret in os.environ.keys() - left.keys():
         del os.environ[secret]
-    dask.config.set(SETTINGS)
+    # Both would take folders that another user may have made first, in /tmp. Dask puts
+    # its own in front of sys.path, and torch runs code that it finds compiled.
+    dask.config.set(SETTINGS | {"temporary-directory": str(private("dask"))})
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(private("torchinductor")))
     steady_clock.use()
     log.set_up()
     logging.getLogger("distributed.scheduler").addFilter(is_news)

@@ -36,14 +36,21 @@ sigaltstack stat statfs statx sysinfo time times umask uname wait4 waitid write 
 arch_prctl
 """
 
+# Calls that reach other processes, or leave something in the kernel that outlives this
+# one, such as shared memory, which no limit counts
 REACHING = """
 socket connect fork vfork setsid setpgid execve execveat kill tkill ptrace
-process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
-io_uring_setup
+process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_open
+pidfd_getfd pidfd_send_signal io_uring_setup rt_sigqueueinfo rt_tgsigqueueinfo
+shmget shmat msgget semget mq_open add_key request_key keyctl unshare setns
+setpriority ioprio_set migrate_pages move_pages kcmp bpf perf_event_open userfaultfd
 """
+# Calls whose first argument is a process; only 0 is allowed, which is the caller
+ABOUT = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
 
 # Numbers of <seccomp.h> and of the kernel's headers, the same on all processors.
-ALLOW, REFUSE, EQUAL, MASKED_EQUAL = 0x7FFF0000, 0x00050000, 4, 7
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+UNEQUAL, EQUAL, MASKED_EQUAL = 1, 4, 7
 # Flags of mmap that are refused: RLIMIT_DATA doesn't count memory mapped with them.
 MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
 # Flags of clone, which may start a thread, but no process and no namespace.
@@ -51,6 +58,8 @@ CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
 # What ioctl and prctl may be asked to do.
 IS_A_TERMINAL, CLOSE_ON_EXEC, BYTES_TO_READ = 0x5401, 0x5451, 0x541B
 SET_NAME, GET_NAME, NAME_MEMORY = 15, 16, 0x53564D41
+# What fcntl may not be asked to do: choose which signal an open file sends to whom.
+SET_OWNER, SET_SIGNAL, SET_OWNER_EX = 8, 10, 15
 
 LIBRARIES_BYTES = 16 * 2**30  # address space for the files that torch maps
 
@@ -59,8 +68,8 @@ class _Compare(ctypes.Structure):
     """A condition on one argument of a system call.
 
     `argument` is the argument's number, from 0. With EQUAL as `how`, the
-    argument must be `a`. With MASKED_EQUAL, the argument's bits in the mask
-    `a` must be `b`.
+    argument must be `a`, and with UNEQUAL, it must not be. With MASKED_EQUAL,
+    the argument's bits in the mask `a` must be `b`.
     """
 
     _fields_ = [
@@ -139,15 +148,20 @@ def give_up_calls() -> None:
 
 
 def give_up_processes_and_sockets() -> None:
-    """Have the kernel refuse REACHING, the calls that reach other processes.
+    """Have the kernel refuse REACHING, and calls that are ABOUT other processes.
 
     A process that has imported torch keeps all others. Raises OSError without
     libseccomp.
     """
-    rules = Filter(ALLOW)
+    rules, refused = Filter(ALLOW), REFUSE | errno.EPERM
     for name in REACHING.split():
-        rules.add(REFUSE | errno.EPERM, name)
-    rules.add(REFUSE | errno.EPERM, "clone", (0, MASKED_EQUAL, CLONE_THREAD, 0))
+        rules.add(refused, name)
+    for name in ABOUT.split():
+        rules.add(refused, name, (0, UNEQUAL, 0, 0))
+    rules.add(refused, "tgkill", (0, UNEQUAL, os.getpid(), 0))
+    for number in (SET_OWNER, SET_SIGNAL, SET_OWNER_EX):
+        rules.add(refused, "fcntl", (1, EQUAL, number, 0))
+    rules.add(refused, "clone", (0, MASKED_EQUAL, CLONE_THREAD, 0))
     rules.load()
 
 

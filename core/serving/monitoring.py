@@ -8,7 +8,7 @@ status. The metrics' labels have few values, and never anybody's name, id, or ad
 import asyncio
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,6 +83,7 @@ LOOKS = Histogram(
 )
 SESSIONS = Gauge("sessions", "Connected browser tabs", **OURS)
 
+MOST_WAITING = 1_000  # requests of a tab; some get no answer
 MOST_BYTES = 16_384  # larger messages hold pictures or tables, and aren't parsed
 
 
@@ -106,8 +107,9 @@ class ResponseTimes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "websocket":
             return await self.app(scope, receive, send)
-        waiting: list[float] = []  # times of the requests that no run answers yet
-        answering: list[float] = []  # times of the requests that this run answers
+        # Times of the requests that no run answers yet, and that this run answers
+        waiting: deque[float] = deque(maxlen=MOST_WAITING)
+        answering: deque[float] = deque(maxlen=MOST_WAITING)
 
         async def hear() -> Message:
             message = await receive()

@@ -18,7 +18,7 @@ import h11
 import uvicorn
 from google.protobuf.message import DecodeError
 from streamlit import net_util, runtime
-from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -32,12 +32,17 @@ from streamlit.runtime.scriptrunner import (
     ScriptRunnerEvent,
     get_script_run_ctx,
 )
+from streamlit.runtime.scriptrunner_utils import script_requests
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
 )
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
-from streamlit.runtime.session_manager import ActiveSessionInfo
+from streamlit.runtime.session_manager import (
+    ActiveSessionInfo,
+    SessionClientDisconnectedError,
+)
+from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITING = "_waiting_for_the_last_script"  # a session's attribute; see finish_scripts
@@ -50,6 +55,11 @@ LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has a
 MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
 GRACE_SECONDS = 5  # for connections to close when the server ends
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
+OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
+MOST_OPERATIONS = 4  # of a tab at once
+MOST_WIDGETS = 5_000  # of a page; the teacher's has some for each member of a class
+MOST_UNREAD_BYTES = 20_000_000  # that wait for one browser
+TRY_AGAIN_LATER = 1013  # a websocket's status, after which a browser connects again
 TURN_SECONDS = 0.3  # the longest that a page waits for the pages before it
 
 _turn = threading.BoundedSemaphore(1)
@@ -377,21 +387,67 @@ def hang_up_on_half_requests() -> None:
 
 
 def refuse_costly_messages() -> None:
-    """Ignore two messages of a browser that would cost everybody else their time.
+    """Ignore messages of a browser that would cost everybody else their time.
 
     Before it looks at the size, Streamlit makes an address for each file name that a
     browser announces: half a million names in 1 MB keep the server busy for half a
-    minute. And any browser may clear the caches of all visitors, though the menu that
-    does so is hidden.
+    minute. It makes a file again for each message that asks for the download, however
+    many wait. And any browser may use what Streamlit hides in menus: clear the caches
+    of all visitors, run git while nobody else is served, which tells the names of
+    changed files, too, and install files beside the app. While a script runs, Streamlit
+    merges all clicks that come, on whatever buttons a browser has made up.
     """
     handle = AppSession._handle_file_urls_request
+    operate = AppSession._handle_backend_operation_request
+    merge = script_requests._coalesce_widget_states
 
     def of_few_files(session: AppSession, request: FileURLsRequest) -> None:
         if len(request.file_names) <= MOST_FILES:
             handle(session, request)
 
+    async def of_few_operations(
+        session: AppSession, request: BackendOperationRequest
+    ) -> None:
+        is_known = request.WhichOneof("payload") in OPERATIONS
+        if is_known and len(session._background_tasks) <= MOST_OPERATIONS:
+            await operate(session, request)
+
+    def merge_few(
+        old: WidgetStates | None, new: WidgetStates | None
+    ) -> WidgetStates | None:
+        return merge(None if old and len(old.widgets) > MOST_WIDGETS else old, new)
+
+    script_requests._coalesce_widget_states = merge_few  # type: ignore[assignment]
     AppSession._handle_file_urls_request = of_few_files  # type: ignore[assignment]
+    AppSession._handle_backend_operation_request = of_few_operations  # type: ignore[assignment]
     AppSession._handle_clear_cache_request = lambda _: None  # type: ignore[assignment]
+    AppSession._handle_git_information_request = lambda _: None  # type: ignore[assignment]
+
+
+def hang_up_on_slow_readers() -> None:
+    """End the connection of a browser for which too many bytes wait.
+
+    Streamlit keeps up to 500 messages for a tab that doesn't read them, each of up to
+    10 MB. A browser that only comes too late connects again, and goes on.
+    """
+    write = StarletteSessionClient.write_forward_msg
+
+    def within_limit(client: StarletteSessionClient, message: ForwardMsg) -> None:
+        unread = client._send_queue
+        waiting = unread._queue  # type: ignore[attr-defined]
+        if sum(len(data) for data in waiting) > MOST_UNREAD_BYTES:
+            while not unread.empty():
+                unread.get_nowait()
+            client._closed.set()
+            vars(client)["_hanging_up"] = asyncio.create_task(hang_up(client))
+            raise SessionClientDisconnectedError
+        write(client, message)
+
+    async def hang_up(client: StarletteSessionClient) -> None:
+        with suppress(Exception):  # it has left meanwhile
+            await client._websocket.close(TRY_AGAIN_LATER)
+
+    StarletteSessionClient.write_forward_msg = within_limit  # type: ignore[assignment]
 
 
 PATCHES = (
@@ -406,4 +462,5 @@ PATCHES = (
     draw_pages_in_turn,
     hang_up_on_half_requests,
     refuse_costly_messages,
+    hang_up_on_slow_readers,
 )

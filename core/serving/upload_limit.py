@@ -11,13 +11,16 @@ from core.serving import streamlit_internals
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
 ALL_BYTES = 450_000_000  # what all sessions may hold together
 OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
+SESSION_FILES = 20  # pages show three
+LOOK_BYTES = 65_536  # that arrive between two looks at whether there is room
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
 
 
 class UploadLimit:
     """ASGI middleware: drops old files to make room for new ones, or refuses an upload.
 
-    If the uploading session is above SESSION_BYTES, it loses its oldest file. If all
+    If the uploading session is above SESSION_BYTES or SESSION_FILES, it loses its
+    oldest file. If all
     sessions together are above ALL_BYTES, the session with the most bytes loses its
     oldest file. Files that are still arriving count byte by byte, since their announced
     length may be false. An arriving file can't be dropped: if no other file is
@@ -33,14 +36,17 @@ class UploadLimit:
         # The path of an upload ends with upload_file/<session>/<file>.
         if scope.get("method") != "PUT" or parts[-3:-2] != ["upload_file"]:
             return await self.app(scope, receive, send)
-        session, arrived = parts[-2], 0
+        session, arrived, due = parts[-2], 0, 0
 
         async def counted() -> Message:
-            nonlocal arrived
+            nonlocal arrived, due
             message = await receive()
             arrived += (size := len(message.get("body", b"")))
             self.arriving[session] += size
-            self._make_room(session)
+            # A look takes longer the more files there are, and a byte may come alone.
+            if arrived >= due or not message.get("more_body"):
+                due = arrived + LOOK_BYTES
+                self._make_room(session)
             return message
 
         try:
@@ -56,7 +62,9 @@ class UploadLimit:
                 key: sum(map(size_of, list(uploads.values())))
                 for key, uploads in list(files.file_storage.items())
             }
-            if stored.get(session, 0) + self.arriving[session] > SESSION_BYTES:
+            own = stored.get(session, 0) + self.arriving[session]
+            count = len(files.file_storage.get(session, ()))
+            if own > SESSION_BYTES or count > SESSION_FILES:
                 fullest = session
             elif sum(stored.values()) + self.arriving.total() > ALL_BYTES:
                 fullest = max(stored, key=stored.__getitem__, default=session)

@@ -77,7 +77,7 @@ def key_in(file: Path) -> str:
     if key := read():
         return key
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{file}.lock"):
+    with FileLock(f"{file}.lock", mode=0o600):
         if not read():
             aside = file.with_name(f"{file.name}.{os.getpid()}")
             aside.unlink(missing_ok=True)

@@ -147,15 +147,17 @@ class Database:
 
     def _own_file(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(f"{self.path}.lock")
+        lock = FileLock(f"{self.path}.lock", mode=0o600)
         try:
             lock.acquire(blocking=False)
         except Timeout:
             raise StoreError(words("two_apps", where=self.where)) from None
         self._owner = lock
         # No other user may read the file: it has the codes that visitors log in with.
+        # Whoever may read the lock may hold it, too.
         self.path.touch(0o600)
-        for file in (self.path, *self.path.parent.glob(f"{self.path.name}-*")):
+        beside = self.path.parent.glob(f"{self.path.name}[-.]*")
+        for file in (self.path, *beside):
             with suppress(OSError):  # it belongs to another user, or is gone already
                 file.chmod(0o600)
         self._inode = self.path.stat().st_ino

@@ -1,6 +1,7 @@
 """Answers that a visitor finds again after a reload, and in another tab."""
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 import streamlit as st
@@ -20,6 +21,13 @@ def of_visitor() -> dict[str, Any]:
             return state.setdefault("answers_meanwhile", {})
         state.answers = stored | state.pop("answers_meanwhile", {})
     return state.answers
+
+
+def renew() -> None:
+    """Read the answers again: another tab of this visitor may have given some."""
+    if visitor := visitor_of_cookie():
+        with suppress(StoreError):  # what this tab knows has to do
+            of_visitor().update(store().answers.of(visitor))
 
 
 def keep(key: str, answer: Any) -> None:

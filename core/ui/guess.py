@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from core.ui import spoilers
-from core.ui.answers import chosen, keep, of_visitor, radio
+from core.ui.answers import chosen, keep, of_visitor, radio, renew
 
 JUST_SHOW = "just show me"  # stored instead of a guess
 HELD = "the teacher holds the result back"  # never stored: `ask` returns it
@@ -55,8 +55,8 @@ def ask(
             icon=":material/visibility:",
             key=f"show_{key}",
             type="tertiary",
-            on_click=keep,
-            args=(key, JUST_SHOW),
+            on_click=_just_show,
+            args=(key,),
         )
     return guessed
 
@@ -74,8 +74,10 @@ def is_final(key: str, options: Collection[Any], ran: bool = True) -> bool:
 def keep_guess(key: str, options: Collection[Any], ran: bool = True) -> None:
     """Store what was guessed, and the first guess, in the callback of a widget.
 
-    A final guess stays as it was, whatever a program sends.
+    A final guess stays as it was, whatever a program or another tab sends.
     """
+    if spoilers.is_student():
+        renew()
     before, guessed = of(key), chosen(key, options)
     if is_final(key, options, ran):
         st.session_state[key] = before
@@ -83,6 +85,13 @@ def keep_guess(key: str, options: Collection[Any], ran: bool = True) -> None:
         if before not in (None, guessed, JUST_SHOW) and of(first_key(key)) is None:
             keep(first_key(key), before)
         keep(key, guessed)
+
+
+def _just_show(key: str) -> None:
+    """Store that nothing was guessed, unless another tab has guessed meanwhile."""
+    renew()
+    if of(key) is None:
+        keep(key, JUST_SHOW)
 
 
 def first_key(key: str) -> str:

@@ -209,6 +209,11 @@ def _board(task: str, run: Run | None, labels: tuple[int, ...], beside: bool) ->
 def _answer(run: Run, drawing: Any) -> dict[str, Any]:
     """What a finished run's model says about a drawing; {} without an answer."""
     answer = st.session_state.get(DRAWING, {})
+    match drawing:  # a program may send anything, and the page sends `n` back
+        case {"n": int(), "ink": str()}:
+            pass
+        case _:
+            drawing = None
     # Each drawing is sent to the model only once.
     if drawing and (run.id, drawing["n"]) != (answer.get("run"), answer.get("n")):
         answer = {"run": run.id, "n": drawing["n"]}

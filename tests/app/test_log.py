@@ -25,8 +25,10 @@ def json_lines(monkeypatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     OTHER.addHandler(logging.StreamHandler(written))
     SILENT.addHandler(logging.NullHandler())
     OTHER.propagate = SILENT.propagate = False
+    make = logging.getLogRecordFactory()
     log.set_up(lambda: "who is served")
     yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+    logging.setLogRecordFactory(make)
     for logger, handlers, level, propagate in before:
         logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
     logging.Logger.manager._clear_cache()
@@ -53,6 +55,19 @@ def test_one_line_holds_a_traceback_and_who_was_served(json_lines):
     (line,) = json_lines()
     assert "ValueError: two\nlines" in line["traceback"]
     assert (line["visitor"], line["logger"]) == ("who is served", "streamlit.somewhere")
+
+
+def test_a_line_stays_short_whatever_a_browser_has_sent(json_lines):
+    sent = "first" + "x" * 1_000_000 + "last"
+    try:
+        raise ValueError(sent)
+    except ValueError:
+        OTHER.exception("no such part of a page: %s", sent)
+    (line,) = json_lines()
+    most = log.MOST_OF_MESSAGE + log.MOST_OF_TRACEBACK
+    assert len(line["message"] + line["traceback"]) < most + 10
+    assert line["message"].startswith("no such part of a page: firstx")
+    assert line["traceback"].endswith("xlast")
 
 
 def test_without_a_host_logs_stay_as_they_are(monkeypatch):

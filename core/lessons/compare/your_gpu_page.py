@@ -296,10 +296,15 @@ def share(words: Any, gpu: BrowserGpu | None) -> None:
         st.button(words["share"], on_click=answers.keep, args=(SHARED, mine))
     with server.explained("The list of the class's GPUs can't be read"):
         shared = server.store().answers.of_class(open_class.id, (SHARED,))[SHARED]
-        draw_class(words, filter(None, shared.values()))
+        # A name that a browser reports may say anything, so a teacher sees whose it is.
+        is_teacher = server.room().is_teacher(server.visitor())
+        names = server.room().names(open_class.id) if is_teacher else {}
+        rows = shared.items()
+        draw_class(words, [g | {"who": names.get(who, "")} for who, g in rows if g])
 
 
 def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
+    """Draw a dot for each GPU; `who` is its owner's name, for a tooltip, or ""."""
     ranked = sorted(shared, key=lambda gpu: gpu["speed"], reverse=True)
     st.markdown(words["class_chart" if ranked else "nobody"])
     if not ranked:
@@ -320,5 +325,6 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     names = charts.rows(frame, "name", limit=90 if controls.on_phone() else 200)
     kinds = charts.hues("kind", KINDS, shades, columns=2)
     tips = charts.tips(name="GPU", kind="Kind", against="Compared with")
+    tips += charts.tips(who="Whose") if frame["who"].any() else []
     chart = charts.dots(names, x, "text", color=kinds, tooltip=tips)
     st.altair_chart(chart, alt="Speed of each GPU in the class")

@@ -207,11 +207,17 @@ def test_deleting_a_class_ends_its_runs_and_leaves_nobody_in_it(
     assert "no longer exists" in refused(room.start, TEACHER, classroom.id)
 
 
-def test_a_class_is_deleted_after_its_date(store, room, open_class):
-    past, never = open_class(), open_class()
+def test_a_class_is_deleted_after_its_date(store, room, open_class, monkeypatch):
+    past, never, later = open_class(), open_class(), open_class()
     room.change(TEACHER, past.id, "set its end", ends=1.0)
-    room.delete_expired(lambda *_: None)
-    assert [classroom.id for classroom in store.classes.all()] == [never.id]
+    room.change(TEACHER, later.id, "set its end", ends=time.time() + 3600)
+    with monkeypatch.context() as patch:  # the clock is wrong for a while
+        patch.setattr(time, "time", lambda: 1e12)
+        found = room.delete_expired(lambda *_: None)
+    assert found == {past.id, later.id}
+    assert len(store.classes.all()) == 3
+    assert room.delete_expired(lambda *_: None, found) == set()
+    assert {each.id for each in store.classes.all()} == {never.id, later.id}
 
 
 def test_each_member_trains_with_a_seed_of_their_own_and_no_other(room, open_class):

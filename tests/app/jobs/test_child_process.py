@@ -25,6 +25,7 @@ from to_device.devices import every
 from to_device.errors import ExplainedError
 
 GIGABYTE = 2**30
+CLONE_NEWUSER = 0x10000000
 
 
 def breed(path: Path, seconds: float) -> None:
@@ -130,6 +131,14 @@ def test_children_are_forked_from_a_server_that_has_loaded_torch():
 
 def attempts(folder: Path, port: int) -> dict[str, str]:
     """Runs in a child: what became of each attempt to leave a trace."""
+    import fcntl
+    import resource
+
+    def checked(result: int) -> None:
+        if result < 0:
+            raise OSError(ctypes.get_errno(), "refused")
+
+    libc = ctypes.CDLL(None, use_errno=True)
     other = folder / "other"
     results = {}
     deeds: dict[str, Callable[[], object]] = {
@@ -149,6 +158,18 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
         "open a socket": lambda: socket.socket(socket.AF_UNIX),
         "start a process": lambda: os.fork() or os._exit(0),
         "leave its group": os.setsid,
+        "limit another process": lambda: resource.prlimit(
+            os.getppid(), resource.RLIMIT_CPU
+        ),
+        "have the kernel signal another one": lambda: fcntl.fcntl(
+            0, fcntl.F_SETOWN, os.getppid()
+        ),
+        "slow another one down": lambda: os.setpriority(
+            os.PRIO_PROCESS, os.getppid(), 19
+        ),
+        "move another one": lambda: os.sched_setaffinity(os.getppid(), {0}),
+        "leave shared memory": lambda: checked(libc.shmget(0, 4096, 0o600)),
+        "leave its namespaces": lambda: checked(libc.unshare(CLONE_NEWUSER)),
     }
     for name, deed in deeds.items():
         try:

@@ -3,6 +3,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import dask
@@ -116,3 +117,30 @@ def test_a_machine_has_a_name_that_a_run_can_ask_for():
     assert machine_name("Bär 2.lan") == "Bär 2.lan"
     with pytest.raises(argparse.ArgumentTypeError, match="63 letters, digits"):
         machine_name("[a link](https://evil.example)")
+
+
+@pytest.mark.slow
+def test_no_code_runs_that_another_user_has_put_into_the_common_folder(tmp_path):
+    planted = tmp_path / "dask-scratch-space"
+    planted.mkdir()
+    (planted / "torch.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    (tmp_path / "precious").write_text("as it was")
+    for name in ("global.lock", "purge.lock"):
+        (planted / name).symlink_to(tmp_path / "precious")
+    with subprocess.Popen(
+        [sys.executable, "-m", "core.jobs.cluster"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdout.readline()  # the address
+        started = {process.stdout.readline().partition("\t")[0] for _ in range(2)}
+        process.stdin.close()
+    assert len(started) == 2
+    assert not (tmp_path / "ran").exists()
+    assert (tmp_path / "precious").read_text() == "as it was"

@@ -246,7 +246,7 @@ def test_every_line_beside_a_lesson_is_one_that_ran():
             assert line in SOURCE
 
 
-def test_a_class_sees_the_gpus_that_were_shared(room):
+def test_a_class_sees_the_gpus_that_were_shared(room, monkeypatch):
     monday = room.create(TEACHER, "Monday", 30, Rules())
     room.start(TEACHER, monday.id)
     at = open_page("pages/7_Compare.py", tab="Your GPU")
@@ -266,3 +266,14 @@ def test_a_class_sees_the_gpus_that_were_shared(room):
     assert len(at.get("vega_lite_chart")) == charts + 1
     assert not [b for b in at.button if b.label.startswith("Show my GPU")]
     assert "evil" not in outside_code(at)
+
+    def has_names() -> bool:
+        charts = (
+            chart.proto.SerializeToString() for chart in at.get("vega_lite_chart")
+        )
+        return room.names(monday.id)["another"].encode() in b"".join(charts)
+
+    assert not has_names()
+    monkeypatch.setattr(room, "is_teacher", lambda _: True)
+    at.run()
+    assert has_names()

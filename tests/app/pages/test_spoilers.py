@@ -186,6 +186,23 @@ def test_a_guess_is_final_in_a_class_once_its_result_is_visible(room, measured_b
     assert guess.of(key) == third
 
 
+@pytest.mark.parametrize("is_guess", [True, False])
+def test_a_tab_that_is_behind_does_not_change_a_final_guess(
+    me, monkeypatch, measured_before, is_guess
+):
+    (question,) = (guess for guess in GUESSES if guess.key == "timing_guess")
+    key, (first, second, _) = question.key, question.options
+    monkeypatch.setattr(answers, "visitor_of_cookie", lambda: me)
+    job = Job("id", question.address, (), "train", status="finished")
+    measured_before[question.address] = replace(job, value=samples.TIMING, stopped=1.0)
+    page, tab = of_address(question.address).file, TABS[question.address]
+    at = open_page(page, tab=tab)
+    server.store().answers.keep(me, key, first)  # in another tab
+    late = at.radio(key=key).set_value(second) if is_guess else at.button(f"show_{key}")
+    (late if is_guess else late.click()).run()
+    assert server.store().answers.of(me)[key] == first
+
+
 @pytest.mark.usefixtures("me")
 def test_the_guess_on_home_is_final_once_a_classmates_run_has_ended():
     at = open_page("home.py")

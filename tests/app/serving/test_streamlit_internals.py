@@ -8,18 +8,20 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 import streamlit as st
 import uvicorn
 from starlette.applications import Starlette
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse, ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -28,7 +30,14 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent
+from streamlit.runtime.scriptrunner_utils import script_requests
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+)
+from streamlit.runtime.session_manager import SessionClientDisconnectedError
 from streamlit.web.server.starlette import starlette_server
+from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
@@ -39,6 +48,7 @@ from core.ui import server
 from tests.app import event_loop
 
 SCRIPT = str(ROOT / "home.py")
+HOUR = 3600.0
 OLD, NEW = "the page before", "the newest page"
 
 
@@ -46,6 +56,8 @@ OLD, NEW = "the page before", "the newest page"
 def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take the patches, and a turn, back after each test."""
     for kind, names in (
+        (script_requests, ("_coalesce_widget_states",)),
+        (StarletteSessionClient, ("write_forward_msg",)),
         (
             AppSession,
             (
@@ -55,6 +67,8 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "_create_new_session_message",
                 "_handle_file_urls_request",
                 "_handle_clear_cache_request",
+                "_handle_git_information_request",
+                "_handle_backend_operation_request",
                 "_handle_scriptrunner_event_on_event_loop",
             ),
         ),
@@ -405,11 +419,85 @@ def test_a_browser_announces_few_files(names, answered):
     assert answers() == answered
 
 
-def test_no_browser_clears_the_caches_of_all(monkeypatch):
-    cleared = Mock()
+def test_no_browser_clears_the_caches_of_all_or_runs_git(monkeypatch):
+    cleared, git = Mock(), Mock()
     monkeypatch.setattr(app_session, "caching", cleared)
-    AppSession._handle_clear_cache_request(Mock())
-    assert cleared.cache_resource.clear.call_count == 1
+    monkeypatch.setattr("streamlit.git_util.GitRepo", git)
+
+    def send() -> tuple[int, int]:
+        AppSession._handle_clear_cache_request(Mock())
+        AppSession._handle_git_information_request(Mock())
+        return cleared.cache_resource.clear.call_count, git.call_count
+
+    assert send() == (1, 1)
     streamlit_internals.refuse_costly_messages()
-    AppSession._handle_clear_cache_request(Mock())
-    assert cleared.cache_resource.clear.call_count == 1
+    assert send() == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("payload", "at_once", "answered"),
+    [
+        ("deferred_file", 1, True),
+        ("deferred_file", streamlit_internals.MOST_OPERATIONS + 1, False),
+        ("install_skills", 1, False),  # writes files beside the app
+        ("dismiss_skills_nudge", 1, False),
+    ],
+)
+def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
+    request = BackendOperationRequest(session_id="a")
+    getattr(request, payload).SetInParent()
+
+    def answers() -> int:
+        session = Mock(id="a", _background_tasks={*range(at_once)})
+        answer = AsyncMock(return_value=BackendOperationResponse())
+        session._backend_operation_dispatcher.dispatch = answer
+        event_loop.run(AppSession._handle_backend_operation_request(session, request))
+        return answer.call_count
+
+    assert answers() == 1
+    streamlit_internals.refuse_costly_messages()
+    assert answers() == answered
+
+
+def test_clicks_on_made_up_buttons_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "MOST_WIDGETS", 10)
+
+    def merged(at_once: int) -> int:
+        requests = ScriptRequests()
+        for number in range(20):
+            ids = (f"{number} {i}" for i in range(at_once))
+            clicks = [WidgetState(id=name, trigger_value=True) for name in ids]
+            states = WidgetStates(widgets=clicks)
+            requests.request_rerun(RerunData(widget_states=states, fragment_id="a"))
+        states = requests.on_scriptrunner_ready().rerun_data.widget_states
+        return len(states.widgets)
+
+    assert merged(20) == 20 * 20
+    streamlit_internals.refuse_costly_messages()
+    assert merged(20) == 20
+    assert merged(1) <= 11
+
+
+def test_little_waits_for_a_browser_that_does_not_read(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "MOST_UNREAD_BYTES", 10_000)
+    page = ForwardMsg()
+    page.delta.new_element.markdown.body = "x" * 1_000
+
+    async def waiting() -> tuple[int, int]:
+        async def send(_: bytes) -> None:
+            await asyncio.sleep(HOUR)
+
+        websocket = AsyncMock(headers={}, cookies={})
+        websocket.send_bytes = send
+        client = StarletteSessionClient(websocket)
+        with suppress(SessionClientDisconnectedError):
+            for _ in range(30):
+                client.write_forward_msg(page)
+        await asyncio.sleep(0)
+        unread = client._send_queue.qsize()
+        await client.aclose()
+        return unread, websocket.close.call_count
+
+    assert event_loop.run(waiting()) == (29, 0)
+    streamlit_internals.hang_up_on_slow_readers()
+    assert event_loop.run(waiting()) == (0, 1)

@@ -33,6 +33,7 @@ def limit(
     monkeypatch.setattr(upload_limit, "size_of", lambda file: len(file.data))
     monkeypatch.setattr(upload_limit, "SESSION_BYTES", 100)
     monkeypatch.setattr(upload_limit, "ALL_BYTES", 300)
+    monkeypatch.setattr(upload_limit, "LOOK_BYTES", 10)
 
     async def streamlit(scope, receive, _send) -> None:
         data, more = b"", True
@@ -100,6 +101,24 @@ def test_files_without_content_count_too(limit, files, monkeypatch) -> None:
 
     event_loop.run(upload())
     assert stored(files) == {"greedy": ["7", "8", "9"]}
+
+
+def test_neither_many_files_nor_many_pieces_hold_the_server_up(
+    limit, files, monkeypatch
+) -> None:
+    sizes = []
+    monkeypatch.setattr(upload_limit, "SESSION_FILES", 3)
+    monkeypatch.setattr(upload_limit, "LOOK_BYTES", 50)
+
+    async def upload() -> None:
+        for number in range(10):
+            await put(limit, "greedy", f"{number}", 10)
+        monkeypatch.setattr(upload_limit, "size_of", lambda _: sizes.append(10) or 10)
+        await put(limit, "calm", "in ten pieces", 100)
+
+    event_loop.run(upload())
+    assert stored(files)["greedy"] == ["6", "7", "8", "9"]
+    assert len(sizes) == 3 * 4  # looks, and files of others in each
 
 
 def test_what_is_on_its_way_counts_too(limit, files) -> None:

@@ -54,12 +54,12 @@ def test_only_one_app_writes(url, open_store, monkeypatch):
 def test_nobody_else_reads_the_file(file_url, open_store):
     path = database.Database(file_url).path
     path.parent.mkdir()
-    path.touch()  # an older version, or a copy, may have left it so
-    path.chmod(0o644)
+    for file in (path, path.parent / f"{path.name}.lock"):
+        file.touch()  # an older version, or a copy, may have left it so
+        file.chmod(0o644)
     open_store(file_url)
     for file in path.parent.glob(f"{path.name}*"):
-        if not file.name.endswith(".lock"):
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_file_that_is_no_database_is_left_as_it_is(file_url, open_store):

@@ -66,6 +66,9 @@ def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):
         assert wall._answer(run, drawn)["problem"] == wall.words("wall.size")
     dot = {"n": 9, "ink": base64.b64encode(b"\xff" + bytes(wall.INK**2 - 1)).decode()}
     assert wall._answer(run, dot)["problem"] == wall.words("wall.little")
+    monkeypatch.setattr(wall.st, "session_state", {})
+    for sent in ({"n": "x" * 10**6, "ink": ""}, {"n": 1}, "no drawing"):
+        assert wall._answer(run, sent) == {}
     assert not calls
 
 
