@@ -136,7 +136,8 @@ class Admission:
                     "fewer epochs."
                 ).format(**texts)
             )
-        if len(waiting) >= limits.max_waiting_jobs:
+        is_full = len(waiting) >= limits.max_waiting_jobs
+        if is_full and self.gives_way(job, queue) is None:
             raise ExplainedError(
                 f"The queue is full: {len(waiting)} jobs are already waiting. "
                 "Try again in a minute."
@@ -153,6 +154,23 @@ class Admission:
             )
         self.gate.admit(job, expected)
 
+    def gives_way(self, job: Job, queue: Queue) -> Job | None:
+        """The waiting job that leaves a full queue for this one; None if none has to.
+
+        It is the newest of the network that has the most jobs waiting, if these are at
+        least two more than those of the job's own network. A program can pose as many
+        visitors, but it has few networks.
+        """
+        waiting = queue.waiting(job.lane)
+        counts = Counter(other.network for other in waiting if other.network)
+        if not job.owner or not counts or len(waiting) < self.limits.max_waiting_jobs:
+            return None
+        fullest, most = counts.most_common(1)[0]
+        if most < counts[job.network] + 2:
+            return None
+        theirs = (other for other in waiting if other.network == fullest)
+        return max(theirs, key=lambda other: other.arrived)
+
 
 def overdue(seconds: float) -> str:
     """The message of a job that ran for too long."""
@@ -160,6 +178,14 @@ def overdue(seconds: float) -> str:
         f"The job was stopped after {spoken(seconds)}, the longest "
         "that a job may take here. The machine may be busy: try "
         "again later, or with fewer epochs."
+    )
+
+
+def gave_way() -> str:
+    """The message of a job that has left a full queue for another network's."""
+    return (
+        "The queue was full, and most of its jobs came from your network. So this one "
+        "made room for somebody else's. Start it again in a few minutes."
     )
 
 

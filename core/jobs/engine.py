@@ -17,7 +17,15 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from core.jobs.admission import Admission, Asker, Gate, Questions, overdue, work
+from core.jobs.admission import (
+    Admission,
+    Asker,
+    Gate,
+    Questions,
+    gave_way,
+    overdue,
+    work,
+)
 from core.jobs.dask_connection import Connection, in_background
 from core.jobs.history import History
 from core.jobs.hosts import host_of
@@ -99,18 +107,27 @@ class Engine:
         self._connection.open()
 
     def submit(
-        self, address: str, *arguments: Any, lane: str = "train", owner: str = ""
+        self,
+        address: str,
+        *arguments: Any,
+        lane: str = "train",
+        owner: str = "",
+        network: str = "",
     ) -> str:
         """Queue a call of the function at `address`; returns the job's id.
 
         When this returns, the job is in the database, or `Store.problem` says why not.
-        Raises ExplainedError if the job is not admitted.
+        Raises ExplainedError if the job is not admitted. In a full queue, a job of the
+        `network` that has the most may have to give way, see Admission.gives_way.
         """
         todo, person = work(address, arguments), self.admission.gate.person(owner)
         job_id = uuid.uuid4().hex[:10]
         job = Job(job_id, address, arguments, lane, owner, work=todo, person=person)
+        job = replace(job, network=network)
         with self._lock:
             self.admission.check(job, self._queue)
+            if other := self.admission.gives_way(job, self._queue):
+                self._end(other.id, Outcome("cancelled", message=gave_way()))
             self._jobs.add(job)
             # With the lock, so that the job's row is written before its events.
             write = self._history.queue(job, self._queue.add(job))

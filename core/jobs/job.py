@@ -135,6 +135,7 @@ class Job:
     seconds: float | None = None
     work: Work = Work()
     person: str = ""  # owners with the same person take turns as one; "": the owner
+    network: str = ""  # of the owner, see core.serving.request_source; "": unknown
     machine: str = ""  # identity of the machine that did the job, once it has ended
     worker: str = ""  # name of the worker that has begun the job
 

@@ -58,7 +58,17 @@ def room() -> Room:
 
 
 class PagesEngine(Engine):
-    """An engine that lets another page be drawn while a page waits for an answer."""
+    """An engine that lets another page be drawn while a page waits for an answer.
+
+    It notes from which network a job comes, except those of an open class's members.
+    """
+
+    def submit(
+        self, address: str, *arguments: Any, owner: str = "", **more: Any
+    ) -> str:
+        if is_drawing() and room().member(owner) is None:
+            more["network"] = network(st.context.ip_address or "")
+        return super().submit(address, *arguments, owner=owner, **more)
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
         give_back_turn()

@@ -52,10 +52,16 @@ class Server:
     def __init__(self, **limits: int) -> None:
         self.admission, self.queue = Admission(limits=Limits(**limits)), Queue()
 
-    def submit(self, owner: str, config: RunConfig = DEFAULT, lane: str = "train"):
-        job = Job(
-            str(next(IDS)), RUN, (config,), lane, owner, work=work(RUN, (config,))
-        )
+    def submit(
+        self,
+        owner: str,
+        config: RunConfig = DEFAULT,
+        lane: str = "train",
+        network: str = "",
+    ) -> Job:
+        todo = work(RUN, (config,))
+        job = Job(str(next(IDS)), RUN, (config,), lane, owner, work=todo)
+        job = replace(job, network=network)
         self.admission.check(job, self.queue)
         self.queue.add(job)
         return job
@@ -63,9 +69,9 @@ class Server:
     def did(self, config: RunConfig, seconds: float) -> None:
         self.admission.estimates.learn(done(seconds, config))
 
-    def refused(self, *arguments: object) -> str:
+    def refused(self, *arguments: object, **more: str) -> str:
         with pytest.raises(ExplainedError) as error:
-            self.submit(*arguments)
+            self.submit(*arguments, **more)
         return str(error.value)
 
 
@@ -87,6 +93,29 @@ def test_the_queue_has_an_end():
         server.submit(f"cookie {number}")
     assert "3 jobs are already waiting" in server.refused("bob")
     server.submit("bob", DEFAULT, "lab")
+
+
+def test_in_a_full_queue_the_network_with_the_most_jobs_makes_room():
+    server = Server(max_waiting_jobs=5)
+
+    def asks(owner: str, network: str) -> Job | None:
+        return server.admission.gives_way(
+            job(owner=owner, network=network), server.queue
+        )
+
+    for number in range(4):
+        server.submit(f"cookie {number}", network="one")
+    assert asks("bob", "another") is None
+    server.submit("ada")  # a member of a class, or of an unknown network
+    newest = asks("bob", "another")
+    assert newest.owner == "cookie 3"
+    server.queue.remove(newest.id)
+    server.submit("bob", network="another")
+    assert "5 jobs are already waiting" in server.refused("eve", network="one")
+    assert asks("carol", "another").owner == "cookie 2"
+    server.queue.remove(asks("carol", "another").id)
+    server.submit("carol", network="another")
+    assert "5 jobs are already waiting" in server.refused("dan", network="another")
 
 
 @pytest.mark.parametrize(("long", "short"), [(None, None), (600.0, 60.0)])

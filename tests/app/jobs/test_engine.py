@@ -16,7 +16,7 @@ from core.classroom.room import Room, Teacher
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.jobs import cluster, worker
-from core.jobs.admission import Estimates, Gate, Limits
+from core.jobs.admission import Estimates, Gate, Limits, gave_way
 from core.jobs.dask_connection import words
 from core.jobs.engine import Engine
 from core.jobs.job import Job, Stored
@@ -339,6 +339,21 @@ def test_a_paused_queue_keeps_its_order(engine, monkeypatch):
     first, second = (finish(engine, job_id) for job_id in ids)
     assert first.status == second.status == "finished"
     assert first.started <= second.started
+
+
+def test_a_program_with_many_cookies_keeps_nobody_out_of_a_full_queue(
+    engine, monkeypatch
+):
+    monkeypatch.setattr(engine.admission, "gate", Class())
+    monkeypatch.setattr(engine.admission, "limits", Limits(max_waiting_jobs=3))
+    monkeypatch.setattr(Class, "paused", True)
+    cookies = ("one", "two", "three")
+    ids = [engine.submit(QUICK, owner=cookie, network="a") for cookie in cookies]
+    mine = engine.submit(QUICK, owner="ana", network="b")
+    assert [status(engine, i) for i in ids] == ["queued", "queued", "cancelled"]
+    assert engine.job(ids[-1]).message == gave_way()
+    assert engine.job(mine).place == 3
+    engine.clear()
 
 
 def test_a_queue_that_is_cleared_loses_no_cancel(engine, busy):
