@@ -249,12 +249,17 @@ def test_a_replay_buffer_is_filled_before_training() -> None:
 def test_files_that_belong_to_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = Script("scripts/train.py", 3, lambda: Progress(0, 0, 0))
-    assert script.owns(str(tmp_path / "scripts" / "data.py"))
-    assert script.owns(str(tmp_path / "package" / "model.py"))
+    for name in ("project", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "project" / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    script = Script("../project/examples/train.py", 3, lambda: Progress(0, 0, 0))
+    assert script.owns(str(tmp_path / "project" / "examples" / "data.py"))
+    assert script.owns(str(tmp_path / "project" / "package" / "model.py"))
+    assert script.owns(str(tmp_path / "elsewhere" / "model.py"))
+    assert not script.owns(str(tmp_path / "model.py"))
     assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
-    assert not script.owns(str(tmp_path) + "2/model.py")
+    assert not script.owns(str(tmp_path / "project2" / "model.py"))
 
 
 def test_a_script_that_uses_no_cuda() -> None:
