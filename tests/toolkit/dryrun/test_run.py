@@ -458,6 +458,17 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ),
         # An LSTM's state is a tuple. Without CUDA, no line asks it for `cuda`.
         ("import torch\n(torch.ones(2), torch.ones(2)).cuda()", DEVICE_ERROR),
+        ("import torch\ntorch.FloatTensor(torch.ones(2).cuda())", DEVICE_ERROR),
+        (
+            "import torch\nx = torch.ones(2, requires_grad=True).cuda()\n"
+            "x.register_hook(lambda grad: grad.cpu())\nx.sum().backward()",
+            DEVICE_ERROR,
+        ),
+        (
+            "import torch\nx = torch.ones(4).cuda()\n"
+            "x.tensor_split(torch.tensor([2]).cuda())",
+            DEVICE_ERROR,
+        ),
         ("import numpy\nnumpy.genfromtxt('there is no such file')", SCRIPT_ERROR),
     ],
 )
