@@ -28,6 +28,9 @@ OF_DEVICES = re.compile(
     "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
+    r"|expected device \S+ but got|to be on (cpu|cuda)"
+    r"|device=cpu.*\(got .*device=cuda|device=cuda.*\(got .*device=cpu"
+    r"|was torch\.cuda\S+ got torch\.(?!cuda)|was torch\.(?!cuda)\S+ got torch\.cuda"
     "|No backend type associated with device type cpu"
     '|unsafe to autocast|(_cuda|dot)" not implemented'
 )

@@ -35,6 +35,7 @@ EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
 # A line's indentation, without `\s`, which would go on through any number of lines.
 MAGIC = re.compile(r"^([^\S\n]*+)(?:[!%?]|\w++ *+= *+[!%]).*$", re.MULTILINE)
+IN_TOP = "pyproject.toml", "setup.py", ".git"  # what the top folder of a project has
 TOO_DEEP = "the code is nested too deeply"
 
 
@@ -88,6 +89,14 @@ def without_magic(text: str) -> str:
     return text
 
 
+def project_of(folder: Path) -> str:
+    """The top folder of the project that this folder is in, or the folder itself."""
+    for above in (folder, *folder.parents):
+        if any((above / name).exists() for name in IN_TOP):
+            return str(above)
+    return str(folder)
+
+
 class Script:
     """Knows which files belong to the script, and when its loops end."""
 
@@ -106,10 +115,11 @@ class Script:
         self.main: set[str] = set()
         # The folder of a script, or the one in which a module's top package is
         self.folder = str(Path(name).resolve().parents[module.count(".")])
-        self.folders = self.folder + os.sep, os.getcwd() + os.sep
+        folders = self.folder, os.getcwd(), project_of(Path(self.folder))
+        self.folders = tuple(folder + os.sep for folder in folders)
 
     def owns(self, file: str) -> bool:
-        """Whether a file is the script, or lies beside it and isn't a library."""
+        """Whether a file is the script, or is of its project and no library."""
         if file in self.main:
             return True
         beside = file.startswith(self.folders) and "site-packages" not in file

@@ -266,6 +266,12 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         16,
         "use BCEWithLogitsLoss",
     ),
+    (
+        LAYER,
+        "y = net.cuda()(x.cuda())\nones = torch.ones(2, 4)\ny.backward(ones)",
+        15,
+        "expected device cuda:0 but got cpu",
+    ),
     (LAYER, "x = x.long().cuda()\nx @ x.T", 15, "not implemented for 'Long'"),
     (
         LAYER,  # the batch is converted where it is collated, and then unpacked

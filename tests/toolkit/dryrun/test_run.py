@@ -251,12 +251,17 @@ def test_a_replay_buffer_is_filled_before_training() -> None:
 def test_files_that_belong_to_a_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    script = Script("scripts/train.py", 3, lambda: Progress(0, 0, 0))
-    assert script.owns(str(tmp_path / "scripts" / "data.py"))
-    assert script.owns(str(tmp_path / "package" / "model.py"))
+    for name in ("project", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "project" / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    script = Script("../project/examples/train.py", 3, lambda: Progress(0, 0, 0))
+    assert script.owns(str(tmp_path / "project" / "examples" / "data.py"))
+    assert script.owns(str(tmp_path / "project" / "package" / "model.py"))
+    assert script.owns(str(tmp_path / "elsewhere" / "model.py"))
+    assert not script.owns(str(tmp_path / "model.py"))
     assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
-    assert not script.owns(str(tmp_path) + "2/model.py")
+    assert not script.owns(str(tmp_path / "project2" / "model.py"))
 
 
 def test_a_script_that_uses_no_cuda() -> None:
@@ -455,6 +460,17 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ),
         # An LSTM's state is a tuple. Without CUDA, no line asks it for `cuda`.
         ("import torch\n(torch.ones(2), torch.ones(2)).cuda()", DEVICE_ERROR),
+        ("import torch\ntorch.FloatTensor(torch.ones(2).cuda())", DEVICE_ERROR),
+        (
+            "import torch\nx = torch.ones(2, requires_grad=True).cuda()\n"
+            "x.register_hook(lambda grad: grad.cpu())\nx.sum().backward()",
+            DEVICE_ERROR,
+        ),
+        (
+            "import torch\nx = torch.ones(4).cuda()\n"
+            "x.tensor_split(torch.tensor([2]).cuda())",
+            DEVICE_ERROR,
+        ),
         ("import numpy\nnumpy.genfromtxt('there is no such file')", SCRIPT_ERROR),
     ],
 )

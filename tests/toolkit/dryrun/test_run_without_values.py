@@ -1,8 +1,12 @@
 """A dry run in which large tensors have sizes but no values."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.toolkit.dryrun.dry_run import dry_run
+from to_device.dryrun import command
 from to_device.dryrun.report import DEVICE_ERROR, NOT_SIMULATED, OK
 
 TRAINING = """
@@ -71,6 +75,27 @@ def test_a_model_that_is_larger_than_this_machine() -> None:
     assert report.memory.parts["optimizer state"] >= 2 * parameters
     assert report.memory.peak >= 4 * parameters
     assert report.facts["kib"] * 1024 < parameters // 8
+
+
+def test_a_script_that_runs_out_of_this_machines_memory_starts_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(
+        TRAINING.format(
+            layers="nn.Linear(2**12, 2**12, bias=False)",
+            inputs="2, 2**12",
+            optimizer="Adam",
+            half=False,
+        )
+    )
+    monkeypatch.setattr(command, "available_memory", lambda: 128 << 20)
+    monkeypatch.setattr(command, "end_with_pipe", lambda: None)
+    assert command.main([str(file), "--json"]) == OK
+    report = json.loads(capsys.readouterr().out)
+    assert (report["status"], report["failure"]) == (OK, None)
+    assert report["memory"]["parts"]["parameters"] == 4 * 2**24
+    assert report["memory"]["peak"] >= 4 * 4 * 2**24  # more than there was
 
 
 LARGE = "import torch\nx = torch.randn(1000, 1000, device='cuda')\n"
