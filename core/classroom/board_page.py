@@ -147,7 +147,7 @@ def _quest(standings: Standings) -> None:
     rules: Rules = standings.classroom.rules
     me = visitor()
     own = next((run for run in standings.best if run.visitor == me), None)
-    st.subheader("The quest", anchor=False)
+    st.header("The quest", anchor=False)
     st.markdown(_place(standings, own))
     if me in standings.hidden:
         st.info(words("board.hidden"), icon=":material/visibility_off:")
@@ -193,7 +193,7 @@ def _place(standings: Standings, own: RunSummary | None) -> str:
 
 
 def _queue(standings: Standings) -> None:
-    st.subheader("Right now", anchor=False)
+    st.header("Right now", anchor=False)
     names = sorted(standings.names[who] for who in standings.here)
     count = f"{len(names)} of {len(standings.names)} here"
     with st.popover(count, icon=":material/groups:", type="tertiary"):

@@ -207,7 +207,7 @@ def draw(tallies: Tallies) -> None:
         for question, tally in tallies.items()
         if guess.of(question.key) is not None or spoilers.are_told(question.key)
     }
-    st.subheader("What the class guessed", anchor=False)
+    st.header("What the class guessed", anchor=False)
     if mine:
         choose(mine)
     else:

@@ -32,7 +32,7 @@ SETTINGS = ("model", "batch_size", "epochs", "learning_rate", "schedule")
 
 
 def draw(classroom: Class) -> None:
-    st.subheader("Downloads")
+    st.header("Downloads")
     with st.container(horizontal=True):
         for label, write, ending, key, icon in (
             ("Runs (CSV)", table, "runs.csv", "class_csv", "download"),
@@ -46,7 +46,7 @@ def draw(classroom: Class) -> None:
         "The handout is one page with the class's own results. To "
         "print it, open it in a browser."
     )
-    st.subheader("Delete the class")
+    st.header("Delete the class")
     st.markdown(words("handout.deleted"))
     end = classroom.ends
     with st.container(horizontal=True, vertical_alignment="bottom"):

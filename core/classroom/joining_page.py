@@ -105,7 +105,7 @@ def _ask_in(open_class: Class | None) -> None:
         return
     with st.form("join", width=PROSE):
         name = open_class.name if fits else "the class"
-        st.subheader(f"Join {name}", anchor=False)
+        st.header(f"Join {name}", anchor=False)
         if not fits:
             st.text_input(
                 "The code that your teacher gave you",

@@ -49,26 +49,27 @@ def draw(classroom: Class) -> None:
     values |= presets
     changed = [name for name in values if values[name] != getattr(rules, name)]
     st.session_state[UNSAVED] = classroom.id if changed else ""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        saves = st.button(
-            "Save the rules",
-            type="primary" if changed else "secondary",
-            icon=":material/save:",
-            key="save_rules",
-        )
-        if changed:
-            st.badge("Not saved yet", icon=":material/edit:", color="orange")
-    if saves and changed:
-        act(_save, classroom, values, at=REFUSED)
-        if "rules_saved" in st.session_state:
-            st.rerun()
-    tell_error(REFUSED)
-    if st.session_state.pop("rules_saved", False):
-        st.success(
-            "Saved. The rules apply from now on, but not to jobs that "
-            "are already in the queue.",
-            icon=":material/check:",
-        )
+    with st.container(key="rules_bar"):  # stays on the screen, as page.css says
+        with st.container(horizontal=True, vertical_alignment="center"):
+            saves = st.button(
+                "Save the rules",
+                type="primary" if changed else "secondary",
+                icon=":material/save:",
+                key="save_rules",
+            )
+            if changed:
+                st.badge("Not saved yet", icon=":material/edit:", color="orange")
+        if saves and changed:
+            act(_save, classroom, values, at=REFUSED)
+            if "rules_saved" in st.session_state:
+                st.rerun()
+        tell_error(REFUSED)
+        if st.session_state.pop("rules_saved", False):
+            st.success(
+                "Saved. The rules apply from now on, but not to jobs that "
+                "are already in the queue.",
+                icon=":material/check:",
+            )
     st.markdown("**This link opens Train with the preset settings:**")
     st.code(link, language=None, wrap_lines=True)
 

@@ -12,9 +12,7 @@ def try_walk() -> None:
     model = ANN().to(device)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.AdamW(model.parameters())
-    images = torch.randint(0, 256, (64, 1, 28, 28), dtype=torch.uint8)
-    labels = torch.randint(0, 10, (64,))
+    inputs = torch.randint(0, 256, (64, 1, 28, 28), dtype=torch.uint8)
+    targets = torch.randint(0, 10, (64,))
 
-    for made in walk(model, images, labels, criterion, optimizer, device):
-        for name, tensor in made.items():
-            print(name, tensor.device, tuple(tensor.shape), tensor.dtype)
+    walk(model, inputs, targets, criterion, optimizer, device)

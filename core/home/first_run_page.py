@@ -74,6 +74,7 @@ def draw() -> None:
         with left:
             _invitation(run, own, racers)
         with right:
+            st.space("small")  # as high as what is above the title's letters
             image_wall.draw(task, [run, *tested][-1], "your" if own else "this")
 
     upper_half()

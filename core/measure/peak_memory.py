@@ -1,6 +1,7 @@
 """The most memory that a piece of work takes at once."""
 
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,6 +12,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from to_device.names import SIMULATED
+
+# The profiler's recorder writes two lines a profile and, without a GPU, an error, which
+# would look like failures in the log. Level 6 is above all of these.
+os.environ.setdefault("KINETO_LOG_LEVEL", "6")
 
 # How to run inference: with autograd, without it, and without it for good, so that
 # training can never use the resulting tensors.

@@ -61,20 +61,25 @@ addEventListener("keydown", (event) => {
   const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex='0']";
   const controls = (around) => [...around.querySelectorAll(CONTROLS)]
     .filter((control) => !control.disabled && control.offsetParent);
-  let held, places = []; // the control with the focus; what it is in, and its place there
+  // The control with the focus; what it is in, and its place there among all of its kind and
+  // among all. A button comes in the place of a button: around it, a guess may go away, too.
+  let held, places = [];
+  const alike = (around, { tagName }) =>
+    controls(around).filter((control) => control.tagName === tagName);
   addEventListener("focusin", ({ target }) => {
     held = target;
     places = [];
     for (let around = target.parentElement; around; around = around.parentElement)
-      places.push([around, controls(around).indexOf(target)]);
+      places.push([around, alike(around, target).indexOf(target), controls(around).indexOf(target)]);
   });
   addEventListener("pointerdown", () => { held = undefined; });
   new MutationObserver(() => {
     if (!held || held.isConnected) return;
     requestAnimationFrame(() => {
       if (!held || held.isConnected || document.activeElement !== document.body) return;
-      const [around, place] = places.find(([around]) => around.isConnected);
-      const all = controls(around);
+      let [around, place, among] = places.find(([around]) => around.isConnected);
+      let all = alike(around, held);
+      if (!all.length) [all, place] = [controls(around), among];
       all[Math.min(Math.max(place, 0), all.length - 1)]?.focus({ preventScroll: true });
     });
   }).observe(document, { childList: true, subtree: true });

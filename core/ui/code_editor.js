@@ -26,6 +26,7 @@ export default function ({ data, parentElement, setStateValue }) {
   code.ariaLabel = data.label
   code.placeholder = data.placeholder
   if (data.most) code.maxLength = data.most
+  code.rows = data.rows
   // A redraw of the page doesn't replace a text that somebody is typing.
   if (code.dataset.given !== data.value && !code.matches(":focus")) {
     const draft = drafts.get(data.key)

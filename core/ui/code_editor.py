@@ -26,6 +26,7 @@ def draw(
     value: str = "",
     *,
     most: int = MOST_CHARACTERS,
+    rows: int = 1,
     placeholder: str = "",
     marked: Collection[int] = (),
 ) -> None:
@@ -33,7 +34,7 @@ def draw(
 
     Until somebody types, the field has the text `value`, and the lines with
     the numbers in `marked` are marked. `most` is the greatest number of
-    characters.
+    characters, and `rows` the least number of lines that the field is high.
     """
     _FIELD(
         key=key,
@@ -42,6 +43,7 @@ def draw(
             "label": label,
             "value": text(key, value),
             "most": most,
+            "rows": rows,
             "placeholder": placeholder,
             "marked": list(marked),
         },

@@ -197,7 +197,7 @@ def place_in_queue(job: Job) -> str:
         return f"{text}. Your teacher paused the queue, but you keep your place"
     seconds = engine().wait(job.id)
     if seconds is None:
-        return text
+        return f"{text}. We can't tell yet how long that takes"
     if seconds < 1:
         return f"{text}, in a moment"
     about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

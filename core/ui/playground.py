@@ -2,13 +2,14 @@
 
 The editor shows a function with what it needs to run: the imports that it uses, and
 lines that call it. core/examples has these lines: `try_score` in core/examples/loops.py
-calls `score` of core/loops.py.
+calls `score` of core/loops.py. Where the lines name a generator and don't loop over it,
+as `try_walk` does, the editor shows the generator's lines instead, without its yields.
 """
 
 import ast
 import textwrap
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import streamlit as st
 
@@ -58,15 +59,20 @@ def program(address: str) -> str:
     module, _, name = address.partition(":")
     text, example = read(module), _example(module)
     body, of_example = ast.parse(text).body, ast.parse(example).body
+    function = next((e for e in body if getattr(e, "name", None) == name), None)
+    names = {name}
     if call := definitions(example, {f"try_{name}"}):
         call = textwrap.dedent(call.partition("-> None:\n")[2]).strip()
+        *before, last = call.splitlines()
+        if last.startswith(f"{name}(") and _yields(function):
+            steps = _without_yields(text, function)
+            call, names = "\n".join([*before, steps]), set()
     else:
-        function = next((e for e in body if getattr(e, "name", None) == name), None)
         arguments = function.args.args if isinstance(function, ast.FunctionDef) else []
         if [a.arg for a in arguments[:1]] != ["device"]:
             return ""
         call = ON_DEVICE.format(name=name)
-    inside = definitions(text, {name, *names_in(ast.parse(call))}).strip()
+    inside = definitions(text, names | names_in(ast.parse(call))).strip()
     needed = names_in(ast.parse(f"{inside}\n{call}"))
     lines = []
     for node in [*body, *of_example]:
@@ -78,7 +84,22 @@ def program(address: str) -> str:
             needed -= {alias.name for alias in node.names}
             if node.names:
                 lines.append(ast.unparse(node))
-    return "\n".join([*lines, "\n", inside, "\n", call])
+    parts = "\n".join(lines), inside, call
+    return "\n\n\n".join(filter(None, parts))
+
+
+def _yields(node: ast.AST | None) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef) and any(
+        isinstance(inner, ast.Yield) for inner in ast.walk(node)
+    )
+
+
+def _without_yields(text: str, function: ast.FunctionDef) -> str:
+    """The body of a generator in a module's text, without the lines that yield."""
+    first = function.body[1 if ast.get_docstring(function) else 0]
+    lines = text.splitlines()[first.lineno - 1 : function.end_lineno]
+    kept = (line for line in lines if not line.strip().startswith("yield"))
+    return textwrap.dedent("\n".join(kept)).strip()
 
 
 def _example(module: str) -> str:

@@ -20,6 +20,7 @@ from to_device.words import Words
 MOST_PRINTED = 5_000  # characters that are kept of what an exercise's code prints
 # The tries after which the line to change is named, and a solution is shown
 HINT, SOLUTION = 2, 3
+EMPTY_ROWS = 16  # lines of a field in which somebody writes a whole script
 LAST_KEY = "last_questions"  # of the answer that says which questions end the course
 words = Words(__file__)
 BROKEN = ""  # a sentence on why the exercises can't be read
@@ -120,7 +121,12 @@ def _exercise(title: str) -> None:
     lines = code_editor.lines_in(told)
     with field:
         code_editor.draw(
-            "The code", keys.code, text, most=MOST_CHARACTERS, marked=lines
+            "The code",
+            keys.code,
+            text,
+            most=MOST_CHARACTERS,
+            rows=1 if exercise.code else EMPTY_ROWS,
+            marked=lines,
         )
 
 

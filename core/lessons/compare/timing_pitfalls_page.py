@@ -16,7 +16,7 @@ from core.lessons.compare.timing_pitfalls_result import (
     misleading,
 )
 from core.lessons.mistakes.catalogue_page import link_to
-from core.measure.speedup import paired, spanned
+from core.measure.speedup import BUSY, paired, spanned
 from core.ui import charts, figures, format
 from core.ui.charts import LINES, MIDDLE, Chart
 from core.ui.job_panel import reported
@@ -49,9 +49,9 @@ class TimingPitfalls(Lab):
 
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
-        by, note = format.times(first.ratio), ""
+        by, note = format.times(first.ratio), "" if lab.is_steady else BUSY
         if not lab.stands_out:
-            by, note = first.by, first.note
+            by, note = first.by, first.note or note
         text = f"The first call took **{by} times** as long as a later one. {note}"
         return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *first.interval))
 

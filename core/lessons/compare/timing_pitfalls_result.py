@@ -5,7 +5,7 @@ from statistics import fmean, median, quantiles
 
 from core.measure.environment import Environment
 from core.measure.rows import Row, pick, row
-from core.measure.speedup import CLOSE, MOMENTS, Speedup, agree
+from core.measure.speedup import CLOSE, MOMENTS, STEADY, Speedup, agree, unevenness
 from core.registry import stored
 
 
@@ -55,6 +55,19 @@ class TimingLab:
     def stands_out(self) -> bool:
         """Whether the first call took clearly longer than any later one."""
         return self.first_call.interval[0] > CLOSE
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the later calls agree, as they do if nothing else was running.
+
+        Each way's calls have to agree, and so do the medians of the ways that time the
+        same work: on the CPU, where no call waits in a queue, all of them.
+        """
+        alike = WAYS if self.environment.backend == "CPU" else WAYS[1:]
+        calls = [r.seconds[1:] for r in self.readings if r.way in alike]
+        return agree([median(seconds) for seconds in calls], MOMENTS) and all(
+            unevenness(seconds) <= STEADY for seconds in calls
+        )
 
     def rows(self) -> list[Row]:
         """Rows for the ways of timing, and for the CPU's sizes and numbers of threads.

@@ -25,17 +25,18 @@ def draw() -> None:
     """Draw both scripts with the changed lines marked, and run them when asked."""
     st.markdown(words("port.intro"), width=frame.PROSE)
     texts = [read(module) for module in SCRIPTS.values()]
+    icon = ":material/play_arrow:"
+    # Above the scripts, which are higher than the screen of a laptop
+    if st.button("Run both", type="primary", icon=icon, key="run_both"):
+        _run(texts)
+    if reports := st.session_state.get("ported"):
+        _outcome(*reports)
     lines_by_column = (), changed_lines(*texts)
     for column, heading, text, lines in zip(
         st.columns(2, gap="medium"), SCRIPTS, texts, lines_by_column, strict=True
     ):
         column.markdown(f"**{heading}**")
         column.code(marked(text, lines), wrap_lines=True)
-    icon = ":material/play_arrow:"
-    if st.button("Run both", type="primary", icon=icon, key="run_both"):
-        _run(texts)
-    if reports := st.session_state.get("ported"):
-        _outcome(*reports)
 
 
 def _run(texts: list[str]) -> None:

@@ -45,6 +45,8 @@ FIRST_STEP_SECONDS = 0.3
 NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
 COMPARED = 4  # the largest number of earlier runs on a chart
 FEW = 2  # the most settings that fit beside a run's name
+ONE_LINE = 36  # characters of a text that fit beside the other columns at 1280 pixels
+TWO_LINES = 56  # pixels; a row that is so high wraps its texts
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
 COLUMN = st.column_config
 words = Words(__file__)
@@ -404,10 +406,12 @@ def _guessed(now: Run) -> str | None:
 def legend(runs: Sequence[Run]) -> None:
     """Draw a table of the runs. The chart shows the runs whose boxes are ticked."""
     table = legend_table(runs)
-    seconds, quality = table.column_names[2:4]
+    seconds, quality, differs = table.column_names[2:]
+    longest = max(map(len, table[differs].to_pylist()))
     st.dataframe(
         table,
         height="content",
+        row_height=TWO_LINES if longest > ONE_LINE else None,
         hide_index=True,
         placeholder="–",
         key=_legend_key(runs),

@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 
 from core.store.tables import Class
 from tests.app import event_loop
+from tests.app.e2e.walk import PHONE, SLOW, barriers, key, ready
 from tools.load.person import START, TINY
 from tools.load.record import Record
 from tools.load.tab import Browser, Tab
@@ -65,3 +67,25 @@ def test_no_student_reaches_what_is_the_teachers(school):
         assert refused in await begins(await new_tab(TINY))
 
     event_loop.run(cheat())
+
+
+@pytest.mark.browser
+def test_nothing_keeps_people_from_using_the_class_pages(school, browser, contexts):
+    """What axe-core finds for a student and, on each tab, for the teacher."""
+    server, monday = school
+    contexts += [browser.new_context(**PHONE), browser.new_context()]
+    student, teacher = (context.new_page() for context in contexts)
+    student.goto(f"{server.url}/Class?code={monday.code}")
+    assert barriers(ready(student)) == []
+    key(student, "join_class").click()
+    expect(student.get_by_text("Right now")).to_be_visible(timeout=SLOW)
+    assert barriers(ready(student)) == []
+    teacher.goto(f"{server.url}/Teacher")
+    assert barriers(ready(teacher)) == []
+    teacher.get_by_label("Password").fill(PASSWORD)
+    teacher.get_by_role("button", name="Sign in").click()
+    expect(key(teacher, "pause_queue")).to_be_visible(timeout=SLOW)
+    for tab in teacher.get_by_role("tab").all():
+        tab.click()
+        expect(tab).to_have_attribute("aria-selected", "true")
+        assert barriers(ready(teacher)) == [], tab.inner_text()

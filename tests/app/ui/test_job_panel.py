@@ -128,7 +128,7 @@ def test_who_has_measured_nothing_sees_what_others_have(use):
 @pytest.mark.parametrize(
     ("status", "message", "sentence"),
     [
-        ("queued", "", "Number 2 in the queue: 1 ahead of you. The race"),
+        ("queued", "", "Number 2 in the queue: 1 ahead of you"),
         ("starting", "Another app is busy.", "The race: Another app is busy."),
         ("running", "", ""),
     ],
@@ -157,7 +157,7 @@ def test_a_bad_end_is_shown_above_the_partial_result(use, status, why, sentence)
 @pytest.mark.parametrize(
     ("seconds", "sentence"),
     [
-        (None, "Number 1 in the queue: you're next"),
+        (None, "We can't tell yet how long that takes"),
         (0.3, "you're next, in a moment"),
         (40.4, "you're next, about 40 s"),
         (125.0, "you're next, about 2 min"),

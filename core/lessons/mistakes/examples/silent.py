@@ -1,6 +1,5 @@
 """Silent mistakes: the broken half raises no error, and returns a wrong figure."""
 
-import os
 import time
 
 import numpy as np
@@ -184,8 +183,6 @@ def nan_in_half(device):
 
 
 def not_reproducible(device):
-    cublas = "CUBLAS_WORKSPACE_CONFIG"  # fixed
-    os.environ[cublas] = ":4096:8"  # fixed
     torch.use_deterministic_algorithms(True)  # fixed
     losses = []
     for _ in range(2):

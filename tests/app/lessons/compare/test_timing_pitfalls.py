@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from core.lessons.compare import timing_pitfalls
+from core.lessons.compare.timing_pitfalls_page import TimingPitfalls
 from core.lessons.compare.timing_pitfalls_result import WAYS, Reading, misleading
-from core.measure.speedup import paired
+from core.measure.speedup import BUSY, paired
 from core.watch import Watch
 from tests.app.drifting_clock import DriftingClock
 from tests.app.samples import TIMING
@@ -96,3 +97,25 @@ def test_a_way_that_misleads_is_marked_and_the_right_one_never_is(
     where = replace(TIMING.environment, backend=backend)
     lab = replace(TIMING, readings=readings, environment=where)
     assert list(misleading(lab).values()) == marked
+
+
+STEADY = 3.0, 3.1, 3.2, 3.3
+
+
+@pytest.mark.parametrize(
+    ("backend", "later", "is_steady"),
+    [
+        ("CPU", (STEADY, STEADY, STEADY), True),
+        ("CPU", (STEADY, STEADY, (5.0, 5.1, 5.2, 5.3)), False),
+        ("CPU", (STEADY, STEADY, (3.0, 3.0, 9.0, 9.0)), False),
+        ("CUDA", ((0.1, 0.1, 0.1, 0.1), STEADY, STEADY), True),  # naive: only queued
+    ],
+)
+def test_calls_that_vary_tell_of_a_busy_machine(backend, later, is_steady):
+    readings = (
+        Reading(way, (9.0, *calls)) for way, calls in zip(WAYS, later, strict=True)
+    )
+    where = replace(TIMING.environment, backend=backend)
+    lab = replace(TIMING, readings=tuple(readings), environment=where)
+    assert lab.is_steady == is_steady
+    assert (BUSY in TimingPitfalls().finding(lab).sentence) != is_steady
