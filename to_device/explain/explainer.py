@@ -38,6 +38,17 @@ NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is expla
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
 LEAST_OF_STRANGE = 0.25  # probability of a cause in a text without any of our words
+# Situations in which commands for an ordinary machine are often wrong.
+PLATFORMS = (
+    "kubernetes",
+    "jetson",
+    "portable",
+    "wsl",
+    "tpu_used",
+    "amd_gpu",
+    "intel_gpu",
+)
+COMMAND = re.compile(r"\b(?:pip install|apt-get|docker|sudo)\b")
 LONG = 40  # lines; an answer to a longer text tells where its error stands
 # Words that such a text has at the least: any text in Python may be one.
 NEAR = re.compile(
@@ -211,8 +222,18 @@ def _filled(answer: Answer, details: Details) -> Answer:
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
         for key in ("why", "check", "change")
     }
+    if answer.kind == "sure" and _is_elsewhere("\n".join(texts.values()), details):
+        texts["kind"] = "likely"
     texts["change"] = installed(untried(texts["change"], details), details)
     return Answer(**{**vars(answer), **texts})
+
+
+def _is_elsewhere(text: str, details: Details) -> bool:
+    """Whether a text has commands, and the report a platform that it doesn't name."""
+    return COMMAND.search(text) is not None and any(
+        details.holds(name) and not knowledge().situations[name].search(text)
+        for name in PLATFORMS
+    )
 
 
 def of_cause(cause: Cause) -> Answer:

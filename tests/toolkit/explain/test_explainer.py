@@ -103,6 +103,12 @@ def test_causes_that_are_almost_as_likely_are_explained_too():
         assert other.change.strip().splitlines()[0] in text
 
 
+def test_commands_for_another_platform_are_never_certain():
+    error = "RuntimeError: operator torchvision::nms does not exist"
+    assert explain(error).kind == "sure"
+    assert explain(f"{error}\nIt runs on a Jetson Orin.").kind == "likely"
+
+
 def test_what_the_report_speaks_against_is_no_cause():
     works = "torch.cuda.is_available() returns True. Why does it train so slowly?"
     for question in (works, f"{works} The GPU is not found in the list."):
