@@ -4,7 +4,8 @@
 
 Sentences of errors.toml are left out in turn, and have to be found by the others:
 alone, and between sentences about something else, as in a longer question. The
-questions of tests/toolkit/explain/strangers.toml are examples too. The weights are
+questions of strangers.toml and the reports of reports.toml, in
+tests/toolkit/explain, are examples too. The weights are
 those under which the right causes are the likeliest (conditional logit). From the
 answers that they give, two limits follow: from which probability on a cause is right
 as often as `SURELY` says, and as often as `HARDLY` says. Below that, an answer
@@ -12,7 +13,6 @@ wouldn't be worth reading.
 """
 
 import random
-import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,11 +20,21 @@ from pathlib import Path
 import torch
 
 from to_device.explain.causes import FITTED, knowledge
-from to_device.explain.evidence import NAMES, features
+from to_device.explain.details import Details
+from to_device.explain.evidence import (
+    NAMES,
+    OF_CAUSE,
+    OF_NOTHING,
+    coded,
+    features,
+    of_cause,
+    of_nothing,
+)
 from to_device.explain.report import read
 
 STRANGERS = Path("tests/toolkit/explain/strangers.toml")
-WEIGHTS = (*NAMES, "sign", "nothing", "length")
+REPORTS = Path("tests/toolkit/explain/reports.toml")
+WEIGHTS = (*NAMES, *OF_CAUSE, *OF_NOTHING)
 OTHERS = (0, 0, 2)  # sentences about something else around one
 SURELY, HARDLY = 0.95, 0.2
 EACH = 5  # of the sentences, one in five is enough for so few weights
@@ -38,10 +48,11 @@ HEADER = """\
 Example = tuple[torch.Tensor, torch.Tensor]
 
 
-def texts() -> Iterator[tuple[str | None, Sequence[str], set[int]]]:
+def texts() -> Iterator[tuple[str | None, Sequence[str], set[int], str]]:
     """The right cause (None: not about devices), a text's sentences, what to leave out.
 
-    The last numbers are those of the known sentences that the text consists of.
+    The numbers are those of the known sentences that the text consists of. The whole
+    text comes last.
     """
     dice = random.Random(0)
     known, causes = knowledge(), knowledge().causes
@@ -55,32 +66,41 @@ def texts() -> Iterator[tuple[str | None, Sequence[str], set[int]]]:
         cause = sentence.key if sentence.key in causes else None
         around = {*dice.sample(range(first, len(lines)), OTHERS[i % len(OTHERS)]), i}
         order = dice.sample(sorted(around), len(around))
-        yield cause, [lines[n] for n in order], around
+        sentences = [lines[n] for n in order]
+        yield cause, sentences, around, " ".join(sentences)
     for cause, asked in tomllib.loads(STRANGERS.read_text("utf-8")).items():
         for text in asked.values():
-            yield cause if cause in causes else None, read(text).sentences, set()
+            right = cause if cause in causes else None
+            yield right, read(text).sentences, set(), text
+    for report in tomllib.loads(REPORTS.read_text("utf-8"))["report"]:
+        yield report["cause"], read(report["text"]).sentences, set(), report["text"]
 
 
 def examples() -> Iterator[Example]:
     """The features of all keys, the last one "nothing", and which of them are right."""
     causes = knowledge().causes
-    for cause, sentences, leave_out in texts():
+    for cause, sentences, leave_out, text in texts():
         similar = features(sentences, leave_out)
+        details = Details(text, "")
+        shown = coded(details)
+        for slug in shown:
+            similar.setdefault(slug, (0.0,) * len(NAMES))
         for number in leave_out:
             if (key := knowledge().sentences[number].key) not in causes:
                 similar.pop(key, None)
-        report = " ".join(sentences)
         # The least similar ones hardly count, and would take most of the time.
         likest = sorted(similar, key=lambda key: -sum(similar[key]))[:MOST]
         rows, right = [], []
         for key in {*likest, *([cause] if cause in similar else [])}:
             numbers = similar[key]
-            signs = causes[key].signs if key in causes else ""
-            sign = float(bool(signs and re.search(signs, report)))
-            rows.append([*numbers, sign, 0.0, 0.0])
+            own: tuple[float, ...] = (0.0,) * len(OF_CAUSE)
+            if key in causes:
+                own = of_cause(causes[key], details, shown)
+            rows.append([*numbers, *own, *[0.0] * len(OF_NOTHING)])
             right.append(key == cause if cause else key not in causes)
-        length = torch.tensor(max(1, len(sentences))).log().item()
-        rows.append([0.0] * (len(NAMES) + 1) + [1.0, length])
+        rows.append(
+            [0.0] * (len(NAMES) + len(OF_CAUSE)) + [*of_nothing(sentences, details)]
+        )
         right.append(cause is None)
         if any(right):
             yield torch.tensor(rows), torch.tensor(right)

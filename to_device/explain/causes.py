@@ -18,6 +18,10 @@ MOST_FOLDED = 20_000  # characters of a message that are compared
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 # Words that don't part the words around them: "slower than the cpu" has "slow cpu".
 BETWEEN = {*re.findall(r"\w+", "a an the is are was my of to in on with than it and i")}
+WORD = re.compile(r"[^\W_]+")
+NOT = re.compile(r"n['’]t\b")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+MOST_STEMS = 20_000  # words whose stems are kept
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
 
@@ -68,6 +72,9 @@ class Cause:
     signs: str = ""  # ... this regular expression is found in the report,
     unless: str = ""  # this one isn't,
     fact: str = ""  # and these situations or properties of the details hold
+    against: str = ""  # situations in which this isn't the cause, one is enough
+    code: str = ""  # situations or properties: the report's code makes this mistake
+    broad: bool = False  # a how-to or a list of usual reasons; what is specific wins
     around: bool = False  # that tells only of what is around: so it is never sure
     when: Sequence[Remedy] = ()  # other texts; the first one that applies counts
 
@@ -99,6 +106,8 @@ class Knowledge:
 
     def __init__(self) -> None:
         entries = tomllib.loads(FILE.read_text("utf-8"))
+        self.stems: dict[str, tuple[str, str]] = {}
+        self._read_terms(entries.pop("chinese"))
         # What to say if there is no cause, by case ("empty", ...).
         self.none: dict[str, Any] = entries.pop("none")
         # Wordings that are not about devices.
@@ -156,23 +165,75 @@ class Knowledge:
             Sentence(key, words, self.weight(words), two, self.weight(two))
             for key, words, two in said
         ]
+        self._read_answers()
         # For each word and each pair, the numbers of the sentences that have it.
         self.places: dict[str, list[int]] = defaultdict(list)
         for i, sentence in enumerate(self.sentences):
             for word in sentence.words | sentence.pairs:
                 self.places[word].append(i)
 
+    def _read_terms(self, terms: dict[str, str]) -> None:
+        # What Chinese terms are in English.
+        self.english = {
+            term: name for name, words in terms.items() for term in words.split()
+        }
+        longest = sorted(self.english, key=len, reverse=True)
+        self.chinese = re.compile("|".join(map(re.escape, longest)))
+
+    def _read_answers(self) -> None:
+        # For each word, the causes whose answers have it, and the size of each answer.
+        self.answers: dict[str, list[str]] = defaultdict(list)
+        answers = {slug: self._answer(cause) for slug, cause in self.causes.items()}
+        for slug, words in answers.items():
+            for word in words:
+                self.answers[word].append(slug)
+        # Words in many answers say little, and so do words that everybody uses.
+        self.weights_of_answers = {
+            word: min(
+                math.log(1 + len(answers) / (len(slugs) + 0.5)),
+                self.weights.get(word, self.rarest),
+            )
+            for word, slugs in self.answers.items()
+        }
+        self.sizes = {
+            slug: math.sqrt(sum(self.weights_of_answers[word] for word in words))
+            for slug, words in answers.items()
+        }
+
     def words(self, text: str) -> tuple[set[str], set[str]]:
         """The words of a text and what they stand for, and each two that go together.
 
         All are without their endings. Pairs have only what the words stand for.
         """
-        words = re.findall(r"[^\W_]+", re.sub(r"n['’]t\b", " not", text.lower()))
-        same = [self.synonyms.get(word, word) for word in words]
-        stems = [ENDING.sub("", word) for word in same]
+        text = NOT.sub(" not", self.translated(text).lower())
+        both = [self._stem(word) for word in WORD.findall(text)]
+        stems = [stem for _, stem in both]
         kept = [word for word in stems if word not in BETWEEN]
         pairs = {f"{one} {two}" for one, two in pairwise(kept) if one != two}
-        return {*stems, *(ENDING.sub("", word) for word in words)}, pairs
+        return {*kept, *(own for own, _ in both)} - BETWEEN, pairs
+
+    def _stem(self, word: str) -> tuple[str, str]:
+        """The word without its ending, and so what it stands for."""
+        known = self.stems.get(word)
+        if known is None:
+            other = self.synonyms.get(word, word)
+            known = (ENDING.sub("", word), ENDING.sub("", other))
+            if len(self.stems) < MOST_STEMS:
+                self.stems[word] = known
+        return known
+
+    def translated(self, text: str) -> str:
+        """The text with English words for the Chinese terms that are known."""
+        if not CHINESE.search(text):
+            return text
+        return self.chinese.sub(lambda term: f" {self.english[term[0]]} ", text)
+
+    def _answer(self, cause: Cause) -> set[str]:
+        """The words of a cause's answers."""
+        texts = [cause.title, cause.why, cause.check, cause.change]
+        texts += [getattr(r, k) for r in cause.when for k in ("why", "check", "change")]
+        words, _ = self.words(" ".join(texts))
+        return words
 
     def weight(self, words: Set[str]) -> float:
         """How informative the words are: rare words of the causes count more."""

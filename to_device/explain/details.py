@@ -51,7 +51,19 @@ WIDTHS = re.compile(
     r"\(?\[?([\d, ]{1,40})",
     re.DOTALL,
 )
+TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
+LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
+SCALED_STEP = re.compile(r"^(\s*+)\S{0,40}scaler\.step\(\s?(\w{1,40})", re.MULTILINE)
 RANK = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})")
+# What a person says that they have done, and settings in such a sentence.
+TRIED = re.compile(
+    r"(?i)\b(?:tried|already (?:set|use|have|did)|without (?:any )?luck|no luck"
+    r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work))\b"
+)
+SETTING = re.compile(
+    r"--[a-z][\w-]{2,40}|\b[A-Z][A-Z_]{5,40}\b|\b\w{3,40} ?= ?(?:\d{1,4}|True|False)\b"
+)
+MOST_OF_A_SENTENCE = 400  # characters
 PIP = re.compile(r"(?m)^pip install(?= )")
 ARM = re.compile(r"aarch64|\bGB[23]00|\bGH200|\bGB10\b|DGX Spark", re.IGNORECASE)
 RANKS = re.compile(
@@ -83,7 +95,23 @@ class Details:
 
     @cached_property
     def searched(self) -> str:
-        return self.text[-MOST_SEARCHED:]
+        return knowledge().translated(self.text[-MOST_SEARCHED:])
+
+    @cached_property
+    def tried(self) -> set[str]:
+        """The settings that the person has tried, without spaces."""
+        sentences = re.split(r"[.!?]\s|\n", self.searched)
+        return {
+            setting.replace(" ", "")
+            for sentence in sentences
+            if len(sentence) <= MOST_OF_A_SENTENCE and TRIED.search(sentence)
+            for setting in SETTING.findall(sentence)
+        }
+
+    @cached_property
+    def held(self) -> dict[str, bool]:
+        """What `holds` has found so far."""
+        return {}
 
     @cached_property
     def devices(self) -> list[str]:
@@ -141,6 +169,31 @@ class Details:
             int(major) * 10 + int(minor)
             for major, minor in re.findall(r"\((\d{1,2})\.(\d)\)", match[0])
         ]
+
+    @property
+    def transposed(self) -> bool:
+        """Whether the second matrix would fit if it were transposed."""
+        if self.shapes is None:
+            return False
+        _, columns, features, out = self.shapes
+        return columns == out != features
+
+    @property
+    def two_launchers(self) -> bool:
+        """Whether several tasks of a node each start several processes."""
+        text = self.searched
+        return bool(TASKS.search(text) and LAUNCHED.search(text))
+
+    @property
+    def second_step(self) -> bool:
+        """Whether code calls `optimizer.step()` after the branch of `scaler.step`."""
+        for step in SCALED_STEP.finditer(self.searched):
+            indent = len(step[1].expandtabs().rpartition("\n")[2])
+            for line in self.searched[step.end() :][:1_500].splitlines()[1:]:
+                code = line.expandtabs().lstrip()
+                if code.startswith(f"{step[2]}.step("):
+                    return len(line.expandtabs()) - len(code) < indent
+        return False
 
     @property
     def old_gpu(self) -> bool:
@@ -250,10 +303,12 @@ class Details:
 
     def holds(self, fact: str) -> bool:
         """Whether the report shows the situation, or the property is true."""
-        situation = knowledge().situations.get(fact)
-        if situation is None:
-            return bool(getattr(self, fact))
-        return situation.search(self.searched) is not None
+        if fact not in self.held:
+            situation = knowledge().situations.get(fact)
+            self.held[fact] = bool(
+                situation.search(self.searched) if situation else getattr(self, fact)
+            )
+        return self.held[fact]
 
     def fields(self) -> dict[str, str]:
         """What the texts of errors.toml may name, with words for what isn't known."""
@@ -321,6 +376,26 @@ def installed(change: str, details: Details) -> str:
             change = command.join(PIP.split(change))
             return f"{installer.note}\n{change}" if installer.note else change
     return change
+
+
+def untried(change: str, details: Details) -> str:
+    """A change whose lines with a setting that was tried already come last.
+
+    Only lines that stand by themselves: not those of a block, and no comments.
+    """
+    lines = change.strip("\n").split("\n")
+    after = [*lines[1:], ""]
+    done = [
+        line
+        for line, following in zip(lines, after, strict=True)
+        if line[:1] not in (" ", "#", "")
+        and following[:1] != " "
+        and details.tried & {s.replace(" ", "") for s in SETTING.findall(line)}
+    ]
+    rest = [line for line in lines if line not in done]
+    if not done or not any(line[:1] not in (" ", "#", "") for line in rest):
+        return change
+    return "\n".join([*rest, "# you have tried this, as you write:", *done])
 
 
 def filled(text: str, fields: dict[str, str]) -> str:

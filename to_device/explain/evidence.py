@@ -20,9 +20,25 @@ from to_device.explain.report import Message, Report
 
 # A text matches a cause as a piece of a longer wording if it has this many letters.
 LEAST_OF_A_PIECE = 16
+LEAST_STRANGE = 8  # letters of a wording in a text without any of our words
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
-NAMES = ("best", "second", "covered", "pairs")  # of the numbers of `features`
+NAMES = ("best", "second", "covered", "pairs", "answer")  # of the numbers of `features`
+# Words of a text that is about devices or training.
+ABOUT = re.compile(
+    r"\b(?:cuda|gpus?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
+    r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
+    r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
+    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate)\b"
+    r"|torch[._]|cuda[A-Z_]|nvidia-"
+)
+PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
+OF_CAUSE = ("sign", "code", "broad")  # of the numbers that a cause itself has
+OF_NOTHING = ("nothing", "length", "strange")  # of what isn't about devices
+MOST_WEIGHED = 40  # causes whose signs are looked for, those with the likeliest words
 MOST_OF_A_LINE = 500  # characters of a line of code that are searched
+
+
+Probable = tuple[Cause | None, float]
 
 
 class Candidate(NamedTuple):
@@ -58,7 +74,15 @@ def by_messages(report: Report) -> list[Candidate]:
             found.append(
                 Candidate(cause, tuple(others), message, _tier(cause, message))
             )
-    return sorted(found, key=lambda candidate: candidate.rank)
+    details = Details(report.text, "")
+
+    def against(candidate: Candidate) -> bool:
+        cause = candidate.cause
+        return cause is not None and contradicted(cause, details)
+
+    # An error stays if the report speaks against its cause, but as the last one.
+    kept = [each for each in found if each.tier < TEXT or not against(each)]
+    return sorted(kept, key=lambda candidate: (against(candidate), candidate.rank))
 
 
 # Which candidate names the cause: the first exception that says something specific. An
@@ -118,6 +142,9 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
         for cause in knowledge().causes.values()
         if (length := longest(cause.folded)) and fits(cause.at)
     }
+    if not ("python" in report or is_about(report)):
+        # A word such as "killed" says little among other programs' words.
+        lengths = {c: n for c, n in lengths.items() if n >= LEAST_STRANGE}
     is_unrelated = longest(knowledge().unrelated) > max(lengths.values(), default=0)
     causes = sorted(lengths, key=lambda cause: (not cause.at, -lengths[cause]))
     return causes, is_unrelated
@@ -185,8 +212,24 @@ def _features(text: str, leave_out: Set[int]) -> dict[str, tuple[float, ...]]:
         out = known.sentences[number]
         once = {word for word in words & out.words if known.uses[out.key][word] == 1}
         covered[out.key] -= known.weight(once)
+    # The words that are only in the answers are worth less than what people say.
+    known_weights = known.weights_of_answers
+    shared: dict[str, float] = defaultdict(float)
+    total = 0.0
+    for word in words & known.answers.keys():
+        weight = known_weights[word]
+        total += weight
+        for slug in known.answers[word]:
+            shared[slug] += weight
+    norm = math.sqrt(total) if total else 1.0
     return {
-        key: (first, second, covered[key] / whole, pair)
+        key: (
+            first,
+            second,
+            covered[key] / whole,
+            pair,
+            shared[key] / (norm * known.sizes[key]) if key in shared else 0.0,
+        )
         for key, (first, second, pair) in best.items()
     }
 
@@ -204,30 +247,80 @@ def _shared(words: Set[str], leave_out: Set[int]) -> dict[int, float]:
     return shared
 
 
-def by_words(sentences: Sequence[str], report: str) -> list[tuple[Cause | None, float]]:
+def by_words(sentences: Sequence[str], details: Details) -> list[Probable]:
     """The causes that people describe like this, with their probabilities.
 
-    A cause whose signs the report has is more likely. None stands for everything that
+    A cause whose signs or whose code the report has is more likely, a broad one less,
+    and one that the report speaks against is left out. None stands for everything that
     isn't about devices.
     """
     fitted = knowledge().fitted
     causes = knowledge().causes
-    scores = {}
-    for key, numbers in features(sentences).items():
-        score = sum(
-            fitted[name] * number for name, number in zip(NAMES, numbers, strict=True)
-        )
-        if key in causes and causes[key].signs and re.search(causes[key].signs, report):
-            score += fitted["sign"]
-        scores[key] = score
-    # The longer a text, the more of it is similar to some sentence by chance.
-    nothing = fitted["nothing"] + fitted["length"] * math.log(max(1, len(sentences)))
+    found = features(sentences)
+    shown = coded(details)
+    for slug in shown:
+        found.setdefault(slug, (0.0,) * len(NAMES))
+    scores = {
+        key: sum(fitted[name] * n for name, n in zip(NAMES, numbers, strict=True))
+        for key, numbers in found.items()
+    }
+    # What else the report says is looked up only for those that it may decide.
+    for key in {*sorted(scores, key=scores.__getitem__)[-MOST_WEIGHED:], *shown}:
+        if cause := causes.get(key):
+            if contradicted(cause, details):
+                del scores[key]
+                continue
+            own = of_cause(cause, details, shown)
+            scores[key] += sum(
+                fitted[name] * n for name, n in zip(OF_CAUSE, own, strict=True)
+            )
+    nothing = sum(
+        fitted[name] * n
+        for name, n in zip(OF_NOTHING, of_nothing(sentences, details), strict=True)
+    )
     total = sum(map(math.exp, scores.values())) + math.exp(nothing)
     shares = [
         (causes[k], math.exp(s) / total) for k, s in scores.items() if k in causes
     ]
     rest = 1 - sum(share for _, share in shares)
     return sorted([*shares, (None, rest)], key=lambda pair: -pair[1])
+
+
+def of_nothing(sentences: Sequence[str], details: Details) -> tuple[float, ...]:
+    """The numbers of `OF_NOTHING`: 1, the logarithm of the length, has it our words?
+
+    The longer a text, the more of it is similar to some sentence by chance.
+    """
+    return 1.0, math.log(max(1, len(sentences))), float(not is_about(details.searched))
+
+
+def is_about(text: str) -> bool:
+    """Whether a text has words that only texts about devices or training have."""
+    return ABOUT.search(text.lower()) is not None
+
+
+def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ...]:
+    """The numbers of `OF_CAUSE`: has it signs, is its code `shown`, is it too broad?
+
+    A how-to is too broad for somebody who has a problem.
+    """
+    is_broad = float(cause.broad and details.holds("problem"))
+    has_sign = bool(cause.signs) and applies(cause, details)
+    return float(has_sign), float(cause.slug in shown), is_broad
+
+
+def coded(details: Details) -> set[str]:
+    """The causes whose mistake the report's code shows."""
+    return {
+        slug
+        for slug, cause in knowledge().causes.items()
+        if cause.code and all(details.holds(fact) for fact in cause.code.split())
+    }
+
+
+def contradicted(cause: Cause, details: Details) -> bool:
+    """Whether the report says something with which this can't be the cause."""
+    return any(details.holds(situation) for situation in cause.against.split())
 
 
 def refined(cause: Cause, details: Details) -> tuple[Cause, tuple[Cause, ...]]:

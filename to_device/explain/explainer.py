@@ -19,7 +19,7 @@ from typing import Any
 from to_device.errors import Parser, end_with_pipe
 from to_device.explain import evidence
 from to_device.explain.causes import Cause, knowledge
-from to_device.explain.details import Details, filled, installed
+from to_device.explain.details import Details, filled, installed, untried
 from to_device.explain.evidence import Candidate
 from to_device.explain.report import MOST_CHARACTERS, Report, read
 
@@ -34,16 +34,22 @@ The exit status is 0 if a cause is known, 1 if none is, and 2 without a text.
 """
 LONGEST_NAME = 100  # characters
 MOST_OF_A_NAME = 4_000  # characters in which names are looked for
+NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is explained too
+MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
-LONG = 40  # lines; an answer to a longer text tells where its error stands
-# Words of a text that is about devices or training.
-ABOUT = re.compile(
-    r"\b(?:cuda|gpus?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
-    r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
-    r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
-    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate)\b"
-    r"|torch[._]|cuda[A-Z_]|nvidia-"
+LEAST_OF_STRANGE = 0.25  # probability of a cause in a text without any of our words
+# Situations in which commands for an ordinary machine are often wrong.
+PLATFORMS = (
+    "kubernetes",
+    "jetson",
+    "portable",
+    "wsl",
+    "tpu_used",
+    "amd_gpu",
+    "intel_gpu",
 )
+COMMAND = re.compile(r"\b(?:pip install|apt-get|docker|sudo)\b")
+LONG = 40  # lines; an answer to a longer text tells where its error stands
 # Words that such a text has at the least: any text in Python may be one.
 NEAR = re.compile(
     r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
@@ -55,7 +61,6 @@ NEAR = re.compile(
 )
 # Characters of a text that may be a message alone, which needs none of these words.
 BARE = 100
-PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Answer:
     where: str = ""  # the file and the number of this line
     found: str = ""  # in a long text, the line with the message, and its number
     others: tuple[Cause, ...] = ()  # other causes, the likelier ones first
+    near: tuple["Answer", ...] = ()  # about other causes that are almost as likely
 
     def to_json(self) -> dict[str, Any] | None:
         """The answer, ready for json.dumps; None without a cause."""
@@ -93,11 +99,11 @@ def explain(text: str) -> Answer:
     report = read(text)
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
-    lower = report.text.lower()
+    lower = knowledge().translated(report.text).lower()
     if knowledge().situations["foreign"].search(report.text):
-        is_ours = bool(ABOUT.search(PATH.sub("", lower)))
+        is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
     else:
-        is_near = ABOUT.search(lower) or NEAR.search(lower)
+        is_near = evidence.is_about(lower) or NEAR.search(lower)
         is_ours = len(lower) <= BARE or bool(is_near)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
@@ -108,8 +114,7 @@ def explain(text: str) -> Answer:
             return _none("unrelated")
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
     fitted = knowledge().fitted
-    searched = Details(report.text, "").searched
-    words = evidence.by_words(report.sentences, searched)
+    words = evidence.by_words(report.sentences, Details(report.text, ""))
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other
@@ -121,22 +126,25 @@ def explain(text: str) -> Answer:
         if not first.cause or not evidence.agree(first.cause, told, details):
             others: tuple[Cause, ...] = (first.cause,) if first.cause else ()
             found = Candidate(told, others, report.rest, evidence.TEXT)
-            return _answer(report, found, "likely")
+            return _answer(report, found, "likely", others)
     if first and first.cause:
         is_sure = len(candidates) == 1
-        return _answer(report, first, "sure" if is_sure else "likely")
+        other = [told] if told and not told.broad and share >= NEAR_SHARE else []
+        return _answer(report, first, "sure" if is_sure else "likely", other)
     last = report.messages[-1] if report.messages else report.rest
-    is_told = share >= max(fitted["likely"], nothing)
+    least = 0.0 if evidence.is_about(lower) else LEAST_OF_STRANGE
+    is_told = share >= max(least, nothing)
     if not is_told and (causes := evidence.alike(last.text)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
     if told and is_told:
         least = share * fitted["likely"]
         others = tuple(cause for cause, p in words[1:] if cause and p >= least)
+        near = tuple(c for c, p in words[1:] if c and p >= NEAR_SHARE * share)
         found = Candidate(told, others, report.rest, evidence.TEXT)
         is_sure = share >= fitted["sure"] and not report.messages
-        return _answer(report, found, "sure" if is_sure else "likely")
-    if ABOUT.search(PATH.sub("", last.text[:MOST_OF_A_NAME]).lower()):
+        return _answer(report, found, "sure" if is_sure else "likely", near)
+    if evidence.is_about(evidence.PATH.sub("", last.text[:MOST_OF_A_NAME])):
         return _none("unknown")
     return _none("unrelated" if report.messages else "strange")
 
@@ -146,8 +154,16 @@ def _none(case: str) -> Answer:
     return Answer(kind, knowledge().none[case])
 
 
-def _answer(report: Report, candidate: evidence.Candidate, kind: str) -> Answer:
-    """The answer with the candidate's cause or, if the report says so, a closer one."""
+def _answer(
+    report: Report,
+    candidate: evidence.Candidate,
+    kind: str,
+    near: Sequence[Cause] = (),
+) -> Answer:
+    """The answer with the candidate's cause or, if the report says so, a closer one.
+
+    A cause that isn't certain comes with those that are `near`.
+    """
     assert candidate.cause is not None
     message = candidate.message
     details = Details(report.text, message.text)
@@ -155,7 +171,7 @@ def _answer(report: Report, candidate: evidence.Candidate, kind: str) -> Answer:
     others = [*replaced, *candidate.others]
     if replaced and candidate.tier in (evidence.GENERIC, evidence.WARNING):
         kind = "sure"  # the message and a sign agree
-    if cause.around and replaced:
+    if (cause.around and replaced) or evidence.contradicted(cause, details):
         kind = "likely"
     if cause.generic and (closer := knowledge().closer[cause.slug]):
         # Nothing in the text tells which of the cause's closer forms it is.
@@ -174,9 +190,19 @@ def _answer(report: Report, candidate: evidence.Candidate, kind: str) -> Answer:
             where=message.where,
             found=found,
             others=tuple(others[:MOST_OTHERS]),
+            near=_near(near, {cause, *replaced}, details) if kind == "likely" else (),
         ),
         details,
     )
+
+
+def _near(
+    causes: Sequence[Cause], told: set[Cause], details: Details
+) -> tuple[Answer, ...]:
+    """Short answers about the causes that aren't `told` yet."""
+    found = dict.fromkeys(evidence.refined(cause, details)[0] for cause in causes)
+    rest = [cause for cause in found if cause not in told][:MOST_NEAR]
+    return tuple(_filled(Answer("likely", cause=cause), details) for cause in rest)
 
 
 def _filled(answer: Answer, details: Details) -> Answer:
@@ -196,8 +222,18 @@ def _filled(answer: Answer, details: Details) -> Answer:
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
         for key in ("why", "check", "change")
     }
-    texts["change"] = installed(texts["change"], details)
+    if answer.kind == "sure" and _is_elsewhere("\n".join(texts.values()), details):
+        texts["kind"] = "likely"
+    texts["change"] = installed(untried(texts["change"], details), details)
     return Answer(**{**vars(answer), **texts})
+
+
+def _is_elsewhere(text: str, details: Details) -> bool:
+    """Whether a text has commands, and the report a platform that it doesn't name."""
+    return COMMAND.search(text) is not None and any(
+        details.holds(name) and not knowledge().situations[name].search(text)
+        for name in PLATFORMS
+    )
 
 
 def of_cause(cause: Cause) -> Answer:
@@ -220,6 +256,11 @@ def paragraphs(answer: Answer) -> Iterator[str]:
         yield f"Your line: {answer.line}{where}"
     yield f"How to check: {answer.check}"
     yield "What to write:\n" + indent(answer.change, "    ")
+    for other in answer.near:
+        assert other.cause is not None
+        yield f"Or else: {other.cause.title}.\n\n{other.why}"
+        yield f"How to check: {other.check}"
+        yield "What to write:\n" + indent(other.change, "    ")
     kind, _, name = cause.see.partition(":")
     place = f"/Mistakes?mistake={name}" if kind == "mistake" else f"the {name} page"
     app = f", and {place} of the app" if find_spec("streamlit") else ""

@@ -84,7 +84,8 @@ CODE = re.compile(
     r"^(?:[\w.\[\]]{1,60}[, ]{1,2}){0,2}[\w.\[\]]{1,60} ?[-+*]?= ?\S"
     r"|[{};]\s*$|(?<![.?!])\)\s*$|^(?:import|from|def) |^[$>]"
 )
-END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])")
+END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])|(?<=[。？！])")
+CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")
 
 
 @dataclass(frozen=True)
@@ -249,9 +250,10 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
         is_output = _starts(line) or BOILERPLATE.search(line) or CODE.search(line)
         # The first line may be a title of a few words.
         least = 2 if i else 0
-        if not is_output and len(PLAIN_WORD.findall(line)) >= least:
+        is_plain = len(PLAIN_WORD.findall(line)) >= least or CHINESE.search(line)
+        if not is_output and is_plain:
             text.append(line)
     if not text and len(outside) <= 2:  # a title, perhaps with a setting in it
         text = [line for _, line in outside if not _starts(line)]
     for line in text:
-        yield from END_OF_SENTENCE.split(line)
+        yield from filter(None, END_OF_SENTENCE.split(line))

@@ -93,6 +93,29 @@ def test_an_error_and_what_is_said_about_it_are_weighed_together():
     assert slug(asleep) == "driver_asleep"
 
 
+def test_causes_that_are_almost_as_likely_are_explained_too():
+    answer = explain("since the upgrade of pytorch, training is slower")
+    assert answer.kind == "likely"
+    assert answer.near
+    text = "\n".join(paragraphs(answer))
+    for other in answer.near:
+        assert f"Or else: {other.cause.title}." in text
+        assert other.change.strip().splitlines()[0] in text
+
+
+def test_commands_for_another_platform_are_never_certain():
+    error = "RuntimeError: operator torchvision::nms does not exist"
+    assert explain(error).kind == "sure"
+    assert explain(f"{error}\nIt runs on a Jetson Orin.").kind == "likely"
+
+
+def test_what_the_report_speaks_against_is_no_cause():
+    works = "torch.cuda.is_available() returns True. Why does it train so slowly?"
+    for question in (works, f"{works} The GPU is not found in the list."):
+        slugs = {slug(explain(question)), *(c.slug for c in explain(question).others)}
+        assert not slugs & {"cuda_not_found", "no_driver", "cpu_build", "using_gpu"}
+
+
 def test_the_numbers_of_an_out_of_memory_message_are_explained():
     message = (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU 0 has a "

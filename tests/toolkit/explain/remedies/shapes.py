@@ -483,3 +483,10 @@ def permute_dimensions(device):
     images = images.permute(2, 0, 1)  # broken
     images = images.permute(0, 3, 1, 2)  # fixed
     assert images.shape == (2, 3, 8, 8)
+
+
+def transposed(device):
+    x, w = torch.ones(64, 784), torch.ones(10, 784)
+    y = x @ w  # broken
+    y = x @ w.T  # fixed
+    assert y.shape == (64, 10)

@@ -294,3 +294,35 @@ def resumed_schedule(device):
         resumed.step()
         scheduler.step()
     assert resumed.param_groups[0]["lr"] <= last + 1e-9
+
+
+def batch_first(device):
+    torch.manual_seed(0)
+    lstm = nn.LSTM(3, 5)  # broken
+    lstm = nn.LSTM(3, 5, batch_first=True)  # fixed
+    x = torch.rand(4, 6, 3)
+    alone, _ = lstm(x[:1])
+    together, _ = lstm(x)
+    torch.testing.assert_close(together[:1], alone)  # items don't see each other
+    assert not torch.equal(together[:1, -1], lstm(x[:1, -1:])[0][:, -1])
+
+
+def accumulation(device):
+    parameter = torch.ones(1, requires_grad=True)
+    for part in torch.arange(8.0).chunk(4):
+        loss = (part * parameter).mean()
+        loss = loss / 4  # fixed
+        loss.backward()
+    torch.testing.assert_close(parameter.grad, torch.tensor([3.5]))
+
+
+def dataset_cache(device):
+    kept = []
+
+    def item(i):
+        image = torch.full((1 << 10,), float(i))
+        kept.append(image)  # broken
+        return image
+
+    assert sum(item(i).sum() for i in range(4)) == 6 << 10
+    assert not kept
