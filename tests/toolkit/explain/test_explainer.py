@@ -49,7 +49,9 @@ def test_most_get_their_answer_few_a_wrong_one_and_the_unrelated_no_alarm(half):
     ("cause", "text"), [*entries("stumbles.toml"), *entries("strangers.toml")]
 )
 def test_what_strangers_paste_is_answered(cause, text):
-    assert slug(explain(text)) == cause
+    """By the first cause, or by one that is explained as almost as likely."""
+    answer = explain(text)
+    assert cause in map(slug, (answer, *answer.near))
 
 
 REPORTS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text("utf-8"))
