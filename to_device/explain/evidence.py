@@ -21,6 +21,7 @@ from to_device.explain.report import Message, Report
 # A text matches a cause as a piece of a longer wording if it has this many letters.
 LEAST_OF_A_PIECE = 16
 LEAST_STRANGE = 8  # letters of a wording in a text without any of our words
+PIECE = 240  # characters of a text that are compared with a garbled wording at once
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
 NAMES = ("best", "second", "covered", "pairs", "answer")  # of the numbers of `features`
 # Words of a text that is about devices or training.
@@ -151,12 +152,18 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
 
 
 def alike(message: str) -> list[Cause]:
-    """The causes with a wording that the message has, except for a few letters."""
-    own = trigrams(fold(message[:2000]))
+    """The causes with a wording that the message has, except for a few letters.
+
+    The wording has to be in one piece: a long text has nearly all trigrams somewhere.
+    """
+    text = fold(message[:2000])
+    starts = range(0, max(1, len(text) - PIECE // 2), PIECE // 2)
+    pieces = [trigrams(text[start : start + PIECE]) for start in starts]
     scores: dict[Cause, tuple[float, int]] = {}
     for cause in knowledge().causes.values():
         for _, wording in cause.folded:
-            share = len(wording & own) / max(1, len(wording))
+            shared = max(len(wording & own) for own in pieces)
+            share = shared / max(1, len(wording))
             if len(wording) > 12 and share >= LEAST_ALIKE:
                 scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
     return sorted(scores, key=scores.__getitem__, reverse=True)

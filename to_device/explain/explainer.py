@@ -134,7 +134,8 @@ def explain(text: str) -> Answer:
     last = report.messages[-1] if report.messages else report.rest
     least = 0.0 if evidence.is_about(lower) else LEAST_OF_STRANGE
     is_told = share >= max(least, nothing)
-    if not is_told and (causes := evidence.alike(last.text)):
+    may_be_garbled = not least or len(lower) <= BARE  # and yet about devices
+    if not is_told and may_be_garbled and (causes := evidence.alike(last.text)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
     if told and is_told:
