@@ -129,13 +129,15 @@ def explain(text: str) -> Answer:
             return _answer(report, found, "likely", others)
     if first and first.cause:
         is_sure = len(candidates) == 1
-        other = [told] if told and not told.broad and share >= NEAR_SHARE else []
-        return _answer(report, first, "sure" if is_sure else "likely", other)
+        adds = told and not told.broad and share >= NEAR_SHARE
+        more = [told] if told and adds else []
+        return _answer(report, first, "sure" if is_sure else "likely", more)
     last = report.messages[-1] if report.messages else report.rest
-    least = 0.0 if evidence.is_about(lower) else LEAST_OF_STRANGE
-    is_told = share >= max(least, nothing)
-    may_be_garbled = not least or len(lower) <= BARE  # and yet about devices
-    if not is_told and may_be_garbled and (causes := evidence.alike(last.text)):
+    is_strange = not evidence.is_about(lower)
+    is_told = share >= max(LEAST_OF_STRANGE if is_strange else 0.0, nothing)
+    # A garbled message is looked for in a text that has other words of ours.
+    may_be_garbled = not is_told and (len(lower) <= BARE or not is_strange)
+    if may_be_garbled and (causes := evidence.alike(last.text)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
     if told and is_told:
