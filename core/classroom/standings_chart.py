@@ -132,7 +132,10 @@ def scatter(
         + charts.tips(".2%", accuracy="Test accuracy"),
     )
     mine = axes.transform_filter("datum.mine")
-    ring = mine.mark_point(size=3 * SIZE, strokeWidth=2.5, color=colors.text)
+    # Without a run of one's own, it would be announced as an image without a name.
+    ring = mine.mark_point(
+        size=3 * SIZE, strokeWidth=2.5, color=colors.text, aria=False
+    )
     you = mine.mark_text(align="right", dx=-12, fontWeight="bold")
     limits = [
         alt.Chart(alt.Data(values=[{"limit": value}]))

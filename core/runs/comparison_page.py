@@ -228,7 +228,7 @@ def frontier_chart(
         + base.tips(when="When"),
     )
     ring = chart.transform_filter("datum.ring").mark_point(
-        size=190, strokeWidth=3, filled=False, opacity=1
+        size=190, strokeWidth=3, filled=False, opacity=1, aria=False
     )
     rings = ring.encode(stroke=alt.Stroke("ring:N").scale(None))
     layers = (line.encode(order="seconds:Q"), dots.add_params(dot), rings)
