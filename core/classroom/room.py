@@ -16,7 +16,8 @@ from zlib import crc32
 
 from core.classroom import names
 from core.classroom.rules import NONE, Rules
-from core.jobs.admission import Gate, spoken
+from core.jobs.admission import Gate
+from core.jobs.estimates import spoken
 from core.jobs.job import Job
 from core.registry import RUN
 from core.store.classes import Classes

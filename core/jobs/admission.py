@@ -1,38 +1,29 @@
-"""Which jobs may wait, how long they may run, and how long they will probably take.
+"""Which jobs may wait, and how long they may run.
 
-The limits leave room for a class of a hundred people with a run of up to a minute each.
-But a program that poses as many visitors must not be able to queue hours of work.
+The limits leave room for a class of a hundred people with a run of up to a minute each,
+and for hundreds whose runs take seconds. But a program that poses as many visitors must
+not be able to queue a day of work.
 A lane is a queue with workers of its own: "train" or "lab".
 """
 
-import hashlib
-import heapq
-import math
 import os
 import time
-from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from statistics import median
+from dataclasses import dataclass, fields
 from threading import Condition
-from typing import Any, Self
+from typing import Self
 
-from core.config import TRAIN_SAMPLES, RunConfig
-from core.jobs.job import Job, Work
+from core.jobs.estimates import Estimates, spoken
+from core.jobs.job import Job
 from core.jobs.queue import Queue
 from core.watch import Control
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
-UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
-NEWEST = 5  # an estimate is the median of at most so many jobs of a kind
-KINDS = 500  # kinds of jobs to remember; the kind seen least recently is dropped
-SIMILAR = 2.0  # the amounts of work of similar jobs differ by at most this factor
-# The guess for a run if no similar run has ended yet. It is between the speeds of the
-# ANN and the CNN on two cores.
-SAMPLES_PER_SECOND = 10_000
+SHORT_SHARE = 3.0  # of max_waiting_seconds: with short jobs, the queue may hold as much
 OPEN_QUESTIONS = 8  # a person's calls of Engine.ask, waiting or being answered
 LOOK_SECONDS = 1.0  # between two looks at whose turn it is, if nothing ends
 NEW_SECONDS = 60.0  # a cookie is new for this time
@@ -48,8 +39,8 @@ class Limits:
     """
 
     max_jobs_per_person: int = 4  # waiting or running
-    max_waiting_jobs: int = 120  # in each lane
-    max_waiting_seconds: int = 3600  # work in each lane; short jobs may exceed it
+    max_waiting_jobs: int = 1000  # in each lane; each takes some memory
+    max_waiting_seconds: int = 3600  # work in each lane; thrice with short jobs
     max_job_seconds: int = 1200  # counted from when a worker begins the job
 
     @classmethod
@@ -136,15 +127,13 @@ class Admission:
                     "fewer epochs."
                 ).format(**texts)
             )
-        is_full = len(waiting) >= limits.max_waiting_jobs
-        if is_full and self.gives_way(job, queue) is None:
+        if self._is_full(job, waiting) and self.gives_way(job, queue) is None:
             raise ExplainedError(
                 f"The queue is full: {len(waiting)} jobs are already waiting. "
-                "Try again in a minute."
+                "Try again in a few minutes."
             )
-        weight = self.estimates.weight(job)
-        total = weight + sum(map(self.estimates.weight, waiting))
-        if weight > SHORT_SECONDS and total > limits.max_waiting_seconds:
+        is_long = self.estimates.weight(job) > SHORT_SECONDS
+        if is_long and self._seconds_with(job, waiting) > limits.max_waiting_seconds:
             most, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
             raise ExplainedError(
                 f"With this job, the queue would hold more than {most} of "
@@ -153,6 +142,17 @@ class Admission:
                 "later."
             )
         self.gate.admit(job, expected)
+
+    def _is_full(self, job: Job, waiting: Collection[Job]) -> bool:
+        most = SHORT_SHARE * self.limits.max_waiting_seconds
+        return (
+            len(waiting) >= self.limits.max_waiting_jobs
+            or self._seconds_with(job, waiting) > most
+        )
+
+    def _seconds_with(self, job: Job, waiting: Collection[Job]) -> float:
+        """The work of the queue with this job in it."""
+        return sum(map(self.estimates.weight, [job, *waiting]))
 
     def gives_way(self, job: Job, queue: Queue) -> Job | None:
         """The waiting job that leaves a full queue for this one; None if none has to.
@@ -163,7 +163,7 @@ class Admission:
         """
         waiting = queue.waiting(job.lane)
         counts = Counter(other.network for other in waiting if other.network)
-        if not job.owner or not counts or len(waiting) < self.limits.max_waiting_jobs:
+        if not job.owner or not counts or not self._is_full(job, waiting):
             return None
         fullest, most = counts.most_common(1)[0]
         if most < counts[job.network] + 2:
@@ -187,103 +187,6 @@ def gave_way() -> str:
         "The queue was full, and most of its jobs came from your network. So this one "
         "made room for somebody else's. Start it again in a few minutes."
     )
-
-
-def spoken(seconds: float) -> str:
-    for unit, singular, plural in UNITS:
-        if seconds == unit:
-            return singular
-        if seconds >= 2 * unit:
-            return f"{seconds / unit:,.0f} {plural}"
-    return f"{seconds:.3g} seconds"
-
-
-def work(address: str, arguments: tuple[Any, ...]) -> Work:
-    """How much work a call is; a training run has its epochs and a guess of its time.
-
-    Calls are of one kind if they differ only in settings that don't affect how long an
-    epoch takes, such as the seed.
-    """
-
-    def decisive(argument: Any) -> Any:
-        if isinstance(argument, RunConfig):
-            same: dict[str, Any] = {"learning_rate": 1.0, "weight_decay": 0.0}
-            return replace(argument, epochs=1, seed=0, schedule="constant", **same)
-        return len(argument) if isinstance(argument, bytes) else argument
-
-    text = repr((address, *map(decisive, arguments)))
-    kind = hashlib.sha256(text.encode()).hexdigest()
-    config = next(iter(arguments), None)
-    if not isinstance(config, RunConfig):
-        return Work(kind)
-    samples = config.epochs * TRAIN_SAMPLES[config.task]
-    return Work(kind, config.epochs, samples / SAMPLES_PER_SECOND)
-
-
-class Estimates:
-    """How long jobs take, from similar jobs of this server; not thread-safe."""
-
-    def __init__(self, longest: float = math.inf) -> None:
-        """No job takes longer than `longest` seconds, whatever its clock says."""
-        self._longest = longest
-        # For each kind, the newest jobs: amount, seconds, and whether the job finished.
-        self._jobs: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
-
-    def learn(self, job: Job) -> None:
-        if job.seconds is None:
-            return
-        jobs = self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST))
-        seconds = min(job.seconds, self._longest)
-        jobs.append((job.work.amount, seconds, job.status == "finished"))
-        self._jobs.move_to_end(job.work.kind)
-        if len(self._jobs) > KINDS:
-            self._jobs.popitem(last=False)
-
-    def seconds(self, job: Job) -> float | None:
-        """The estimated seconds, from similar jobs; None if there were none."""
-        own = job.work.amount
-        similar = [
-            seconds * own / amount
-            for amount, seconds, finished in self._jobs.get(job.work.kind, ())
-            if finished and own / SIMILAR <= amount <= own * SIMILAR
-        ]
-        return median(similar) if similar else None
-
-    def weight(self, job: Job) -> float:
-        """The estimate in seconds, or else a guess, which is too rough to be shown."""
-        expected = self.seconds(job)
-        if expected is not None:
-            return expected
-        jobs = self._jobs.get(job.work.kind, ())
-        rates = [seconds / amount for amount, seconds, _ in jobs]
-        return job.work.amount * median(rates) if rates else job.work.assumed
-
-    def until_turn(self, at_work: Iterable[Job], before: Iterable[Job]) -> float | None:
-        """Seconds until a worker is free for the job that comes after those `before`.
-
-        `at_work` are the jobs that workers have now. A run's steps so far tell when the
-        run will end, and how long waiting runs of its kind will take. Earlier runs tell
-        less: the machine may be busier now. None if another job has no estimate.
-        """
-        backlogs: list[float] = []  # seconds until each worker is free
-        paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
-        for job in at_work:
-            whole, rest = self.seconds(job), job.progress.seconds_left
-            since = time.monotonic() - job.began if job.began else 0.0
-            if rest is not None:
-                whole = since + rest
-                paces[job.work.kind] = whole / job.work.amount
-            if whole is None:
-                return None
-            backlogs.append(max(whole - since, 0.0))
-        heapq.heapify(backlogs)
-        for job in before:
-            pace = paces.get(job.work.kind)
-            seconds = pace * job.work.amount if pace else self.seconds(job)
-            if seconds is None or not backlogs:
-                return None
-            heapq.heapreplace(backlogs, backlogs[0] + seconds)
-        return backlogs[0] if backlogs else None
 
 
 @dataclass(eq=False)

@@ -24,9 +24,9 @@ from core.jobs.admission import (
     Questions,
     gave_way,
     overdue,
-    work,
 )
 from core.jobs.dask_connection import Connection, in_background
+from core.jobs.estimates import work
 from core.jobs.history import History
 from core.jobs.hosts import host_of
 from core.jobs.job import Job, Jobs, Outcome, Stored

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from core.config import RunConfig
-from core.jobs.admission import work
+from core.jobs.estimates import work
 from core.jobs.job import MOST_OF_ALL, Job, PickedUp, Stored
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import DamagedError, StoreError

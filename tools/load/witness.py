@@ -1,6 +1,7 @@
 """A person with a real browser, who sees what the others only would."""
 
 import asyncio
+import re
 import time
 
 from playwright.async_api import (
@@ -90,5 +91,6 @@ class Witness:
         for kind in ("stException", "stAlertContentError"):
             await expect(page.get_by_test_id(kind)).to_have_count(0)
         metric = page.get_by_test_id("stMetric").filter(has_text="Samples/s")
-        figure = await metric.get_by_test_id("stMetricValue").inner_text()
-        turn.samples_per_second = float(figure.replace(",", ""))
+        value = metric.get_by_test_id("stMetricValue")
+        await expect(value).to_have_text(re.compile(r"\d"))  # drawn after the sentence
+        turn.samples_per_second = float((await value.inner_text()).replace(",", ""))

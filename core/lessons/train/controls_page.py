@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import config as configs
 from core.config import CRITERIA_FOR, FAST, MODELS_FOR, RECIPES, RunConfig
-from core.jobs.admission import spoken
+from core.jobs.estimates import spoken
 from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
 from core.ui.course import link, page

@@ -3,12 +3,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import psutil
 
 from core.config import RunConfig
 from core.jobs.engine import Engine
+from core.jobs.estimates import work
 from core.jobs.job import Job
 from core.watch import Watch
 
@@ -22,6 +23,14 @@ def wait(condition: Callable[[], object], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
+
+
+def job(*arguments: Any, address: str = RUN, **more: Any) -> Job:
+    return Job("a", address, arguments, "train", work=work(address, arguments), **more)
+
+
+def done(seconds: float, *arguments: Any, status: str = "finished", **more: Any) -> Job:
+    return job(*arguments, status=status, seconds=seconds, **more)
 
 
 def lanes(engine: Engine) -> Counter[str]:

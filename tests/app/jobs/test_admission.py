@@ -3,49 +3,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
-from typing import Any
 
 import pytest
 
 from core.config import RunConfig
 from core.jobs import admission
-from core.jobs.admission import (
-    Admission,
-    Asker,
-    Estimates,
-    Limits,
-    Questions,
-    overdue,
-    spoken,
-    work,
-)
+from core.jobs.admission import Admission, Asker, Limits, Questions, overdue
+from core.jobs.estimates import work
 from core.jobs.job import Job
 from core.jobs.queue import Queue
-from core.results import Progress, Started, StepProgress
-from tests.app.jobs.follow import wait
-from tests.app.samples import PROCESSOR
+from tests.app.jobs.follow import RUN, done, job, wait
 from to_device.errors import ExplainedError
 
-RUN, RACE = "core.training:run", "core.lessons.compare.race:race"
 DEFAULT, HALF_AN_HOUR = RunConfig(), RunConfig.with_recipe(model="cnn", epochs=50)
-CONFIG = RunConfig(task="sprites", epochs=4)
-NOW = 1000.0
 IDS = count()
-
-
-def job(*arguments: Any, address: str = RUN, **more: Any) -> Job:
-    return Job("a", address, arguments, "train", work=work(address, arguments), **more)
-
-
-def done(seconds: float, *arguments: Any, status: str = "finished", **more: Any) -> Job:
-    return job(*arguments, status=status, seconds=seconds, **more)
-
-
-def learn(*jobs: Job) -> Estimates:
-    estimates = Estimates()
-    for job in jobs:
-        estimates.learn(job)
-    return estimates
 
 
 class Server:
@@ -93,6 +64,19 @@ def test_the_queue_has_an_end():
         server.submit(f"cookie {number}")
     assert "3 jobs are already waiting" in server.refused("bob")
     server.submit("bob", DEFAULT, "lab")
+
+
+def test_short_jobs_fill_three_times_as_much_of_the_queue_as_long_ones():
+    """Then hundreds with a run of seconds are served, and nobody waits for a day."""
+    server = Server(max_waiting_seconds=600)
+    server.did(HALF_AN_HOUR, 100.0)
+    server.did(DEFAULT, 5.0)
+    for number in range(6):
+        server.submit(f"long {number}", HALF_AN_HOUR)
+    assert "10 minutes of work" in server.refused("eve", HALF_AN_HOUR)
+    for number in range(240):
+        server.submit(f"short {number}")
+    assert "246 jobs are already waiting" in server.refused("bob")
 
 
 def test_in_a_full_queue_the_network_with_the_most_jobs_makes_room():
@@ -161,109 +145,6 @@ def test_a_limit_that_is_no_number_is_a_sentence(monkeypatch, text):
     monkeypatch.setenv("MAX_WAITING_JOBS", text)
     with pytest.raises(ExplainedError, match="MAX_WAITING_JOBS must be a whole number"):
         Limits.from_environment()
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        *((0.5, "0.5 seconds"), (1.5, "1.5 seconds"), (60, "a minute")),
-        *((90, "90 seconds"), (120, "2 minutes"), (3600, "an hour")),
-        *((5000, "83 minutes"), (7200, "2 hours")),
-    ],
-)
-def test_durations_are_spoken(seconds, text):
-    assert spoken(seconds) == text
-
-
-@pytest.fixture
-def clock(monkeypatch) -> None:
-    monkeypatch.setattr(admission.time, "monotonic", lambda: NOW)
-
-
-def test_an_estimate_is_the_median_of_like_jobs():
-    estimates = learn(*(done(s, CONFIG) for s in (10, 11, 90)))
-    assert estimates.seconds(job(CONFIG)) == 11
-
-
-@pytest.mark.parametrize(
-    "change", [{"seed": 7}, {"learning_rate": 0.1}, {"weight_decay": 0.1}]
-)
-def test_what_costs_no_time_makes_no_difference(change):
-    assert learn(done(10, CONFIG)).seconds(job(replace(CONFIG, **change))) == 10
-
-
-def test_another_function_or_other_arguments_are_not_like_it():
-    estimates = learn(done(10, CONFIG, 300, address=RACE))
-    assert estimates.seconds(job(CONFIG, 300, address=RACE)) == 10
-    assert estimates.seconds(job(CONFIG, 301, address=RACE)) is None
-    assert estimates.seconds(job(CONFIG, 300)) is None
-    larger = replace(CONFIG, batch_size=128)
-    assert estimates.seconds(job(larger, 300, address=RACE)) is None
-
-
-@pytest.mark.parametrize(
-    ("epochs", "expected"), [(1, None), (2, 5), (4, 10), (8, 20), (9, None), (50, None)]
-)
-def test_a_run_of_many_epochs_is_not_like_one_of_few(epochs, expected):
-    like = job(replace(CONFIG, epochs=epochs))
-    assert learn(done(10, CONFIG)).seconds(like) == expected
-
-
-def test_only_what_came_to_its_end_is_an_estimate():
-    """But it weighs: what ran for its limit is not let in as if it were quick."""
-    estimates = learn(done(1000, CONFIG, status="failed"))
-    assert estimates.seconds(job(CONFIG)) is None
-    assert estimates.weight(job(CONFIG)) == 1000
-
-
-def test_what_is_unknown_weighs_by_its_size():
-    short, long = (job(replace(CONFIG, epochs=epochs)) for epochs in (5, 50))
-    assert Estimates().weight(long) == 10 * Estimates().weight(short) == 60
-    assert Estimates().weight(job(address=RACE)) == 60
-    assert learn(done(1, replace(CONFIG, epochs=5))).weight(long) == 10
-
-
-@pytest.mark.usefixtures("clock")
-def test_the_wait_is_what_is_left_and_what_is_before():
-    estimates = learn(done(10, CONFIG))
-    running, waiting = job(CONFIG, began=NOW - 4), job(CONFIG)
-    assert estimates.until_turn([running], []) == 6
-    assert estimates.until_turn([running], [waiting, waiting]) == 26
-    two = [running, job(CONFIG, began=NOW - 8)]
-    waits = [estimates.until_turn(two, [waiting] * number) for number in range(4)]
-    assert waits == [2, 6, 12, 16]
-    late = job(CONFIG, began=NOW - 11)
-    assert estimates.until_turn([late], []) == 0
-    assert estimates.until_turn([late], [waiting]) == 10
-
-
-@pytest.mark.usefixtures("clock")
-def test_one_job_of_unknown_length_makes_the_wait_unknown():
-    estimates, other = learn(done(10, CONFIG)), job(replace(CONFIG, model="cnn"))
-    running = job(CONFIG, began=NOW - 4)
-    assert estimates.seconds(other) is None
-    assert estimates.until_turn([running], [other]) is None
-    assert estimates.until_turn([replace(other, began=NOW)], []) is None
-
-
-@pytest.mark.usefixtures("clock")
-def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
-    started = Started(PROCESSOR, 1, 100, 100, 10)
-    half = Progress(started, latest=StepProgress(50, (), 1.0, 11.0))
-    running, twice = (
-        replace(job(config, began=NOW - 12), progress=half)
-        for config in (CONFIG, replace(CONFIG, epochs=8))
-    )
-    assert learn(done(10, CONFIG)).until_turn([running], [job(CONFIG)]) == 11 + 23
-    assert Estimates().until_turn([running], [job(CONFIG)]) == 11 + 23
-    assert Estimates().until_turn([twice], [job(CONFIG)]) == 11 + 23 / 2
-
-
-def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
-    monkeypatch.setattr(admission, "KINDS", 2)
-    configs = [replace(CONFIG, batch_size=size) for size in (16, 32, 64)]
-    estimates = learn(*(done(1, configs[i]) for i in (0, 1, 0, 2)))
-    assert [estimates.seconds(job(config)) for config in configs] == [1, None, 1]
 
 
 @pytest.mark.parametrize(("in_all", "per_person"), [(4, 2), (2, 1)])

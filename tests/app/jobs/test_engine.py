@@ -16,9 +16,10 @@ from core.classroom.room import Room, Teacher
 from core.classroom.rules import Rules
 from core.config import RunConfig
 from core.jobs import cluster, worker
-from core.jobs.admission import Estimates, Gate, Limits, gave_way
+from core.jobs.admission import Gate, Limits, gave_way
 from core.jobs.dask_connection import words
 from core.jobs.engine import Engine
+from core.jobs.estimates import Estimates
 from core.jobs.job import Job, Stored
 from core.store.store import Store
 from core.ui import server
