@@ -18,7 +18,8 @@ MOST_FOLDED = 20_000  # characters of a message that are compared
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 # Words that don't part the words around them: "slower than the cpu" has "slow cpu".
 BETWEEN = {*re.findall(r"\w+", "a an the is are was my of to in on with than it and i")}
-WORD = re.compile(r"[^\W_]+")
+# A version is one word: in 2.3.1, neither 2 nor 1 is a number of GPUs.
+WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+")
 NOT = re.compile(r"n['’]t\b")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 MOST_STEMS = 20_000  # words whose stems are kept

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from to_device.explain.causes import Cause, Remedy, Wording, fold, knowledge, trigrams
 from to_device.explain.details import Details
-from to_device.explain.report import Message, Report
+from to_device.explain.report import DENIED, Message, Report
 
 # A text matches a cause as a piece of a longer wording if it has this many letters.
 LEAST_OF_A_PIECE = 16
@@ -29,12 +29,14 @@ ABOUT = re.compile(
     r"\b(?:cuda|gpus?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
     r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
     r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
-    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate)\b"
+    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
+    r"|torchscript|libtorch|dynamo|inductor|(?:distributed)?dataparallel)\b"
     r"|torch[._]|cuda[A-Z_]|nvidia-"
 )
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 OF_CAUSE = ("sign", "code", "broad")  # of the numbers that a cause itself has
 OF_NOTHING = ("nothing", "length", "strange")  # of what isn't about devices
+LEAST_OF_A_NAME = 24  # letters of a wording that no other program's message has
 MOST_WEIGHED = 40  # causes whose signs are looked for, those with the likeliest words
 MOST_OF_A_LINE = 500  # characters of a line of code that are searched
 
@@ -59,9 +61,9 @@ class Candidate(NamedTuple):
 def by_messages(report: Report) -> list[Candidate]:
     """What the messages name, the likeliest first."""
     found: list[Candidate] = []
-    for message in (*report.messages, report.rest):
+    for message in (*report.messages, report.rest, report.head):
         causes, is_unrelated = _worded(message, report.text)
-        if message is report.rest and found:
+        if message.kind == "text" and found:
             # It has the messages too; what counts is what only the other lines say.
             known = {candidate.cause for candidate in found}
             causes = [cause for cause in causes[:1] if cause not in known]
@@ -122,7 +124,8 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     better. Causes that need a certain line of code (`at`) come before others; within
     each group, the longer wordings come first.
     """
-    text = fold(message.text)
+    said = message.text
+    text = fold(DENIED.sub("", said) if message.kind == "text" else said)
     own = trigrams(text)
     code = report
     if message.own_line:
@@ -149,6 +152,18 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     is_unrelated = longest(knowledge().unrelated) > max(lengths.values(), default=0)
     causes = sorted(lengths, key=lambda cause: (not cause.at, -lengths[cause]))
     return causes, is_unrelated
+
+
+def names_ours(report: Report) -> bool:
+    """Whether a message has a wording so long that it can only be a known one."""
+    for message in report.messages:
+        text = fold(message.text)
+        own = trigrams(text)
+        for cause in knowledge().causes.values():
+            for parts, needed in cause.folded:
+                if needed <= own and _length(parts, text) >= LEAST_OF_A_NAME:
+                    return True
+    return False
 
 
 def alike(message: str) -> list[Cause]:

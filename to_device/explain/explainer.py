@@ -54,7 +54,7 @@ LONG = 40  # lines; an answer to a longer text tells where its error stands
 NEAR = re.compile(
     r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
     r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
-    r"|undefined symbol"
+    r"|undefined symbol|onnx|omp_num_threads|tokenizers|triton|inductor|dynamo"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
     r"|shapes?|cpu)\b"
@@ -104,7 +104,7 @@ def explain(text: str) -> Answer:
         is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
     else:
         is_near = evidence.is_about(lower) or NEAR.search(lower)
-        is_ours = len(lower) <= BARE or bool(is_near)
+        is_ours = len(lower) <= BARE or bool(is_near) or evidence.names_ours(report)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)

@@ -86,6 +86,12 @@ CODE = re.compile(
 )
 END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])|(?<=[。？！])")
 CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")
+# What somebody says that it isn't, as in "this is not a CUDA out of memory."
+DENIED = re.compile(
+    r"\b(?:it|this|that)(?:['’]s not| is not| was not| isn['’]t| wasn['’]t)"
+    r" (?:a|an|the|any|due to) (?:[\w-]{1,30} ?){1,5}(?=[.,;)]|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,7 @@ class Report:
     lines: int  # of the whole report
     messages: tuple[Message, ...]
     rest: Message  # the lines outside of frames, those of messages included
+    head: Message  # those of them before the first message
     sentences: tuple[str, ...]  # what the person says
 
 
@@ -148,6 +155,7 @@ def read(text: str) -> Report:
         lines=len(lines),
         messages=_few([*_different(messages)], MOST_MESSAGES),
         rest=Message(whole, own_line=own, where=where, innermost=innermost),
+        head=Message("\n".join(line for _, line in outside[: (starts or [0])[0]])),
         sentences=_few([*_sentences(outside)], MOST_SENTENCES),
     )
 
@@ -256,4 +264,6 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     if not text and len(outside) <= 2:  # a title, perhaps with a setting in it
         text = [line for _, line in outside if not _starts(line)]
     for line in text:
-        yield from filter(None, END_OF_SENTENCE.split(line))
+        for sentence in END_OF_SENTENCE.split(line):
+            if told := DENIED.sub("", sentence):
+                yield told
