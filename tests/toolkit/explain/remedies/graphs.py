@@ -351,3 +351,32 @@ def graph_break(device):
 
     compiled = torch.compile(rectify, backend="eager", fullgraph=True)
     assert compiled(torch.full((2,), -1.0)).tolist() == [1, 1]
+
+
+def half_range(device):
+    scores, mask = torch.ones(3).half(), torch.tensor([False, True, False])
+    scores = scores.masked_fill(mask, -1e9)  # broken
+    scores = scores.masked_fill(mask, torch.finfo(scores.dtype).min)  # fixed
+    assert scores.softmax(0).tolist() == [0.5, 0, 0.5]
+
+
+def not_positive_definite(device):
+    samples = torch.ones(2, 3)  # fewer samples than dimensions
+    a = samples.mT @ samples
+    a = (a + a.mT) / 2 + 1e-6 * torch.eye(a.shape[-1])  # fixed
+    a = a.double()  # fixed
+    factor = torch.linalg.cholesky(a)
+    torch.testing.assert_close(factor @ factor.mT, a)
+
+
+def singular_matrix(device):
+    a, b = torch.ones(2, 2), torch.ones(2, 1)
+    x = torch.linalg.solve(a, b)  # broken
+    x = torch.linalg.lstsq(a, b, driver="gelsd").solution  # fixed
+    torch.testing.assert_close(a @ x, b)
+
+
+def gradcheck_double(device):
+    inputs = torch.linspace(0.1, 1, 4, requires_grad=True)
+    inputs = inputs.detach().double().requires_grad_()  # fixed
+    assert torch.autograd.gradcheck(torch.sin, (inputs,))

@@ -232,3 +232,54 @@ def ddp_no_parameters(device):
     model = DistributedDataParallel(head)
     model(torch.ones(1, 2)).sum().backward()
     assert head.weight.grad is not None
+
+
+def wrapped_attribute(device):
+    class Net(nn.Linear):
+        def encode(self, x):
+            return self(x)
+
+    join()
+    model = DistributedDataParallel(Net(2, 1))
+    inner = model  # broken
+    inner = model.module if hasattr(model, "module") else model  # fixed
+    assert inner.encode(torch.ones(1, 2)).shape == (1, 1)
+
+
+def bucket_strides(device):
+    class Pointwise(nn.Conv2d):
+        def forward(self, x):  # a 1x1 convolution of channels that come last
+            return x @ self.weight.permute(0, 2, 3, 1).flatten(1).mT + self.bias
+
+    join()
+    model = Pointwise(4, 8, 1)
+    model = model.to(memory_format=torch.channels_last)  # fixed
+    model = DistributedDataParallel(model)
+    torch.set_warn_always(True)  # torch says it only once in a process
+    model(torch.ones(2, 3, 3, 4)).sum().backward()
+    torch.set_warn_always(False)
+    assert model.module.weight.grad.shape == (8, 4, 1, 1)
+
+
+def mixed_dtensor(device):
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    join("cpu:gloo")
+    mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+    weight = distribute_tensor(torch.ones(2, 2), mesh, [Shard(0)])
+    other = torch.ones(2, 2)
+    other = distribute_tensor(other, mesh, [Replicate()])  # fixed
+    product = torch.mm(weight, other)
+    assert product.full_tensor().tolist() == [[2, 2], [2, 2]]
+
+
+def iterable_length(device):
+    class IterableDataset(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter(range(100))
+
+    loader = DataLoader(IterableDataset(), batch_size=4)
+    steps = len(loader)  # broken
+    steps = 10  # fixed
+    taken = [batch for step, batch in zip(range(steps), loader, strict=False)]
+    assert len(taken) == steps

@@ -36,6 +36,7 @@ MODULES = (
     "checkpoints",
     "shapes",
     "graphs",
+    "export",
     "processes",
     "silent",
 )

@@ -1,6 +1,9 @@
 """Mistakes without an error: without the remedy, what the program is for fails."""
 
 import gc
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -326,3 +329,43 @@ def dataset_cache(device):
 
     assert sum(item(i).sum() for i in range(4)) == 6 << 10
     assert not kept
+
+
+def all_masked(device):
+    attention = nn.MultiheadAttention(4, 1, batch_first=True).eval()
+    x, mask = torch.rand(2, 3, 4), torch.zeros(2, 3, dtype=torch.bool)
+    mask[1] = True  # an empty sequence
+    mask[:, 0] = False  # fixed
+    outputs, _ = attention(x, x, x, key_padding_mask=mask)
+    assert torch.isfinite(outputs).all()
+
+
+def iterable_copies(device):
+    own = "first, step = 0, 1"  # broken
+    own = "first, step = info.id, info.num_workers"  # fixed
+    lines = (
+        "import itertools, torch",
+        "class Items(torch.utils.data.IterableDataset):",
+        "    def __iter__(self):",
+        "        info = torch.utils.data.get_worker_info()",
+        f"        {own}",
+        "        yield from itertools.islice(range(4), first, None, step)",
+        "if __name__ == '__main__':",
+        "    options = {'batch_size': None, 'num_workers': 2}",
+        "    loader = torch.utils.data.DataLoader(Items(), **options)",
+        "    print(sorted(map(int, loader)))",
+    )
+    Path("items.py").write_text("\n".join(lines))
+    command = [sys.executable, "items.py"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout == "[0, 1, 2, 3]\n"
+
+
+def missing_scaler(device):
+    weight = torch.ones(2, dtype=torch.half, requires_grad=True)
+    loss = (weight.float() * 1e-9).sum()
+    scale = 1  # broken
+    scale = torch.amp.GradScaler("cpu").get_scale()  # fixed
+    (loss * scale).backward()
+    unscaled = weight.grad.float() / scale
+    torch.testing.assert_close(unscaled, torch.full((2,), 1e-9), rtol=0.01, atol=0)
