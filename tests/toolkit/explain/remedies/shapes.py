@@ -91,9 +91,9 @@ def index_dtype(device):
 
 
 def numpy_bfloat16(device):
-    tensor = torch.ones(3, dtype=torch.bfloat16)
-    array = tensor.numpy()  # broken
-    array = tensor.float().cpu().numpy()  # fixed
+    tensor = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    array = tensor.detach().cpu().numpy()  # broken
+    array = tensor.detach().float().cpu().numpy()  # fixed
     assert array.sum() == 3
 
 
