@@ -103,8 +103,8 @@ def explain(text: str) -> Answer:
     if knowledge().situations["foreign"].search(report.text):
         is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
     else:
-        is_near = evidence.is_about(lower) or NEAR.search(lower)
-        is_ours = len(lower) <= BARE or bool(is_near) or evidence.names_ours(report)
+        is_near = bool(evidence.is_about(lower) or NEAR.search(lower))
+        is_ours = len(lower) <= BARE or is_near or evidence.names_ours(report)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
     candidates = evidence.by_messages(report)
