@@ -1,6 +1,7 @@
 """Mistakes without an error: without the remedy, what the program is for fails."""
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -326,3 +327,76 @@ def dataset_cache(device):
 
     assert sum(item(i).sum() for i in range(4)) == 6 << 10
     assert not kept
+
+
+def stale_optimizer(device):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)  # broken
+    model[1] = nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)  # fixed
+    before = model[1].weight.detach().clone()
+    model(torch.ones(4, 2, device=device)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(before, model[1].weight)
+
+
+def regression(device, count):
+    """A model, `count` inputs, and targets that it can learn."""
+    inputs = torch.randn(count, 4)
+    targets = inputs.sum(dim=1, keepdim=True)
+    return nn.Linear(4, 1).to(device), inputs.to(device), targets.to(device)
+
+
+def learning_rate(device):
+    model, inputs, targets = regression(device, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=2.0)  # broken
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)  # fixed
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = (model(inputs) - targets).square().mean()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.01
+
+
+def batch_and_rate(device):
+    model, inputs, targets = regression(device, 256)
+    batch_size, lr = 64, 0.01
+    lr = 0.01 * batch_size / 4  # fixed
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for _ in range(5):
+        for rows in torch.arange(256, device=device).split(batch_size):
+            optimizer.zero_grad()
+            loss = (model(inputs[rows]) - targets[rows]).square().mean()
+            loss.backward()
+            optimizer.step()
+    assert loss.item() < 0.01  # as with batches of 4 items
+
+
+def imbalanced(device):
+    labels = torch.tensor([0] * 190 + [1] * 10)
+    inputs = (torch.randn(200) + 1.5 * labels).unsqueeze(1)
+    model = nn.Linear(1, 2).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    loss = nn.CrossEntropyLoss()
+    counts = torch.bincount(labels).float()  # fixed
+    weight = (counts.sum() / counts / len(counts)).to(device)  # fixed
+    loss = nn.CrossEntropyLoss(weight=weight)  # fixed
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss(model(inputs.to(device)), labels.to(device)).backward()
+        optimizer.step()
+    found = model(inputs.to(device)).argmax(dim=1).cpu()
+    assert found[labels == 1].float().mean() >= 0.5
+
+
+def class_folders(device):
+    folders = ("train/cat", "train/dog", "train/fox", "test/dog", "test/fox")
+    for folder in folders:
+        Path(folder).mkdir(parents=True)
+    names = sorted(Path("test").iterdir())  # broken
+    names = sorted(Path("train").iterdir())  # fixed
+    index = {path.name: i for i, path in enumerate(names)}
+    outputs = torch.eye(3, device=device)[1:]  # a dog and a fox, by a trained model
+    labels = torch.tensor([index["dog"], index["fox"]], device=device)
+    assert outputs.argmax(dim=1).eq(labels).all()
