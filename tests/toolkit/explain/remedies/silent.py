@@ -400,3 +400,27 @@ def class_folders(device):
     outputs = torch.eye(3, device=device)[1:]  # a dog and a fox, by a trained model
     labels = torch.tensor([index["dog"], index["fox"]], device=device)
     assert outputs.argmax(dim=1).eq(labels).all()
+
+
+def resume_state(device):
+    model, inputs, targets = regression(device, 64)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        (model(inputs) - targets).square().mean().backward()
+        optimizer.step()
+
+    for _ in range(5):
+        step()
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    checkpoint = {"model": weights, "optimizer": optimizer.state_dict()}
+    torch.save(checkpoint, "checkpoint.pt")
+    step()
+    uninterrupted = model.weight.detach().clone()
+    checkpoint = torch.load("checkpoint.pt", map_location="cpu")
+    model.load_state_dict(checkpoint["model"])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer.load_state_dict(checkpoint["optimizer"])  # fixed
+    step()
+    assert torch.allclose(model.weight, uninterrupted)
