@@ -424,3 +424,52 @@ def resume_state(device):
     optimizer.load_state_dict(checkpoint["optimizer"])  # fixed
     step()
     assert torch.allclose(model.weight, uninterrupted)
+
+
+def one_output(device):
+    inputs = torch.tensor([[-1.0], [1.0]] * 32).to(device)
+    labels = (inputs[:, 0] > 0).long()
+    model = nn.Linear(1, 1).to(device)
+    nn.init.constant_(model.weight, -1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        loss = nn.CrossEntropyLoss()(outputs, torch.zeros_like(labels))  # broken
+        loss = nn.BCEWithLogitsLoss()(outputs.squeeze(1), labels.float())  # fixed
+        loss.backward()
+        optimizer.step()
+    predicted = model(inputs).squeeze(1) > 0
+    assert predicted.eq(labels.bool()).all()
+
+
+def overfitting(device):
+    inputs = torch.randn(24, 20)
+    labels = (inputs[:, 0] > 0).float()
+    inputs, labels = inputs.to(device), labels.to(device)
+    train, val = slice(8), slice(8, 24)
+    model = nn.Linear(20, 1).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    criterion = nn.BCEWithLogitsLoss()
+    best = float("inf")
+    for _ in range(200):
+        optimizer.zero_grad()
+        criterion(model(inputs[train]).squeeze(1), labels[train]).backward()
+        optimizer.step()
+        with torch.no_grad():
+            loss = criterion(model(inputs[val]).squeeze(1), labels[val]).item()
+        if loss < best:
+            best = loss
+            torch.save(model.state_dict(), "best.pt")  # fixed
+    if Path("best.pt").exists():
+        model.load_state_dict(torch.load("best.pt"))
+    with torch.no_grad():
+        loss = criterion(model(inputs[val]).squeeze(1), labels[val]).item()
+    assert abs(loss - best) < 1e-6
+
+
+def scaled_masks(device):
+    mask = np.array([[0, 1], [2, 1]], dtype=np.uint8)  # a class for each pixel
+    mask = torch.from_numpy(mask / 255).long()  # broken
+    mask = torch.from_numpy(np.array(mask)).long()  # fixed
+    assert mask.to(device).unique().tolist() == [0, 1, 2]
