@@ -10,6 +10,11 @@ from to_device.words import Words
 words = Words(__file__)
 
 SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characters
+# How the wall and the pages name people without a name in the class
+RESERVED = (
+    *("The teacher", "Teacher", "Your teacher", "The app", "The app itself"),
+    *("You", "Nobody", "Somebody", "Somebody outside the class"),
+)
 MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"
 # Alphabets with letters that look alike; a word may have letters from only one of them.
@@ -69,6 +74,10 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
                 "Choose another name: a word in a name can't mix letters of "
                 "several alphabets."
             )
+    if fold(name) in map(fold, RESERVED):
+        raise ExplainedError(
+            "The wall uses that name for somebody else. Choose another name."
+        )
     if fold(name) in map(fold, taken_names):
         raise ExplainedError(
             "Somebody in this class already has that name. Choose another name."

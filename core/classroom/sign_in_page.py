@@ -209,12 +209,13 @@ async def enter(request: Request) -> Response:
     """Sign in if the password is right; each further attempt has to wait longer."""
     fields = await forms.posted(request)
     who, address = visitor_cookie.visitor(request), forms.sender(request)
+    age = visitor_cookie.age(request.cookies.get(visitor_cookie.COOKIE, ""))
     delay = failures.delay(address)
     failures.add(address)  # before the wait, so that simultaneous attempts wait too
     await asyncio.sleep(delay)
     typed, loop = fields.get("password", ""), asyncio.get_running_loop()
     try:
-        async with turns.turn(address):
+        async with turns.turn(address, age):
             is_right = await loop.run_in_executor(_thread, fits, typed)
     except TooBusyError:
         return PlainTextResponse(words("sign_in.busy"), 503, {"Retry-After": "10"})

@@ -93,9 +93,12 @@ def draw(records: Records) -> None:
         st.header("On this machine so far")
         figures.metrics(values, notes)
         if records.fastest and records.best:
+            fastest, best = _whose(records.fastest), _whose(records.best)
             st.caption(
-                f"The fastest run was made {_whose(records.fastest)}, and the most "
-                f"accurate one {_whose(records.best)}."
+                f"Both were trained {best}."
+                if fastest == best
+                else f"The fastest run was trained {fastest}, and the most "
+                f"accurate one {best}."
             )
 
 

@@ -20,8 +20,9 @@ from core.serving.forms import Failures, Sentence
 from core.store import export
 from core.store.codec import StoreError
 from core.store.tables import RunSummary, Visitor
-from core.ui import controls, runs
-from core.ui.server import explained, store, visitor_of_cookie
+from core.ui import controls, guess, last_measurement, runs
+from core.ui.lab import Lab
+from core.ui.server import engine, explained, store, visitor_of_cookie
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -64,7 +65,7 @@ def draw() -> None:
                 st.markdown(words("my_data.before"))
             table, name = lambda: export.runs_csv(_runs(who)), "my-runs.csv"
             controls.download("Runs (CSV)", table, name, "my_runs_csv")
-            everything = partial(export.everything, store(), who)
+            everything = partial(export.everything, store(), who, _withheld(who))
             name = "my-data.json"
             controls.download("Everything (JSON)", everything, name, "my_data_json")
             icon = ":material/delete:"
@@ -74,6 +75,17 @@ def draw() -> None:
 
 def _runs(who: str) -> list[RunSummary]:
     return store().runs.find(who, hidden=True, address=runs.RUN)
+
+
+def _withheld(who: str) -> set[str]:
+    """The addresses of measurements whose results this visitor has to guess first."""
+    machine, withheld = engine().machine(), set[str]()
+    for lab in (kind() for kind in Lab.kinds):
+        job = last_measurement.newest(lab.address)
+        question = lab.asks(machine, job.arguments) if machine and job else None
+        if question and not guess.shows(question.key, who):
+            withheld.add(lab.address)
+    return withheld
 
 
 def _row(who: str) -> Visitor:

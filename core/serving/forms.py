@@ -77,22 +77,27 @@ class TooBusyError(Exception):
 class Turns:
     """Lets requests do something slow one at a time; addresses take turns.
 
-    If more than `most` requests wait, TooBusyError ends the newest request of the
-    address that has the most. For one event loop.
+    If more than `most` requests wait, TooBusyError ends one of the address that has the
+    most: the one with the newest cookie, since a program can fetch any number of them,
+    and a class may share an address. For one event loop.
     """
 
     def __init__(self, most: int) -> None:
         self._most, self._is_taken = most, False
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by address
+        # By address: for each request, the age of its cookie and what it waits for
+        self._waiting: dict[str, list[tuple[float, asyncio.Future[None]]]] = {}
 
     @asynccontextmanager
-    async def turn(self, address: str) -> AsyncIterator[None]:
+    async def turn(self, address: str, age: float = 0.0) -> AsyncIterator[None]:
+        """Wait for a turn; `age` is how many seconds ago the cookie was given."""
         if self._is_taken:
             turn = asyncio.get_running_loop().create_future()
-            self._waiting.setdefault(address, deque()).append(turn)
+            self._waiting.setdefault(address, []).append((age, turn))
             if sum(map(len, self._waiting.values())) > self._most:
                 fullest = max(self._waiting.values(), key=len)
-                fullest.pop().set_exception(TooBusyError())
+                # Of cookies of the same age, the request that came last
+                newest = min(reversed(range(len(fullest))), key=lambda i: fullest[i][0])
+                fullest.pop(newest)[1].set_exception(TooBusyError())
             await turn
         self._is_taken = True
         try:
@@ -105,7 +110,7 @@ class Turns:
         while self._waiting:
             address = next(iter(self._waiting))
             turns = self._waiting.pop(address)
-            turn = turns.popleft() if turns else None
+            turn = turns.pop(0)[1] if turns else None
             if turns:
                 self._waiting[address] = turns  # now behind the other addresses
             if turn is not None and not turn.done():  # nobody canceled the request

@@ -57,7 +57,9 @@ GRACE_SECONDS = 5  # for connections to close when the server ends
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
 MOST_OPERATIONS = 4  # of a tab at once
-MOST_WIDGETS = 5_000  # of a page; the teacher's has some for each member of a class
+# What may wait to be merged with a further message: a page has some 100 widgets.
+# Each further message merges everything anew, while nobody else is served.
+MOST_MERGED_WIDGETS, MOST_MERGED_BYTES = 300, 1_000_000
 MOST_UNREAD_BYTES = 20_000_000  # that wait for one browser
 TRY_AGAIN_LATER = 1013  # a websocket's status, after which a browser connects again
 TURN_SECONDS = 0.3  # the longest that a page waits for the pages before it
@@ -395,7 +397,8 @@ def refuse_costly_messages() -> None:
     many wait. And any browser may use what Streamlit hides in menus: clear the caches
     of all visitors, run git while nobody else is served, which tells the names of
     changed files, too, and install files beside the app. While a script runs, Streamlit
-    merges all clicks that come, on whatever buttons a browser has made up.
+    merges all clicks that come, on whatever buttons a browser has made up, again and
+    again.
     """
     handle = AppSession._handle_file_urls_request
     operate = AppSession._handle_backend_operation_request
@@ -415,13 +418,27 @@ def refuse_costly_messages() -> None:
     def merge_few(
         old: WidgetStates | None, new: WidgetStates | None
     ) -> WidgetStates | None:
-        return merge(None if old and len(old.widgets) > MOST_WIDGETS else old, new)
+        is_much = old is not None and (
+            len(old.widgets) > MOST_MERGED_WIDGETS or old.ByteSize() > MOST_MERGED_BYTES
+        )
+        return merge(None if is_much else old, new)
 
     script_requests._coalesce_widget_states = merge_few  # type: ignore[assignment]
     AppSession._handle_file_urls_request = of_few_files  # type: ignore[assignment]
     AppSession._handle_backend_operation_request = of_few_operations  # type: ignore[assignment]
     AppSession._handle_clear_cache_request = lambda _: None  # type: ignore[assignment]
     AppSession._handle_git_information_request = lambda _: None  # type: ignore[assignment]
+
+
+def know_no_external_address() -> None:
+    """Don't ask a server on the internet for this machine's address there.
+
+    Streamlit asks it on its event loop when a page of another site opens a websocket,
+    to compare the site with this address, and again for each such websocket if there
+    was no answer. Where a network drops the question silently, nobody is served for
+    20 s each time: the limit of one second doesn't cover looking up the name.
+    """
+    net_util.get_external_ip = lambda: None
 
 
 def hang_up_on_slow_readers() -> None:
@@ -462,5 +479,6 @@ PATCHES = (
     draw_pages_in_turn,
     hang_up_on_half_requests,
     refuse_costly_messages,
+    know_no_external_address,
     hang_up_on_slow_readers,
 )

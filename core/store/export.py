@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -62,15 +62,21 @@ def runs_json(store: Store, runs: Iterable[RunSummary]) -> str:
     return _json([_run(store, run) for run in runs])
 
 
-def everything(store: Store, visitor: str) -> str:
-    """All data of a visitor as JSON, but only the sizes of checkpoints."""
+def everything(store: Store, visitor: str, withheld: Container[str] = ()) -> str:
+    """All data of a visitor as JSON, but only the sizes of checkpoints.
+
+    Measurements by the functions at the addresses `withheld` come without their values.
+    """
     row = store.visitors.get(visitor)
     runs = store.runs.find(visitor, hidden=True)
     measurements = store.measurements.of(visitor)
     content = {
         "visitor": row and _dated(asdict(row)),
         "runs": [_run(store, run) for run in runs],
-        "measurements": [_dated(asdict(measurement)) for measurement in measurements],
+        "measurements": [
+            _dated(row | ({"value": None} if row["kind"] in withheld else {}))
+            for row in map(asdict, measurements)
+        ],
         "answers": store.answers.of(visitor),
         "classes": [_dated(row) for row in store.classes.of(visitor)],
     }

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
         (partial(transfers.measure, "cpu"), 0),
         (COPIES, 0),
         (COPIES, 3),
-        (partial(memory.measure, "cpu", size=(8, 16)), 15),
+        (partial(memory.measure, "cpu", size=(8, 16)), 2),
         (partial(vectorize.measure, "cpu", repeats={1: 1}), 0),
     ],
 )

@@ -1,6 +1,7 @@
 """What a dry run finds, and how it is reported."""
 
 import dataclasses
+import math
 import os
 import re
 import typing
@@ -17,6 +18,7 @@ MOST_PRINTED = 64_000  # characters
 # The ends of lines as Python's tracebacks count them. str.splitlines also splits at
 # other characters.
 NEWLINE = re.compile(r"\r\n?|\n")
+LARGEST_FACT, DEEPEST_FACT = 50_000, 10  # characters of a fact, and lists in lists
 LARGEST = 2**53  # a browser rounds larger whole numbers
 LONGEST_TEXT, LONGEST_LIST = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
@@ -216,8 +218,21 @@ def fits(value: Any, kind: Any = Report) -> bool:
         return is_like and all(fits(part, kinds[1]) for part in value.values())
     if kinds:
         return any(fits(value, option) for option in kinds)
+    if kind is Any:
+        return _characters(value) <= LARGEST_FACT
     is_large = isinstance(value, int) and abs(value) > LARGEST
-    return kind is Any or (isinstance(value, kind) and not is_large)
+    return isinstance(value, kind) and not is_large
+
+
+def _characters(value: Any, depth: int = DEEPEST_FACT) -> float:
+    """About how many characters a plain value has; infinity if it is nested deeper."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        return (
+            sum(_characters(part, depth - 1) for part in value) if depth else math.inf
+        )
+    return len(value) if isinstance(value, str) else 20
 
 
 def safe(report: Any, request: Request) -> Any:

@@ -6,6 +6,8 @@ import streamlit as st
 
 from core.serving.monitoring import UNANSWERED
 from core.ui.course import link, page
+from core.ui.server import ask as ask_worker
+from core.ui.server import explained
 from to_device.explain.explainer import (
     MOST_CHARACTERS,
     Answer,
@@ -16,6 +18,9 @@ from to_device.explain.explainer import (
 from to_device.sim.simulation import in_cuda_words
 from to_device.words import Words
 
+# Characters that the web server reads itself, in some 0.05 s; while it reads, it serves
+# nobody else. A worker reads longer texts, one after the other.
+LONGEST_HERE = 20_000
 words = Words(__file__)
 HERE = Path(__file__).parent
 _FIELD = st.components.v2.component(
@@ -50,11 +55,13 @@ def ask(here: bool = True) -> Answer | None:
     state, question = st.session_state, hash((text, whole))
     is_new = state.get("asked") != question
     if is_new:  # kept, since a long text takes the processor for a second
-        # The explainer knows CUDA's messages, not those of the simulated accelerator.
-        answer = explain(in_cuda_words(text[-MOST_CHARACTERS:])) if text else None
+        answer = None
+        with explained("The text was not read"):
+            answer = _explain(text) if text else None
+            state.asked = question
         if answer and answer.cause is None and not whole:
             answer = None
-        state.asked, state.explained = question, answer
+        state.explained = answer
     answer = state.explained
     if is_new and (text or whole):  # False when the page has just been opened
         st.query_params.pop("mistake", None)
@@ -65,10 +72,20 @@ def ask(here: bool = True) -> Answer | None:
         elif answer and answer.kind == "unknown":
             UNANSWERED.inc()
     cause = knowledge().causes.get(st.query_params.get("error", ""))
-    if cause is not None and (answer is None or answer.cause is not cause):
+    found = answer.cause.slug if answer and answer.cause else ""
+    if cause is not None and found != cause.slug:
         answer = of_cause(cause)
     if answer:
         _draw(answer, here)
+    return answer
+
+
+def _explain(text: str) -> Answer:
+    # The explainer knows CUDA's messages, not those of the simulated accelerator.
+    text = in_cuda_words(text[-MOST_CHARACTERS:])
+    if len(text) <= LONGEST_HERE:
+        return explain(text)
+    answer: Answer = ask_worker("to_device.explain.explainer:explain", text)
     return answer
 
 

@@ -18,6 +18,8 @@ SCRIPTS = {  # keyed by heading
     "Before: on the CPU": "core.lessons.model.train_on_cpu",
     "After: on any device": "core.lessons.model.train_on_any_device",
 }
+# The line that chooses the device is the longest; it should break at its spaces alone.
+WIDTHS = 43, 57
 words = Words(__file__)
 
 
@@ -30,10 +32,10 @@ def draw() -> None:
     if st.button("Run both", type="primary", icon=icon, key="run_both"):
         _run(texts)
     if reports := st.session_state.get("ported"):
-        _outcome(*reports)
+        _outcome(texts[1], *reports)
     lines_by_column = (), changed_lines(*texts)
     for column, heading, text, lines in zip(
-        st.columns(2, gap="medium"), SCRIPTS, texts, lines_by_column, strict=True
+        st.columns(WIDTHS, gap="small"), SCRIPTS, texts, lines_by_column, strict=True
     ):
         column.markdown(f"**{heading}**")
         column.code(marked(text, lines), wrap_lines=True)
@@ -52,8 +54,8 @@ def _run(texts: list[str]) -> None:
         ]
 
 
-def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
-    columns = st.columns(2, gap="medium")
+def _outcome(ported: str, *reports: tuple[dict[str, Any], str]) -> None:
+    columns = st.columns(WIDTHS, gap="small")
     for column, (report, printed) in zip(columns, reports, strict=True):
         with column:
             playground.output(printed or "\n".join(report["notes"]))
@@ -64,10 +66,11 @@ def _outcome(*reports: tuple[dict[str, Any], str]) -> None:
         st.markdown("On the CPU, everything is in the same memory, so nothing moved.")
     with columns[1], simulated.outline("ported"):
         size = format.size(sum(copy["bytes"] for copy in copies))
-        lines = sorted({copy["line"]["line"] for copy in copies})
-        where = format.enumerated(map(str, lines))
+        numbers = sorted({copy["line"]["line"] for copy in copies})
+        lines = ported.splitlines()
+        moves = format.enumerated(f"`{lines[n - 1].strip()}`" for n in numbers)
         st.markdown(
-            f"In each step, lines {where} copied {size} to the device. "
+            f"In each step, {moves} copied {size} to the device. "
             "The model's weights crossed once, before the first step. "
             "The losses are the same, since both start from the same "
             "seed."

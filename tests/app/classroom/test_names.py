@@ -54,6 +54,13 @@ def test_a_word_of_letters_from_several_alphabets_is_refused(typed):
     assert names.tidy("Ада L") == "Ада L"  # a word of each
 
 
+@pytest.mark.parametrize("typed", ["The teacher", "teacher", "The Teacher.", "You"])
+def test_nobody_has_a_name_by_which_the_wall_means_somebody_else(typed):
+    with pytest.raises(ExplainedError, match="Choose another"):
+        names.tidy(typed)
+    assert names.tidy("Teacher Tim")
+
+
 def test_a_name_that_looks_like_one_of_another_alphabet_is_taken():
     cyrillic = "\u0421\u043e\u0440\u0430"
     lisu, dotless = "\ua4ee\ua4d3\ua4ee", "Al\u0131ce"

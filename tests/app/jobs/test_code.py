@@ -48,6 +48,16 @@ def test_what_a_forged_report_says_is_short_and_plain() -> None:
         text.encode()
 
 
+@pytest.mark.parametrize("levels", [3, 900])
+def test_facts_are_neither_deep_nor_long(levels: int) -> None:
+    nested: Any = 1
+    for _ in range(levels):
+        nested = [nested]
+    report = Report(OK).plain()
+    assert fits(report | {"facts": {"x": nested}}) == (levels < 10)
+    assert not fits(report | {"facts": {"x": ["x" * 1000] * 1000}})
+
+
 @pytest.mark.parametrize(("line", "number"), [(99_999, 2), (-3, 1), (2, 2)])
 def test_each_finding_is_at_a_line_of_the_script(line: int, number: int) -> None:
     (finding,) = found_by_running(forged(on_cpu=Line(NAME, line)))

@@ -53,8 +53,8 @@ def test_an_upload_evaluates_to_its_accuracy(engine, run_id):
     assert not at.exception
 
 
-def test_a_bad_upload_is_one_sentence(engine):
-    at = upload(open_page("pages/6_Checkpoints.py"), b"PK\x03\x04 and no more")
+def test_a_bad_upload_is_one_sentence(engine, run_id):
+    at = upload(open_checkpoints(run_id), b"PK\x03\x04 and no more")
     assert not at.exception
     assert "truncated" in texts(at.error)
     assert len(at.error) == 1

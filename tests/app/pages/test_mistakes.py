@@ -120,6 +120,16 @@ def test_a_pasted_error_is_answered_above_its_mistake():
     assert opened(at) == "model_not_moved"
 
 
+@pytest.mark.usefixtures("engine")
+def test_a_worker_reads_a_long_log_since_the_server_would_stand_still(monkeypatch):
+    monkeypatch.setattr("core.lessons.mistakes.answer_page.explain", None)
+    log = "step 1, loss 2.31\n" * 2000 + "IndexError: Target 37 is out of bounds."
+    at = find_mistake(open_page("pages/4_Mistakes.py"), log)
+    assert not at.exception
+    assert at.query_params["error"] == "label_outside"
+    assert "labels = labels - 1" in texts(at.code)
+
+
 def test_home_answers_too_and_leads_to_the_mistake():
     at = find_mistake(open_page("home.py"), "IndexError: Target 37 is out of bounds.")
     assert not at.exception

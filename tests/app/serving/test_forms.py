@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -5,7 +7,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from core.serving import forms
-from core.serving.forms import Failures, Sentence
+from core.serving.forms import Failures, Sentence, TooBusyError, Turns
+from tests.app import event_loop
 from tests.app.ui.client import Client
 
 
@@ -41,6 +44,32 @@ def test_counted_failures_have_a_limit_and_are_forgotten_after_minutes(monkeypat
     assert failures.delay("address 1") == everywhere + Failures.OWN_SECONDS
     now += Failures.LAST_SECONDS + 1
     assert failures.delay("address 1") == 0
+
+
+def test_a_full_queue_drops_the_newest_cookie_of_the_fullest_address():
+    """In a class behind one address, a flood doesn't keep the teacher out."""
+    turns, served = Turns(3), list[str]()
+
+    async def ask(who: str, address: str, age: float) -> None:
+        async with turns.turn(address, age):
+            served.append(who)
+
+    async def flood() -> list[BaseException | None]:
+        async with turns.turn("elsewhere"):
+            asked = [
+                asyncio.ensure_future(ask(who, address, age))
+                for who, address, age in (
+                    *(("flood 1", "class", 1.0), ("teacher", "class", 3600.0)),
+                    *(("ada", "home", 0.0), ("flood 2", "class", 0.0)),
+                    ("flood 3", "class", 0.0),
+                )
+            ]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    ends = event_loop.run(flood())
+    assert [isinstance(end, TooBusyError) for end in ends] == [False] * 3 + [True] * 2
+    assert served == ["flood 1", "ada", "teacher"]
 
 
 def test_a_sentence_is_shown_once_and_the_oldest_are_dropped(monkeypatch):

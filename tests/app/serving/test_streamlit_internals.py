@@ -18,6 +18,7 @@ import pytest
 import streamlit as st
 import uvicorn
 from starlette.applications import Starlette
+from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
@@ -36,6 +37,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
     ScriptRequests,
 )
 from streamlit.runtime.session_manager import SessionClientDisconnectedError
+from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_server
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -57,6 +59,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Take the patches, and a turn, back after each test."""
     for kind, names in (
         (script_requests, ("_coalesce_widget_states",)),
+        (net_util, ("get_external_ip",)),
         (StarletteSessionClient, ("write_forward_msg",)),
         (
             AppSession,
@@ -459,13 +462,16 @@ def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
     assert answers() == answered
 
 
-def test_clicks_on_made_up_buttons_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "MOST_WIDGETS", 10)
+@pytest.mark.parametrize(
+    ("limit", "most"), [("MOST_MERGED_WIDGETS", 10), ("MOST_MERGED_BYTES", 400)]
+)
+def test_clicks_on_made_up_buttons_do_not_pile_up(limit, most, monkeypatch):
+    monkeypatch.setattr(streamlit_internals, limit, most)
 
     def merged(at_once: int) -> int:
         requests = ScriptRequests()
         for number in range(20):
-            ids = (f"{number} {i}" for i in range(at_once))
+            ids = (f"{number} {i} {'x' * 20}" for i in range(at_once))
             clicks = [WidgetState(id=name, trigger_value=True) for name in ids]
             states = WidgetStates(widgets=clicks)
             requests.request_rerun(RerunData(widget_states=states, fragment_id="a"))
@@ -475,7 +481,22 @@ def test_clicks_on_made_up_buttons_do_not_pile_up(monkeypatch):
     assert merged(20) == 20 * 20
     streamlit_internals.refuse_costly_messages()
     assert merged(20) == 20
-    assert merged(1) <= 11
+    assert merged(1) <= 12
+
+
+def test_a_page_of_another_site_asks_no_server_for_this_machines_address(monkeypatch):
+    asked = Mock(return_value=None)
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", asked)
+
+    def questions() -> int:
+        monkeypatch.setattr(net_util, "_external_ip", None)
+        asked.reset_mock()
+        assert not server_util.is_url_from_allowed_origins("http://evil.example")
+        return asked.call_count
+
+    assert questions()
+    streamlit_internals.know_no_external_address()
+    assert not questions()
 
 
 def test_little_waits_for_a_browser_that_does_not_read(monkeypatch):

@@ -57,6 +57,8 @@ def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
     assert diverged["epochs"][0]["loss"] is None
     assert content["visitor"]["code"]
     assert content["measurements"][0]["value"]["steps"] == samples.RACE.steps
+    content = json.loads(everything(store, "me", withheld={"a:b"}))
+    assert content["measurements"][0]["value"] is None
 
 
 def test_a_stranger_has_nothing(store):

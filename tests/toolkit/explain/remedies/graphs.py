@@ -57,9 +57,10 @@ def loss_is_number(device):
 def grad_output_shape(device):
     x = torch.ones(3, requires_grad=True)
     y = x * 2
-    y.backward(torch.ones(2))  # broken
-    y.backward(torch.ones_like(y))  # fixed
-    assert x.grad.tolist() == [2, 2, 2]
+    gradient = torch.tensor([[1.0], [2.0], [3.0]])
+    y.backward(gradient)  # broken
+    y.backward(gradient.reshape(y.shape))  # fixed
+    assert x.grad.tolist() == [2, 4, 6]
 
 
 def no_deterministic(device):
@@ -235,20 +236,19 @@ def autocast_device(device):
 
 
 def fp16_weights(device):
-    model = nn.Linear(2, 1).half()
-    for p in model.parameters():  # fixed
-        if p.requires_grad:  # fixed
-            p.data = p.data.float()  # fixed
+    norm = nn.BatchNorm1d(1)
+    model = nn.Sequential(nn.Linear(2, 1), norm).half()
+    model.float()  # fixed
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    before = model.bias.item()
+    before = norm.bias.item()
     with torch.autocast("cpu", dtype=torch.float16):
-        loss = model(torch.ones(1, 2)).sum()
+        loss = model(torch.rand(8, 2)).sum()
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     scaler.step(optimizer)
     scaler.update()
-    assert model.bias.item() < before
+    assert norm.bias.item() < before
 
 
 def inference_tensor(device):

@@ -38,10 +38,11 @@ def open_files(device):
     used = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 64, before[1]))
     try:
-        torch.multiprocessing.set_sharing_strategy("file_system")  # fixed
         loader = DataLoader(dataset, num_workers=1, multiprocessing_context="fork")
-        kept = [batch for (batch,) in loader]
+        kept = []
+        for (labels,) in loader:
+            kept.append(labels)  # broken
+            kept.append(labels.clone())  # fixed
     finally:
-        torch.multiprocessing.set_sharing_strategy("file_descriptor")
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert len(kept) == 200

@@ -91,9 +91,9 @@ def index_dtype(device):
 
 
 def numpy_bfloat16(device):
-    tensor = torch.ones(3, dtype=torch.bfloat16)
-    array = tensor.numpy()  # broken
-    array = tensor.float().cpu().numpy()  # fixed
+    tensor = nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    array = tensor.detach().cpu().numpy()  # broken
+    array = tensor.detach().float().cpu().numpy()  # fixed
     assert array.sum() == 3
 
 
@@ -393,10 +393,10 @@ def batch_lost(device):
 
 def hidden_size(device):
     x, hidden_size, num_layers = torch.ones(2, 5, 3), 4, 1
-    rnn = nn.GRU(3, hidden_size, batch_first=True)
+    lstm = nn.LSTM(3, hidden_size, batch_first=True)
     hidden = torch.zeros(num_layers, 3, hidden_size)  # broken
     hidden = torch.zeros(num_layers, x.shape[0], hidden_size)  # fixed
-    assert rnn(x, hidden)[0].shape == (2, 5, 4)
+    assert lstm(x, (hidden, hidden))[0].shape == (2, 5, 4)
 
 
 def attention_shapes(device):

@@ -289,7 +289,8 @@ def resumed_schedule(device):
     last = optimizer.param_groups[0]["lr"]
     resumed = torch.optim.SGD(model.parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.PolynomialLR(resumed, total_iters=20)  # broken
-    resumed.param_groups[0]["lr"] = last  # fixed
+    for group in resumed.param_groups:  # fixed
+        group["lr"] = last  # fixed
     scheduler = torch.optim.lr_scheduler.ConstantLR(resumed, factor=1.0)  # fixed
     for _ in range(9):
         resumed.step()
