@@ -370,3 +370,149 @@ def missing_scaler(device):
     (loss * scale).backward()
     unscaled = weight.grad.float() / scale
     torch.testing.assert_close(unscaled, torch.full((2,), 1e-9), rtol=0.01, atol=0)
+
+
+def stale_optimizer(device):
+    model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)  # broken
+    model[1] = nn.Linear(2, 1).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)  # fixed
+    before = model[1].weight.detach().clone()
+    model(torch.ones(4, 2, device=device)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(before, model[1].weight)
+
+
+def regression(device, count):
+    """A model, `count` inputs, and targets that it can learn."""
+    inputs = torch.randn(count, 4)
+    targets = inputs.sum(dim=1, keepdim=True)
+    return nn.Linear(4, 1).to(device), inputs.to(device), targets.to(device)
+
+
+def learning_rate(device):
+    model, inputs, targets = regression(device, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=2.0)  # broken
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)  # fixed
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = (model(inputs) - targets).square().mean()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.01
+
+
+def batch_and_rate(device):
+    model, inputs, targets = regression(device, 256)
+    batch_size, lr = 64, 0.01
+    lr = 0.01 * batch_size / 4  # fixed
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for _ in range(5):
+        for rows in torch.arange(256, device=device).split(batch_size):
+            optimizer.zero_grad()
+            loss = (model(inputs[rows]) - targets[rows]).square().mean()
+            loss.backward()
+            optimizer.step()
+    assert loss.item() < 0.01  # as with batches of 4 items
+
+
+def imbalanced(device):
+    labels = torch.tensor([0] * 190 + [1] * 10)
+    inputs = (torch.randn(200) + 1.5 * labels).unsqueeze(1)
+    model = nn.Linear(1, 2).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    loss = nn.CrossEntropyLoss()
+    counts = torch.bincount(labels).float()  # fixed
+    weight = (counts.sum() / counts / len(counts)).to(device)  # fixed
+    loss = nn.CrossEntropyLoss(weight=weight)  # fixed
+    for _ in range(100):
+        optimizer.zero_grad()
+        loss(model(inputs.to(device)), labels.to(device)).backward()
+        optimizer.step()
+    found = model(inputs.to(device)).argmax(dim=1).cpu()
+    assert found[labels == 1].float().mean() >= 0.5
+
+
+def class_folders(device):
+    folders = ("train/cat", "train/dog", "train/fox", "test/dog", "test/fox")
+    for folder in folders:
+        Path(folder).mkdir(parents=True)
+    names = sorted(Path("test").iterdir())  # broken
+    names = sorted(Path("train").iterdir())  # fixed
+    index = {path.name: i for i, path in enumerate(names)}
+    outputs = torch.eye(3, device=device)[1:]  # a dog and a fox, by a trained model
+    labels = torch.tensor([index["dog"], index["fox"]], device=device)
+    assert outputs.argmax(dim=1).eq(labels).all()
+
+
+def resume_state(device):
+    model, inputs, targets = regression(device, 64)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+
+    def step():
+        optimizer.zero_grad()
+        (model(inputs) - targets).square().mean().backward()
+        optimizer.step()
+
+    for _ in range(5):
+        step()
+    weights = {key: value.clone() for key, value in model.state_dict().items()}
+    checkpoint = {"model": weights, "optimizer": optimizer.state_dict()}
+    torch.save(checkpoint, "checkpoint.pt")
+    step()
+    uninterrupted = model.weight.detach().clone()
+    checkpoint = torch.load("checkpoint.pt", map_location="cpu")
+    model.load_state_dict(checkpoint["model"])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer.load_state_dict(checkpoint["optimizer"])  # fixed
+    step()
+    assert torch.allclose(model.weight, uninterrupted)
+
+
+def one_output(device):
+    inputs = torch.tensor([[-1.0], [1.0]] * 32).to(device)
+    labels = (inputs[:, 0] > 0).long()
+    model = nn.Linear(1, 1).to(device)
+    nn.init.constant_(model.weight, -1.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        outputs = model(inputs)
+        loss = nn.CrossEntropyLoss()(outputs, torch.zeros_like(labels))  # broken
+        loss = nn.BCEWithLogitsLoss()(outputs.squeeze(1), labels.float())  # fixed
+        loss.backward()
+        optimizer.step()
+    predicted = model(inputs).squeeze(1) > 0
+    assert predicted.eq(labels.bool()).all()
+
+
+def overfitting(device):
+    inputs = torch.randn(24, 20)
+    labels = (inputs[:, 0] > 0).float()
+    inputs, labels = inputs.to(device), labels.to(device)
+    train, val = slice(8), slice(8, 24)
+    model = nn.Linear(20, 1).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    criterion = nn.BCEWithLogitsLoss()
+    best = float("inf")
+    for _ in range(200):
+        optimizer.zero_grad()
+        criterion(model(inputs[train]).squeeze(1), labels[train]).backward()
+        optimizer.step()
+        with torch.no_grad():
+            loss = criterion(model(inputs[val]).squeeze(1), labels[val]).item()
+        if loss < best:
+            best = loss
+            torch.save(model.state_dict(), "best.pt")  # fixed
+    if Path("best.pt").exists():
+        model.load_state_dict(torch.load("best.pt"))
+    with torch.no_grad():
+        loss = criterion(model(inputs[val]).squeeze(1), labels[val]).item()
+    assert abs(loss - best) < 1e-6
+
+
+def scaled_masks(device):
+    mask = np.array([[0, 1], [2, 1]], dtype=np.uint8)  # a class for each pixel
+    mask = torch.from_numpy(mask / 255).long()  # broken
+    mask = torch.from_numpy(np.array(mask)).long()  # fixed
+    assert mask.to(device).unique().tolist() == [0, 1, 2]
