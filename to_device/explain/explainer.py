@@ -55,6 +55,7 @@ NEAR = re.compile(
     r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
     r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
     r"|undefined symbol|onnx|omp_num_threads|tokenizers|triton|inductor|dynamo"
+    r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
     r"|shapes?|cpu)\b"
