@@ -40,24 +40,32 @@ def device(run: RunSummary) -> str:
 
 
 @cache
-def _recipe(task: str, model: str) -> RunConfig:
+def _recipe(task: str, model: str, fast: bool) -> RunConfig:
     try:
-        return RunConfig.with_recipe(task=task, model=model)
-    except ValueError:  # a task of another version of this app
+        return RunConfig.with_recipe(task=task, model=model, fast=fast)
+    except ValueError:  # a task of another version of this app, or no fast setting
         return RunConfig()
 
 
 def label(run: RunSummary) -> str:
     """A run's given name, and those of its settings that aren't defaults."""
-    recipe = _recipe(run.task or "", run.model or "")
-    changed = [
+    usual, fast = (_changed(run, is_fast) for is_fast in (False, True))
+    changed = usual or ["default settings"]
+    if len(fast) < len(usual):
+        changed = ["fast setting", *fast]
+    parts = [run.name, *changed]
+    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
+
+
+def _changed(run: RunSummary, fast: bool) -> list[str]:
+    """The settings in which a run differs from its model's default or fast setting."""
+    recipe = _recipe(run.task or "", run.model or "", fast)
+    return [
         setting(run, field)
         for field in SETTINGS
         if field not in ("task", "model", "device")
         and getattr(run, field) != getattr(recipe, field)
     ]
-    parts = [run.name, *(changed or ["default settings"])]
-    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:
