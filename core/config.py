@@ -128,7 +128,7 @@ class RunConfig:
     label_smoothing: float = 0.0  # the share of a target that all classes get alike
     dropout: float = 0.1  # the share of the CNN's last features that a step drops
     normalize: bool = False  # ANN: standardized pixels; CNN: whitening first filters
-    mirror: bool = False  # in a test, add the outputs for the mirror image
+    mirror: bool = False  # test each image together with its mirror image
     seed: int = 0  # sets the weights, the order of the samples, and the flips
     num_workers: int = 0  # processes that load batches; feed "dataloader" only
     pin_memory: bool = False  # page-locked batches; feed "dataloader" only

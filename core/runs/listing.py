@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from core.config import RunConfig
+from core.config import FAST, RunConfig
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 
@@ -43,15 +43,15 @@ def device(run: RunSummary) -> str:
 def _recipe(task: str, model: str, fast: bool) -> RunConfig:
     try:
         return RunConfig.with_recipe(task=task, model=model, fast=fast)
-    except ValueError:  # a task of another version of this app, or no fast setting
+    except ValueError:  # a task of another version of this app
         return RunConfig()
 
 
 def label(run: RunSummary) -> str:
     """A run's given name, and those of its settings that aren't defaults."""
-    usual, fast = (_changed(run, is_fast) for is_fast in (False, True))
+    usual = _changed(run, fast=False)
     changed = usual or ["default settings"]
-    if len(fast) < len(usual):
+    if run.model in FAST and len(fast := _changed(run, fast=True)) < len(usual):
         changed = ["fast setting", *fast]
     parts = [run.name, *changed]
     return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))

@@ -125,7 +125,7 @@ def measure(
     """
     there, here = devices.resolve(save_on), devices.resolve(load_on)
     test = datasets.load(config.task).test
-    config = replace(config, half=False)  # two devices round bfloat16 differently
+    config = replace(config, half=False)  # devices differ in how they round
 
     def logits(model: nn.Module, device: torch.device) -> Tensor:
         feed = watch.until_cancelled(feeds.in_order(test, device))

@@ -216,7 +216,7 @@ def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:
         assert imported <= ALLOWED | {"sprites"}
         assert ("sprites" in imported) == (config.task == "sprites")
         most = 126 if config == RunConfig() else 168
-        assert len(text.splitlines()) <= (190 if config.normalize else most)
+        assert len(text.splitlines()) <= (215 if config.normalize else most)
     environment = replace(ann.environment, device_name="A processor")
     result = replace(ann, config=RunConfig(feed="dataloader"), environment=environment)
     text = export.script(result)
