@@ -31,7 +31,10 @@ CRITERIA: dict[str, type[nn.Module]] = {
 }
 
 
-def build(name: str) -> nn.Module:
+def build(name: str, label_smoothing: float = 0.0) -> nn.Module:
+    """`label_smoothing`: the share of each target that all classes get alike."""
+    if label_smoothing:
+        return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
     return CRITERIA[name]()
 
 

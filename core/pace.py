@@ -5,7 +5,7 @@ import statistics
 
 from core import devices
 from core.config import FAST, MODELS_FOR, RECIPES, RunConfig
-from core.data import datasets, feeds
+from core.data import datasets
 from core.measure import timing
 from core.measure.environment import now
 from core.measure.pace_result import Pace, Paces
@@ -44,7 +44,7 @@ def time_steps(config: RunConfig, watch: Watch = UNWATCHED) -> Pace:
     chunks = timing.measure(
         lambda: [*itertools.islice(losses, CHUNK_STEPS)], device, CHUNKS
     )
-    sample = feeds.in_order(dataset.test.first(EVALUATED), device)
+    sample = training.in_order(dataset.test.first(EVALUATED))
     (evaluation,) = timing.measure(
         lambda: training.evaluate(watch.until_cancelled(sample)), device, repeats=1
     )

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from core import models
+from core.config import RunConfig
 
 
 def save(
@@ -30,6 +31,13 @@ def save(
 def load(file: bytes, name: str, device: torch.device) -> nn.Module:
     """The model `name` on `device`, with the weights from the file."""
     model = models.build(name).to(device)
+    model.load_state_dict(unpack(file, device))
+    return model
+
+
+def load_run(file: bytes, config: RunConfig, device: torch.device) -> nn.Module:
+    """Like `load`, but the model treats images as the run's model did."""
+    model = models.of_run(config).to(device)
     model.load_state_dict(unpack(file, device))
     return model
 

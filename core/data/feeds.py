@@ -147,10 +147,10 @@ def textbook_dataset(split: Split) -> "VisionDataset":
 
 
 def in_order(
-    split: Split, device: torch.device, feed: str = "memory"
+    split: Split, device: torch.device, feed: str = "memory", batch_size: int = 1000
 ) -> TensorBatches | LoaderBatches:
-    """The split in file order, in batches of 1,000 so that evaluation is quick."""
-    return make(feed, split, 1000, device)
+    """The split in file order, in large batches so that evaluation is quick."""
+    return make(feed, split, batch_size, device)
 
 
 def make(

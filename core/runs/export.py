@@ -210,6 +210,7 @@ def definitions(source: str, names: set[str]) -> str:
         for node, start in zip(body, starts, strict=False)
     ]
     before: set[str] = set()
+    needed: list[tuple[ast.stmt, str]] = []
     while before != names:
         before = names
         needed = [(node, text) for node, text in parts if _defined(node) & names]

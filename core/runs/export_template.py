@@ -24,6 +24,11 @@ CRITERION = "cross-entropy"
 SCHEDULE = "constant"
 FEED = "memory"
 AUGMENT = False
+HALF = False  # compute in bfloat16 where the device itself can
+LABEL_SMOOTHING = 0.0  # the share of a target that all classes get alike
+DROPOUT = 0.1
+NORMALIZE = False
+MIRROR = False
 DEVICE = "auto"
 EPOCHS = 5  # passes over the training set
 BATCH_SIZE = 64  # samples in a step
@@ -91,8 +96,23 @@ if FEED == "device":
 # Set the seed before you make the model, whose first weights depend on it.
 # Move the model once, before the optimizer gets its parameters.
 torch.manual_seed(SEED)
-model = models.MODELS[MODEL]().to(device)
-criterion = loss_functions.CRITERIA[CRITERION]().to(device)
+if MODEL != "cnn":
+    model = models.MODELS[MODEL]()
+else:
+    model = models.CNN(DROPOUT)
+    if NORMALIZE:
+        # The first filters start as the principal axes of the images' 3×3 patches.
+        some = models.as_floats(train_inputs[:5000].cpu())
+        next(model.parameters()).data.copy_(models.whitening(some))
+if NORMALIZE and MODEL == "ann":
+    model = models.Tuned(model, HALF, MIRROR, standardize=True)
+elif HALF or MIRROR:
+    model = models.Tuned(model, HALF, MIRROR, standardize=False)
+model = model.to(device)
+if LABEL_SMOOTHING == 0:
+    criterion = loss_functions.CRITERIA[CRITERION]().to(device)
+else:
+    criterion = torch.nn.CrossEntropyLoss(label_smoothing=LABEL_SMOOTHING)
 # Fused: one kernel updates all weights. This is untested on MPS and XPU.
 fused = torch.device(device).type in ("cpu", "cuda")
 if WEIGHT_DECAY == 0:

@@ -14,6 +14,11 @@ TASK = "fashion-mnist"
 MODEL = "ann"
 SCHEDULE = "constant"
 AUGMENT = False
+HALF = False  # compute in bfloat16 where the device itself can
+LABEL_SMOOTHING = 0.0  # the share of a target that all classes get alike
+DROPOUT = 0.1
+NORMALIZE = False
+MIRROR = False
 SHUFFLE = False
 DEVICE = "auto"
 EPOCHS = 5
@@ -62,9 +67,24 @@ test_loader = DataLoader(test_ds, batch_size=1000)
 
 # %% What is trained
 torch.manual_seed(SEED)
-model = models.MODELS[MODEL]()
+if MODEL != "cnn":
+    model = models.MODELS[MODEL]()
+else:
+    model = models.CNN(DROPOUT)
+    if NORMALIZE:
+        # The first filters start as the principal axes of the images' 3×3 patches.
+        first = range(min(5000, len(train_ds)))
+        some = torch.stack([train_ds[i][0] for i in first])
+        next(model.parameters()).data.copy_(models.whitening(some))
+if NORMALIZE and MODEL == "ann":
+    model = models.Tuned(model, HALF, MIRROR, standardize=True)
+elif HALF or MIRROR:
+    model = models.Tuned(model, HALF, MIRROR, standardize=False)
 model = model.to(device)
-criterion = nn.CrossEntropyLoss()
+if LABEL_SMOOTHING > 0:
+    criterion = nn.CrossEntropyLoss(label_smoothing=LABEL_SMOOTHING)
+else:
+    criterion = nn.CrossEntropyLoss()
 if WEIGHT_DECAY == 0:
     optimizer = optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
 else:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from core.config import RunConfig
+from core.config import FAST, RunConfig
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 
@@ -40,24 +40,32 @@ def device(run: RunSummary) -> str:
 
 
 @cache
-def _recipe(task: str, model: str) -> RunConfig:
+def _recipe(task: str, model: str, fast: bool) -> RunConfig:
     try:
-        return RunConfig.with_recipe(task=task, model=model)
+        return RunConfig.with_recipe(task=task, model=model, fast=fast)
     except ValueError:  # a task of another version of this app
         return RunConfig()
 
 
 def label(run: RunSummary) -> str:
     """A run's given name, and those of its settings that aren't defaults."""
-    recipe = _recipe(run.task or "", run.model or "")
-    changed = [
+    usual = _changed(run, fast=False)
+    changed = usual or ["default settings"]
+    if run.model in FAST and len(fast := _changed(run, fast=True)) < len(usual):
+        changed = ["fast setting", *fast]
+    parts = [run.name, *changed]
+    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
+
+
+def _changed(run: RunSummary, fast: bool) -> list[str]:
+    """The settings in which a run differs from its model's default or fast setting."""
+    recipe = _recipe(run.task or "", run.model or "", fast)
+    return [
         setting(run, field)
         for field in SETTINGS
         if field not in ("task", "model", "device")
         and getattr(run, field) != getattr(recipe, field)
     ]
-    parts = [run.name, *(changed or ["default settings"])]
-    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
 
 
 def names(runs: Sequence[RunSummary], numbers: Mapping[str, int]) -> list[str]:

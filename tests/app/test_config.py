@@ -32,7 +32,9 @@ SETTINGS: dict[str, st.SearchStrategy] = {
     "batch_size": st.integers(16, 4096),
     "learning_rate": st.floats(0, 1e30, exclude_min=True),
     "weight_decay": st.floats(0, 1e30),
-    "augment": st.booleans(),
+    **{name: st.booleans() for name in ("augment", "half", "normalize", "mirror")},
+    "label_smoothing": st.floats(0, 1, exclude_max=True),
+    "dropout": st.floats(0, 1, exclude_max=True),
     "pin_memory": st.booleans(),
     "non_blocking": st.booleans(),
     "host": st.sampled_from(["", "gpu-1", "Bär 2"]),
@@ -42,11 +44,13 @@ SETTINGS: dict[str, st.SearchStrategy] = {
 def fitting(task: str) -> dict[str, st.SearchStrategy]:
     """Strategies for all settings but the task, each with the values that fit it."""
     settings = {name: values for name, values in SETTINGS.items() if name != "task"}
+    if task not in IMAGE_TASKS:
+        for name in ("augment", "half", "label_smoothing", "normalize", "mirror"):
+            settings[name] = st.just(getattr(RunConfig, name))
     return {
         **settings,
         "model": st.sampled_from(MODELS_FOR[task]),
         "criterion": st.sampled_from(CRITERIA_FOR[task]),
-        "augment": st.booleans() if task in IMAGE_TASKS else st.just(False),
     }
 
 
@@ -71,6 +75,11 @@ BAD = {
     "learning_rate": [0.0, *NUMBERS],
     "weight_decay": NUMBERS,
     "augment": [1, "true"],
+    "half": [1],
+    "label_smoothing": [1.0, *NUMBERS],
+    "dropout": [1.0, *NUMBERS],
+    "normalize": [None],
+    "mirror": ["on"],
     "pin_memory": [None],
     "non_blocking": [1],
     "host": [

@@ -36,6 +36,14 @@ def test_the_loss_is_torchs_own(sigma: float, numbers: tuple[Tensor, Tensor]) ->
     assert ours + log(2 * pi) / 2 == pytest.approx(full, rel=1e-5)
 
 
+def test_smoothing_gives_each_class_its_part_of_the_target() -> None:
+    logits = torch.tensor([[2.0, -1.0, 0.5]])
+    target = torch.tensor([[0.9 + 0.1 / 3, 0.1 / 3, 0.1 / 3]])
+    expected = -(target * logits.log_softmax(dim=1)).sum()
+    loss = loss_functions.build("cross-entropy", 0.1)(logits, torch.tensor([0]))
+    assert loss.item() == pytest.approx(expected.item())
+
+
 def train(criterion: nn.Module, parameters: list[nn.Parameter]) -> None:
     """Some epochs with the true curve for a model, so that only sigma is to learn."""
     split = datasets.load("regression").train

@@ -26,6 +26,8 @@ def test_a_run_takes_its_epochs_of_training_and_evaluation():
         {"feed": "dataloader"},
         {"device": "cpu"},
         {"item_each_step": True},
+        {"half": True},
+        {"mirror": True},
         {"task": "sprites"},
     ],
 )

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from core import devices, loops, state_dict, training
+from core import devices, loops, models, state_dict, training
 from core.config import RunConfig
 from core.data import curve, datasets
-from core.data.feeds import in_order
+from core.data.feeds import in_order, make
 from core.errors import CancelledError
 from core.results import (
     DRAWN_STEPS,
@@ -87,6 +87,37 @@ def test_each_epoch_tells_what_is_said_of_the_first_test_images(
     assert len(first) == len(last) == WALL
     assert not any("wall" in epoch for epoch in result.to_json()["history"])
     assert trained(CURVE_ONCE).history[-1].wall == ()
+
+
+@pytest.mark.parametrize("model", ["ann", "cnn"])
+def test_without_the_fast_settings_a_run_is_the_plain_loop(model: str) -> None:
+    config = replace(ONCE, model=model, weight_decay=0.05)
+    split = datasets.load("sprites").train.first(1500)
+    run = training.Training(config, split)
+    losses = torch.stack([*run.train_epoch()]).tolist()
+    torch.manual_seed(config.seed)
+    plain = models.build(model)
+    parameters, rate = plain.parameters(), config.learning_rate
+    optimizer = torch.optim.AdamW(parameters, rate, weight_decay=0.05, fused=True)
+    batches = make("memory", split, config.batch_size, CPU, config.seed, augment=True)
+    expected = loops.train_epoch(plain, batches, nn.CrossEntropyLoss(), optimizer, CPU)
+    assert losses == torch.stack([*expected]).tolist()
+    sizes = {len(labels) for _, labels in run.in_order(split)}
+    assert sizes == {1000, 500}
+
+
+def test_a_run_with_the_fast_setting_is_evaluated_as_it_was_tested() -> None:
+    fast: dict[str, Any] = {"fast": True, "task": "sprites", "device": "cpu"}
+    config = RunConfig.with_recipe(**fast, epochs=1, mirror=True)
+    result = training.run(config)
+    test = in_order(datasets.load("sprites").test, CPU)
+    model = state_dict.load_run(result.checkpoint, config, CPU)
+    outputs, targets = loops.predict(model, test, CPU)
+    correct = int((outputs.argmax(dim=1) == targets).sum())
+    assert correct == result.test_correct
+    plain = state_dict.load(result.checkpoint, "ann", CPU)
+    other, _ = loops.predict(plain, test, CPU)
+    assert not torch.equal(other, outputs)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"augment": False}])
@@ -304,6 +335,16 @@ def test_fashion_mnist_is_learned() -> None:
     result = training.run(config)
     assert (len(result.history), config.batch_size) == (5, 64)
     assert 0.86 < result.test_accuracy < 0.89
+
+
+@pytest.mark.sim
+def test_the_fast_setting_runs_on_the_simulated_accelerator() -> None:
+    fast: dict[str, Any] = {"fast": True, "task": "sprites", "model": "ann"}
+    config = RunConfig.with_recipe(**fast, epochs=1, mirror=True)
+    there = training.run(replace(config, device="sim"))
+    here = training.run(replace(config, device="cpu", half=False))
+    assert losses(there) == losses(here)  # it has no bfloat16
+    assert there.test_accuracy == here.test_accuracy
 
 
 @pytest.mark.real_data

@@ -67,9 +67,14 @@ def draw(run: Run | None) -> None:
         st.markdown(
             f"Trained on {where.device_name} ({where.backend}). The app moved each "
             "tensor to the CPU before saving it, so the file loads anywhere."
-            + (words("save.batch_norm") if model == "cnn" else ""),
+            + (words("save.batch_norm") if model == "cnn" else "")
+            + (words("save.standardized") if _is_standardized(run) else ""),
             width=frame.PROSE,
         )
+
+
+def _is_standardized(run: Run) -> bool:
+    return run.config.model == "ann" and run.config.normalize
 
 
 def contents(size: int, tensors: Sequence[TensorInfo]) -> None:

@@ -107,7 +107,9 @@ class YourGpu(Lab):
 
     def _start(self, machine: Machine, against: str, busy: bool) -> None:
         own = (run for run in runs.finished() if run.visitor == server.visitor())
-        run = next((run for run in own if run.model == "ann"), None)
+        own = (run for run in own if run.model == "ann")
+        # The shader's model takes pixels of 0 to 1.
+        run = next((run for run in own if not run.normalize), None)
         task = run.task if run else dataset.default_task(machine)
         checkpoint = Stored(run.id) if run else None
         with server.noticed():

@@ -27,7 +27,7 @@ def evaluate(
 ) -> Evaluation:
     device = devices.resolve(device_name)
     dataset = datasets.load(config.task)
-    model = state_dict.load(checkpoint, config.model, device)
+    model = state_dict.load_run(checkpoint, config, device)
     test = feeds.in_order(dataset.test, device)
     outputs, targets = loops.predict(model, test, device)
     _check_answers(outputs)
@@ -96,7 +96,7 @@ def probabilities(
 ) -> tuple[float, ...]:
     """The probability of each class for one picture, uint8 (28, 28)."""
     device = devices.resolve("auto")
-    model = state_dict.load(checkpoint, config.model, device).eval()
+    model = state_dict.load_run(checkpoint, config, device).eval()
     image = torch.tensor(pixels, device=device).view(1, 1, 28, 28)
     with torch.inference_mode():
         outputs = model(image)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -23,7 +24,8 @@ def compare(
 ) -> tuple[PrecisionCost, ...]:
     """Time each precision on the test set; count the changed predictions."""
     device = devices.resolve("auto")
-    model = state_dict.load(checkpoint, config.model, device)
+    config = replace(config, half=False)  # this model computes in each precision
+    model = state_dict.load_run(checkpoint, config, device)
     test = datasets.load(config.task).test
     feed = feeds.in_order(test, device, "device")
     works, predictions = {}, dict[str, Tensor]()

@@ -57,7 +57,7 @@ def build(recipe: Recipe, images: Tensor) -> nn.Module:
 
 
 def whitening(images: Tensor) -> Tensor:
-    """Filters (16, 1, 3, 3): principal axes of 3×3 patches, and their negatives."""
+    """Filters (16, 1, 3, 3): the axes of 3×3 patches, and their negatives."""
     patches = nn.functional.unfold(images, 3).transpose(1, 2).reshape(-1, 9)
     patches -= patches.mean(dim=0)
     variances, axes = torch.linalg.eigh(patches.T @ patches / len(patches))
@@ -68,7 +68,7 @@ def whitening(images: Tensor) -> Tensor:
 def has_bfloat16(device: torch.device) -> bool:
     """Whether the device itself computes in bfloat16; emulating it is slow."""
     if device.type in ("cuda", "xpu"):
-        return getattr(torch, device.type).is_bf16_supported(including_emulation=False)
+        return torch.get_device_module(device).is_bf16_supported(False)
     features = getattr(torch.cpu, "get_capabilities", dict[str, bool])()
     x86, arm = ("avx512_bf16", "amx_bf16"), ("bf16",)
     return device.type == "cpu" and any(map(features.get, x86 + arm))

@@ -22,7 +22,8 @@ from to_device.words import Words
 SETTINGS = tuple(field.name for field in fields(RunConfig))
 MORE = (  # the settings that are always in the expander "More settings"
     *("device", "host", "feed", "learning_rate", "schedule", "weight_decay", "seed"),
-    *("augment", "item_each_step"),
+    *("augment", "half", "label_smoothing", "dropout", "normalize", "mirror"),
+    "item_each_step",
 )
 EXACT = 2**53  # floats above this can't represent every whole number
 OPEN = "more_settings"  # the key of the expander
@@ -204,7 +205,20 @@ def _more(task: str, devices: list[str]) -> None:
             _toggle("Non-blocking copies", "non_blocking", only_cpu)
     if task in configs.IMAGE_TASKS:
         _toggle("Flip images", "augment")
+        _tuning()
     _toggle(configs.LABELS["item_each_step"], "item_each_step")
+
+
+def _tuning() -> None:
+    """The settings that only the fast setting changes, if any of them is in use."""
+    state = st.session_state
+    if all(state[name] == value for name, value in configs.PLAIN.items()):
+        return
+    for name, value in configs.PLAIN.items():
+        if isinstance(value, bool):
+            _toggle(configs.LABELS[name], name)
+        else:
+            _number(configs.LABELS[name], name, 0.05)
 
 
 def patience(config: RunConfig) -> str:

@@ -25,6 +25,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 ANN = RunConfig(task="sprites", epochs=2, batch_size=100, seed=3, device="cpu")
 CNN = RunConfig.with_recipe(task="sprites", model="cnn", epochs=1, device="cpu")
+FAST_ANN, FAST_CNN = (
+    RunConfig.with_recipe(
+        fast=True, task="sprites", model=model, epochs=2, device="cpu"
+    )
+    for model in configs.IMAGE_MODELS
+)
 CURVE = {"task": "regression", "epochs": 2, "device": "cpu"}
 STEERED = (0.007, 0.0003)  # learning rates, set by hand one after the other
 TRAIN, TEST = 1500, 400  # sprites, so that drawing and learning take seconds
@@ -105,8 +111,13 @@ def same_weights(file: Path, result: RunResult) -> bool:
     [
         (ANN, ()),
         (CNN, ()),  # with flips, dropout and a one-cycle schedule
+        (FAST_ANN, ()),
+        (FAST_CNN, ()),
         slow(replace(ANN, feed="dataloader"), ()),
         slow(replace(CNN, feed="dataloader"), ()),
+        slow(replace(FAST_ANN, feed="dataloader"), ()),
+        slow(replace(FAST_CNN, feed="dataloader"), ()),
+        slow(replace(ANN, label_smoothing=0.2, mirror=True), ()),
         slow(RunConfig.with_recipe(criterion="mse", **CURVE), ()),
         slow(RunConfig.with_recipe(criterion="gaussian", **CURVE), ()),
         (ANN, STEERED),
@@ -167,6 +178,7 @@ def test_the_notebook_is_the_script(ann: RunResult, tmp_path: Path) -> None:
 CONFIGS = [
     ANN,
     CNN,
+    FAST_CNN,
     RunConfig(),
     RunConfig.with_recipe(model="cnn"),
     RunConfig(feed="device"),
@@ -188,6 +200,8 @@ def every_config() -> Iterator[RunConfig]:
             names = ("device", "feed", "schedule", "model", "criterion", "augment")
             settings = dict(zip(names, (*values, *more), strict=True))
             yield RunConfig(task=task, **settings)
+    for model, feed in product(configs.FAST, configs.FEEDS):
+        yield RunConfig.with_recipe(fast=True, model=model, feed=feed)
 
 
 def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:
@@ -201,7 +215,8 @@ def test_scripts_are_short_and_stand_alone(ann: RunResult) -> None:
         imported = {*re.findall(r"^(?:from|import) (\w+)", text, re.M)}
         assert imported <= ALLOWED | {"sprites"}
         assert ("sprites" in imported) == (config.task == "sprites")
-        assert len(text.splitlines()) <= (126 if config == RunConfig() else 168)
+        most = 126 if config == RunConfig() else 168
+        assert len(text.splitlines()) <= (215 if config.normalize else most)
     environment = replace(ann.environment, device_name="A processor")
     result = replace(ann, config=RunConfig(feed="dataloader"), environment=environment)
     text = export.script(result)

@@ -25,6 +25,10 @@ def test_a_run_is_called_by_what_was_changed() -> None:
     assert listing.label(run(batch_size=256, epochs=1)) == "1 epoch · batch 256"
     assert listing.label(run(name="mine")) == "mine · default settings"
     assert listing.label(run(name="mine", batch_size=256)) == "mine · batch 256"
+    fast = vars(RunConfig.with_recipe(fast=True))
+    assert listing.label(run(**fast)) == "fast setting"
+    larger = fast | {"batch_size": 256}
+    assert listing.label(run(**larger)) == "fast setting · batch 256"
 
 
 def test_runs_side_by_side_are_called_by_as_few_settings_as_tell_them_apart() -> None:
@@ -64,7 +68,7 @@ def test_auto_is_the_device_that_it_was() -> None:
         ("cnn", "z"),
         ("good cnn", ""),
         ("failed", "x"),
-        ("z", ""),  # an id, which nobody sees
+        ("x", ""),  # an id, which nobody sees
     ],
 )
 def test_a_search_finds_runs_that_have_all_words(text: str, ids: str) -> None:

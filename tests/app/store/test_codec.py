@@ -1,3 +1,4 @@
+import json
 import math
 import subprocess
 import zlib
@@ -5,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from core.config import RunConfig
+from core.config import PLAIN, RunConfig
 from core.measure.environment import Environment
 from core.results import Epoch, Fit, LossPoint
 from core.store import codec
@@ -36,6 +37,14 @@ def test_an_epoch_stored_without_answers_is_read():
     earlier = text.replace(', "wall": [9, 2, 1]', "")
     assert earlier != text
     assert codec.loads(earlier, "It") == replace(epoch, wall=())
+
+
+def test_settings_stored_before_the_fast_ones_are_read_as_those_of_a_plain_run():
+    config = RunConfig(model="cnn", batch_size=128)
+    stored = json.loads(codec.dumps(config))
+    for name in PLAIN:
+        del stored["value"]["value"][name]
+    assert codec.loads(json.dumps(stored), "It") == config
 
 
 @pytest.mark.parametrize(

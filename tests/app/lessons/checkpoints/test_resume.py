@@ -19,6 +19,9 @@ IMAGES = 600
 ANN = RunConfig(task="sprites", epochs=2, batch_size=32, device="cpu", augment=True)
 CNN = replace(ANN, model="cnn", batch_size=200, schedule="one-cycle", weight_decay=0.05)
 
+FAST = RunConfig.with_recipe(fast=True, task="sprites", model="cnn", device="cpu")
+FAST = replace(FAST, epochs=2, batch_size=200)
+
 
 @pytest.fixture(scope="module")
 def few_images() -> Iterator[None]:
@@ -28,7 +31,7 @@ def few_images() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=[ANN, CNN], ids=["ann", "cnn"])
+@pytest.fixture(scope="module", params=[ANN, CNN, FAST], ids=["ann", "cnn", "fast"])
 def compared(
     few_images: None,  # noqa: ARG001
     request: pytest.FixtureRequest,

@@ -3,19 +3,22 @@ import subprocess
 import sys
 from collections import deque
 from dataclasses import replace
+from inspect import getsource
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from core.config import IMAGE_MODELS
+from core import models
+from core.config import IMAGE_MODELS, RunConfig
 from core.data import datasets, sprites
 from core.errors import CancelledError
 from core.lessons.speed import recipe, time_to_accuracy
 from core.lessons.speed.recipe import ANN, CNN, Recipe
 from core.lessons.speed.time_to_accuracy_result import TARGET, Tested
 from core.models import MODELS, count_parameters
+from core.training import Training
 from core.watch import Watch
 from tests.app import samples
 from tests.app.data.mirror import NAMES, header
@@ -101,6 +104,31 @@ def test_the_same_seed_gives_the_same_weights():
     assert torch.equal(weights(False), weights(False))
     changed = not torch.equal(weights(False), weights(True))
     assert changed == recipe.has_bfloat16(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("recipes", [ANN, CNN])
+def test_the_fast_setting_is_the_recipe_to_the_digit(recipes):
+    config = RunConfig.with_recipe(
+        fast=True, task="sprites", model=recipes.model, device="cpu", seed=3
+    )
+    ours = Training(config, FEW.train)
+    # The recipe draws its orders and flips from the generator of the first weights.
+    ours.feed.order.generator = torch.default_generator
+    losses = [loss for _ in range(config.epochs) for loss in ours.train_epoch()]
+    score, _ = ours.evaluate(ours.in_order(FEW.test))
+
+    torch.manual_seed(3)
+    its = recipe.build(recipes, FEW.train.images)
+    expected = [*recipe.train(recipes, its, (FEW.train.images, FEW.train.labels))]
+    assert torch.stack(losses).tolist() == torch.stack(expected).tolist()
+    share = recipe.accuracy(recipes, its, (FEW.test.images, FEW.test.labels))
+    assert score.accuracy == share
+
+
+def test_the_recipe_and_the_app_share_their_parts():
+    for name in ("whitening", "has_bfloat16"):
+        ours, its = (getsource(getattr(file, name)) for file in (models, recipe))
+        assert ours == its
 
 
 @pytest.mark.slow

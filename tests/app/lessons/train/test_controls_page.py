@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import RunConfig
+from core.config import PLAIN, RunConfig
 from core.jobs.hosts import Host
 from core.lessons.train import controls_page
 from core.ui import hosts
@@ -47,6 +47,28 @@ def test_a_setting_is_asked_for_where_it_has_a_meaning(
     always = {"augment", "item_each_step"}
     assert {toggle.key for toggle in at.toggle} == always | toggles
     assert chosen in capsys.readouterr().out
+
+
+def tuned_page(fast: bool) -> None:
+    import streamlit as st
+
+    from core.config import RunConfig
+    from core.lessons.train import controls_page as controls
+
+    controls.use(RunConfig.with_recipe(task="sprites", model="cnn", fast=fast))
+    st.session_state[controls.OPEN] = True
+    controls.draw(["cpu"])
+    print(controls.chosen())
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_what_only_the_fast_setting_changes_is_asked_with_it(fast, capsys):
+    at = AppTest.from_function(tuned_page, default_timeout=60, args=(fast,)).run()
+    assert not at.exception
+    asked = {widget.key for widget in (*at.toggle, *at.number_input)}
+    assert asked & PLAIN.keys() == (PLAIN.keys() if fast else set())
+    config = RunConfig.with_recipe(task="sprites", model="cnn", fast=fast)
+    assert str(config) in capsys.readouterr().out
 
 
 def test_a_machine_is_asked_for_where_there_are_several(monkeypatch):
