@@ -157,6 +157,9 @@ def race(run: Run) -> dict[str, Run]:
 def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> None:
     st.title(HOME.title)
     st.markdown(HOME.promise)
+    machine = engine().machine()
+    if run is None and not (machine and machine.has_accelerator):
+        st.caption(recorded_gpu.in_short(QUICK_EPOCHS["fashion-mnist"]))
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and runs.finished_ids() <= {own.id}

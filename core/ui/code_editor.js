@@ -49,8 +49,14 @@ export default function ({ data, parentElement, setStateValue }) {
   }
   code.onkeydown = (event) => {
     event.stopPropagation() // otherwise, the letter r would rerun Streamlit's page
-    if (event.key !== "Enter" || event.isComposing || event.ctrlKey) return
     const line = code.value.slice(0, code.selectionStart).split("\n").pop()
+    const isIndent = line && !line.trim() && code.selectionStart === code.selectionEnd
+    if (event.key === "Backspace" && isIndent) { // takes back a level of four spaces
+      event.preventDefault()
+      const more = (line.length - 1) % 4
+      for (let i = 0; i <= more; i++) document.execCommand("delete")
+    }
+    if (event.key !== "Enter" || event.isComposing || event.ctrlKey) return
     const indent = line.match(/^\s*/)[0] + (line.trimEnd().endsWith(":") ? "    " : "")
     event.preventDefault()
     document.execCommand("insertText", false, "\n" + indent) // so that it can be undone

@@ -121,8 +121,8 @@ def last_questions(answers: Mapping[str, Any], seed: str) -> list[Question]:
     draw = random.Random(seed)
     first = unearned(answers)[:LAST]
     others = [q for q in _tried(LESSONS, answers) if q not in first]
-    chosen = first + draw.sample(others, min(len(others), LAST - len(first)))
-    return draw.sample(chosen, len(chosen))
+    first = draw.sample(first, len(first))
+    return first + draw.sample(others, min(len(others), LAST - len(first)))
 
 
 def link(page: Lesson, label: str = "", **more: Any) -> None:

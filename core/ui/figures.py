@@ -53,7 +53,7 @@ def table(
     config: dict[str, Any] = dict.fromkeys(right, kind.TextColumn(alignment="right"))
     config |= {name: kind.NumberColumn(format=form) for name, form in formats.items()}
     config |= more.pop("column_config", {})
-    more = {"height": "content", "column_config": config} | more
+    more = {"height": "content", "column_config": config, "placeholder": "–"} | more
     st.dataframe(frame, hide_index=True, alt=alt, **more)
 
 

@@ -27,6 +27,7 @@ from core.ui.server import (
 )
 
 LOADING = ":material/hourglass: The app is loading torch."
+TABS = "names_of_tabs"  # in the session's state: those of the page drawn last
 MORE = "More"  # the tab with what doesn't belong to the course
 PROSE = 700  # the greatest width of a text, in pixels
 JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
@@ -130,6 +131,7 @@ def sections(
     in `always`, so that uploads in them aren't lost. The tabs in `more` don't belong to
     the course: they are in a last tab, MORE, which has tabs of its own.
     """
+    _begin_at_first_tab([*functions])
     _open_more(more)
     course = {name: draw for name, draw in functions.items() if name not in more}
     further = {name: draw for name, draw in functions.items() if name in more}
@@ -148,6 +150,15 @@ def sections(
 
 def _tabs(names: list[str], key: str) -> Iterable[tuple[Any, str]]:
     return zip(st.tabs(names, key=key, bind="query-params"), names, strict=True)
+
+
+def _begin_at_first_tab(names: list[str]) -> None:
+    """Forget which tab was open on another page, unless the address names one."""
+    address, state = st.query_params, st.session_state
+    if state.get(TABS, names) != names and "tab" not in address:
+        for key in ("tab", "more"):
+            state.pop(key, None)
+    state[TABS] = names
 
 
 def _open_more(more: Collection[str]) -> None:

@@ -171,7 +171,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     backward_class: Any = torch.autograd.function.BackwardCFunction
     refuse_sharing = partial(_refuse, "CUDA tensors that processes share")
     for owner, name, replacement in (
-        (torch, "compile", _skip_compile),
+        (torch, "compile", skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
         (torch.backends.cudnn, "is_acceptable", lambda _: False),
         (torch.UntypedStorage, "_share_cuda_", refuse_sharing),
@@ -249,7 +249,7 @@ def _of_simulated(function: Callable) -> Callable:
     return lambda kind="cuda": function(SIMULATED if kind == "cuda" else kind)
 
 
-def _skip_compile(model: Any = None, **_: Any) -> Any:
+def skip_compile(model: Any = None, **_: Any) -> Any:
     """Replaces torch.compile, and returns the model as it is.
 
     Compiling changes how fast the model is, but not which tensors move where.

@@ -151,6 +151,9 @@ class Run:
             self.steps.install()
             self.remarks.install()
             cuda.install(self.mode)
+        elif not self.request.starts_processes:  # a loader's workers, or a compiler
+            self.origins.install()
+            torch.compile = cuda.skip_compile
         status, explanation, sentence = OK, None, ""
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)

@@ -218,7 +218,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         stroke=alt.value(colors.page),
     )
     diamonds = equal.mark_point(
-        shape="diamond", filled=True, size=50, opacity=1, aria=False
+        shape="diamond", filled=False, size=60, opacity=1, strokeWidth=2, aria=False
     )
     line = equal.transform_filter("datum.joined").encode(order="bottom:Q")
     dashed = line.mark_line(

@@ -58,7 +58,8 @@ class Parallel(Lab):
         label, rate = recorded
         return (
             f"{label}: in a product of large matrices, **{rate / 1e12:,.0f} trillion "
-            f"multiplications per second**, or one every {1e9 / rate:.1g} ns. "
+            "multiplications per second**: while light goes 30 cm, in a nanosecond, "
+            f"{rate / 1e9:,.0f}. "
             "How many does a core of this machine manage?"
         )
 

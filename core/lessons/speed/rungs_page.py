@@ -207,7 +207,7 @@ def judged(result: Result, results: Sequence[Result]) -> str:
         mark = " ✓"
     elif guessed not in fitting:
         mark = " ✗"
-    return f"you: {SHORT[guessed]}{mark}"
+    return f"you: {SHORT[guessed]}{mark} · this step: {format.times(gain.ratio)}×"
 
 
 def best_speed(

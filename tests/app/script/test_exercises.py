@@ -100,7 +100,35 @@ ALSO_RIGHT[WRITTEN] = [
     .replace(ACCELERATOR, CHOSEN)
     .replace("torch.no_grad()", "torch.inference_mode()")
     .replace("map_location=device", "'cpu', weights_only=True"),
+    SOLUTION[WRITTEN]
+    .replace("torch.save(model", "model.cpu()\ntorch.save(model")
+    .replace(", map_location=device", ""),
+    SOLUTION[WRITTEN]
+    .replace("model = make().to(device)", "model = torch.compile(make().to(device))")
+    .replace("shuffle=True", "shuffle=True, num_workers=2")
+    .replace(
+        "model.state_dict()", "{k: v.cpu() for k, v in model.state_dict().items()}"
+    )
+    .replace(", map_location=device", ""),
 ]
+# To read a value, the CPU waits for the device.
+ALSO_RIGHT["Compare"] = [
+    *ALSO_RIGHT.get("Compare", []),
+    *(
+        "if torch.accelerator.is_available():\n    torch.accelerator.synchronize()\n"
+        f"began = time.perf_counter()\ny = model(x)\n{read}\n"
+        "seconds = time.perf_counter() - began"
+        for read in ("y.cpu()", 'y.to("cpu")', "y.sum().item()")
+    ),
+]
+_start, _end = (SOLUTION[WRITTEN].index(x) for x in ("model.eval()", "torch.save"))
+_loop = SOLUTION[WRITTEN].index("for epoch")
+BEFORE_TRAINING = (  # the evaluation
+    SOLUTION[WRITTEN][:_loop]
+    + SOLUTION[WRITTEN][_start:_end]
+    + SOLUTION[WRITTEN][_loop:_start]
+    + SOLUTION[WRITTEN][_end:]
+)
 STILL_WRONG = {
     "Device": [
         (
@@ -199,7 +227,7 @@ STILL_WRONG = {
             .replace("running_loss.item()", "running_loss"),
             "in every step, the CPU waits",
         ),
-        (SOLUTION[PORTED].replace("model.eval()", "pass"), "In the evaluation"),
+        (SOLUTION[PORTED].replace("model.eval()", "pass"), "mode, the model runs on"),
         (SOLUTION[PORTED].replace("        optimizer.step()\n", ""), "steps"),
         (SOLUTION[PORTED].replace(ACCELERATOR, '"cuda"'), "without a GPU: "),
     ],
@@ -207,6 +235,19 @@ STILL_WRONG = {
         (CODE[ANYWHERE], "without a GPU: Line 5"),
         (MAPPED, "without a GPU: Line 9"),
         (MAPPED.replace('"cuda"', CHOSEN), "with a GPU: Line 13"),
+    ],
+    WRITTEN: [
+        (
+            SOLUTION[WRITTEN].replace("        optimizer.zero_grad()\n", ""),
+            "Each step adds its gradients to the old ones",
+        ),
+        (SOLUTION[WRITTEN].replace("model.eval()", "pass"), "is missing: `eval()`"),
+        (
+            SOLUTION[WRITTEN].replace("with torch.no_grad()", "if True"),
+            "is missing: `no_grad()`",
+        ),
+        (SOLUTION[WRITTEN].replace('print(f"accuracy', 'str(f"accuracy'), "Print the"),
+        (BEFORE_TRAINING, "after the last step"),
     ],
 }
 FORGED = [  # none of these mends anything
@@ -259,8 +300,8 @@ def test_what_is_still_wrong_is_said(title, text, sentence):
     [
         ("criterion =", ()),
         ("model.eval()", ("device", "model", "loop")),
-        ("torch.save", ("device", "model", "loop", "evaluation")),
-        ("loaded =", ("device", "model", "loop", "evaluation", "save")),
+        ("torch.save", ("device", "model", "loop", "evaluation", "measured")),
+        ("loaded =", ("device", "model", "loop", "evaluation", "measured", "save")),
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])

@@ -24,6 +24,7 @@ def store(tmp_path, monkeypatch):
     monkeypatch.setattr(practice, "mode", lambda _: MODE)
     monkeypatch.setattr(practice, "engine", Mock)
     monkeypatch.setattr(practice, "run_code", judged)
+    monkeypatch.setattr(practice, "link", Mock())  # a script of a test has no pages
     yield opened
     opened.close()
 
