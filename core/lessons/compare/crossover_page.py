@@ -218,7 +218,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         stroke=alt.value(colors.page),
     )
     diamonds = equal.mark_point(
-        shape="diamond", filled=False, size=60, opacity=1, strokeWidth=2, aria=False
+        shape="diamond", filled=True, size=50, opacity=0.45, aria=False
     )
     line = equal.transform_filter("datum.joined").encode(order="bottom:Q")
     dashed = line.mark_line(
@@ -230,7 +230,7 @@ def map_chart(colors: Palette, pair: Pair) -> Chart:
         blank.mark_rect(opacity=0.35, aria=False).encode(color=shade, **edges),
         squares,
         hatching.encode(**edges),
-        texts,
         diamonds.encode(**sides, color=alt.value(colors.text)),
         dashed.encode(**sides),
+        texts,
     ).properties(height=TALL)
