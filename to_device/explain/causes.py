@@ -76,6 +76,7 @@ class Cause:
     against: str = ""  # situations in which this isn't the cause, one is enough
     code: str = ""  # situations or properties: the report's code makes this mistake
     broad: bool = False  # a how-to or a list of usual reasons; what is specific wins
+    common: bool = False  # any program may print its wordings
     around: bool = False  # that tells only of what is around: so it is never sure
     when: Sequence[Remedy] = ()  # other texts; the first one that applies counts
 

@@ -30,7 +30,7 @@ ABOUT = re.compile(
     r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
     r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
     r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
-    r"|torchscript|libtorch|dynamo|inductor|(?:distributed)?dataparallel)\b"
+    r"|torchscript|libtorch|defaultcpuallocator|dynamo|inductor|(?:distributed)?dataparallel)\b"
     r"|torch[._]|cuda[A-Z_]|nvidia-"
 )
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")

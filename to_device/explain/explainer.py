@@ -101,6 +101,9 @@ def explain(text: str) -> Answer:
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
     lower = knowledge().translated(report.text).lower()
+    is_elsewhere = knowledge().situations["framework"].search(report.text)
+    if is_elsewhere and "torch" not in lower and len(lower) > BARE:
+        return _none("unrelated" if report.messages else "strange")
     if knowledge().situations["foreign"].search(report.text):
         is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
     else:
@@ -108,7 +111,14 @@ def explain(text: str) -> Answer:
         is_ours = len(lower) <= BARE or is_near or evidence.names_ours(report)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
-    candidates = evidence.by_messages(report)
+
+    is_strange = not evidence.is_about(lower)
+
+    def may_be(cause: Cause | None) -> bool:
+        is_anybodys = cause is not None and cause.common and len(lower) > BARE
+        return not (is_anybodys and is_strange)
+
+    candidates = [c for c in evidence.by_messages(report) if may_be(c.cause)]
     first = candidates[0] if candidates else None
     if first and first.tier < evidence.TEXT:
         if first.cause is None:
@@ -116,6 +126,7 @@ def explain(text: str) -> Answer:
         return _answer(report, first, "sure" if first.tier == 0 else "likely")
     fitted = knowledge().fitted
     words = evidence.by_words(report.sentences, Details(report.text, ""))
+    words = [(cause, share) for cause, share in words if may_be(cause)]
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other
@@ -134,7 +145,6 @@ def explain(text: str) -> Answer:
         more = [told] if told and adds else []
         return _answer(report, first, "sure" if is_sure else "likely", more)
     last = report.messages[-1] if report.messages else report.rest
-    is_strange = not evidence.is_about(lower)
     is_told = share >= max(LEAST_OF_STRANGE if is_strange else 0.0, nothing)
     # A garbled message is looked for in a text that has other words of ours.
     may_be_garbled = not is_told and (len(lower) <= BARE or not is_strange)
