@@ -36,8 +36,11 @@ class Lesson:
         return sum(question.is_solved(answers) for question in self.questions)
 
     def is_answered(self, answers: Mapping[str, Any]) -> bool:
-        """Whether all questions were answered right, on any try."""
-        return bool(self.questions) and self.solved(answers) == len(self.questions)
+        """Whether all questions were answered right, on any try and any page."""
+        return bool(self.questions) and all(
+            question.is_solved(answers) or question.is_earned(answers)
+            for question in self.questions
+        )
 
     def earned(self, answers: Mapping[str, Any]) -> int:
         """How many questions were right at first, or when they came again later."""

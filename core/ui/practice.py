@@ -216,17 +216,23 @@ def questions(lesson: Lesson) -> None:
     if course.BROKEN:
         st.error(course.BROKEN, title="The questions can't be shown")
     if lesson.questions:
-        _questions(lesson, lesson.is_done(answers.of_visitor()))
+        _questions(lesson, _state(lesson))
+
+
+def _state(lesson: Lesson) -> tuple[bool, bool]:
+    """What other parts of the page say of a lesson: whether it's done, and answered."""
+    my_answers = answers.of_visitor()
+    return lesson.is_done(my_answers), lesson.is_answered(my_answers)
 
 
 @st.fragment
-def _questions(lesson: Lesson, was_done: bool) -> None:
+def _questions(lesson: Lesson, before: tuple[bool, bool]) -> None:
     """Draw one question.
 
-    The answer that completes the lesson redraws the page, so that the course map shows
-    that the lesson is done. `was_done` is whether the map shows this already.
+    The answer that completes the lesson redraws the page, so that the course map and
+    the end of the course show it. `before` is what they show now.
     """
-    if lesson.is_done(answers.of_visitor()) != was_done:
+    if _state(lesson) != before:
         st.rerun()
     said = score(lesson, answers.of_visitor())
     _in_turn(lesson.questions, "", f"asked_{lesson.title}", said)
