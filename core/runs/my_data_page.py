@@ -20,8 +20,7 @@ from core.serving.forms import Failures, Sentence
 from core.store import export
 from core.store.codec import StoreError
 from core.store.tables import RunSummary, Visitor
-from core.ui import controls, guess, last_measurement, runs
-from core.ui.lab import Lab
+from core.ui import controls, guess, runs
 from core.ui.server import engine, explained, store, visitor_of_cookie
 from to_device.errors import ExplainedError
 from to_device.words import Words
@@ -79,6 +78,10 @@ def _runs(who: str) -> list[RunSummary]:
 
 def _withheld(who: str) -> set[str]:
     """The addresses of measurements whose results this visitor has to guess first."""
+    # At import, Streamlit's caches would be made, before there is a runtime for them.
+    from core.ui import last_measurement
+    from core.ui.lab import Lab
+
     machine, withheld = engine().machine(), set[str]()
     for lab in (kind() for kind in Lab.kinds):
         job = last_measurement.newest(lab.address)

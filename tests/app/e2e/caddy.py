@@ -31,9 +31,14 @@ def running(config: Path, folder: Path, **settings: str) -> Iterator[None]:
             stderr=output,
         )
 
+    # Caddy makes its own certificates while it already answers, without them.
+    certificates = config.read_text().count("tls internal")
+
     def is_up() -> bool:
-        assert caddy.poll() is None, log.read_text()
-        return "serving initial configuration" in log.read_text()
+        said = log.read_text()
+        assert caddy.poll() is None, said
+        made = said.count("certificate obtained successfully")
+        return "serving initial configuration" in said and made >= certificates
 
     try:
         wait(is_up)
