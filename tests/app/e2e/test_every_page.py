@@ -89,10 +89,14 @@ def expect_in_sight(wanted: Locator) -> None:
 
 
 def fits(page: Page) -> bool:
-    """Whether the page is whole, and no wider than the window."""
+    """Whether the page is whole, and no wider than the window once it has settled."""
     expect(page.locator("h1")).to_be_visible(timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    return sideways(page) <= 2
+    for _ in range(20):
+        if sideways(page) <= 2:
+            return True
+        page.wait_for_timeout(250)  # charts follow a new width of the window
+    return False
 
 
 @pytest.mark.parametrize("address", SIGHTS)
