@@ -35,10 +35,8 @@ CRITERIA_FOR = {
     **dict.fromkeys(IMAGE_TASKS, ("cross-entropy",)),
     "regression": ("mse", "gaussian"),
 }
-SWITCHES = (
-    *("augment", "half", "normalize", "mirror"),
-    *("pin_memory", "non_blocking", "item_each_step"),
-)
+IMAGE_SWITCHES = ("augment", "half", "normalize", "mirror")
+SWITCHES = (*IMAGE_SWITCHES, "pin_memory", "non_blocking", "item_each_step")
 RANGES = {
     "epochs": (1, 200),
     "batch_size": (1, 4096),
@@ -257,7 +255,7 @@ def _mistakes(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, f"{' or '.join(fitting[task])} for the task {task}"
     if task in IMAGE_TASKS:
         return
-    for name in ("augment", "half", "normalize", "mirror"):
+    for name in IMAGE_SWITCHES:
         if settings[name] is True:
             yield name, f"false for the task {task}"
     if settings["label_smoothing"] != 0:

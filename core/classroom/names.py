@@ -11,9 +11,10 @@ words = Words(__file__)
 
 SHORTEST, LONGEST, LONGEST_OF_CLASS = 2, 24, 60  # lengths of names, in characters
 # How the wall and the pages name people without a name in the class
+APP, TEACHER, OUTSIDER = "The app itself", "The teacher", "Somebody outside the class"
 RESERVED = (
-    *("The teacher", "Teacher", "Your teacher", "The app", "The app itself"),
-    *("You", "Nobody", "Somebody", "Somebody outside the class"),
+    *(APP, TEACHER, OUTSIDER, "The app", "Teacher", "Your teacher"),
+    *("You", "Nobody", "Somebody"),
 )
 MARKS = 2  # the most accents on a letter; some scripts need two
 BETWEEN = " -'’.,"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.classroom import guesses_page as guesses
+from core.classroom.names import APP, OUTSIDER, TEACHER
 from core.classroom.rules import Rules
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
@@ -150,9 +151,8 @@ def label(job: Job) -> str:
 def owner(job: Job, names: Mapping[str, str]) -> str:
     """The name of a job's owner. `names` are the members' names, by visitor."""
     if not job.owner:
-        return "The app itself"
-    is_teacher = room().is_teacher(job.owner)
-    other = "The teacher" if is_teacher else "Somebody outside the class"
+        return APP
+    other = TEACHER if room().is_teacher(job.owner) else OUTSIDER
     return names.get(job.owner, other)
 
 

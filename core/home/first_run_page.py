@@ -169,7 +169,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     elif others:
         takes = words("busy")
     if (own is None or own.job.ended) and races():
-        names = list(candidates(engine().machine(), 0))
+        names = list(candidates(machine, 0))
         settings = ", then with ".join(map(guess.within, names))
         takes = f"{words('race.takes', settings=settings)} {takes}"
         guesses = [*names, SAME]
@@ -179,7 +179,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     _buttons(own.job if own else None)
     if why := st.session_state.pop("home_refused", ""):
         st.warning(f"{why} No other run was started.", icon=":material/block:")
-    machine_page.line(engine().machine())
+    machine_page.line(machine)
     if run is None:
         st.markdown(takes)
         return

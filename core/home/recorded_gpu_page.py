@@ -76,6 +76,11 @@ class Recording:
         return dict(sorted(ratios.items()))
 
     @property
+    def most_times_as_fast(self) -> float:
+        """The GPU's greatest lead over the CPU, in the map's largest batches."""
+        return max(self.times_as_fast(self.batch_sizes[1]).values())
+
+    @property
     def batch_sizes(self) -> tuple[int, int]:
         """The race's batch size, and the map's largest."""
         largest = max(cell.batch_size for cell in self.map.cells)
@@ -158,7 +163,7 @@ def in_short(epochs: int) -> str:
     gpu, cpu = recorded.names
     on_gpu, on_cpu = map(format.duration, recorded.seconds(epochs))
     _, large = recorded.batch_sizes
-    most = format.times(max(recorded.times_as_fast(large).values()))
+    most = format.times(recorded.most_times_as_fast)
     return (
         f"On an {gpu}, these {epochs} epochs took {on_gpu}, and on the {cpu} beside it "
         f"{on_cpu}. With batches of {large:,}, that GPU is up to **{most} times** as "
@@ -174,7 +179,7 @@ def in_words(recorded: Recording, epochs: int, here: float | None = None) -> str
     if here is not None:
         beside += f", and here they took {format.duration(here)}"
     small, large = recorded.batch_sizes
-    most = max(recorded.times_as_fast(large).values())
+    most = recorded.most_times_as_fast
     text = (
         f"{first}, {beside}. With so small a model and batches of {small}, a GPU "
         f"mostly waits for its next piece of work. In batches of {large:,}, it's up "

@@ -104,15 +104,14 @@ def explain(text: str) -> Answer:
     is_elsewhere = knowledge().situations["framework"].search(report.text)
     if is_elsewhere and "torch" not in lower and len(lower) > BARE:
         return _none("unrelated" if report.messages else "strange")
+    is_strange = not evidence.is_about(lower)
     if knowledge().situations["foreign"].search(report.text):
         is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
     else:
-        is_near = bool(evidence.is_about(lower) or NEAR.search(lower))
+        is_near = not is_strange or NEAR.search(lower) is not None
         is_ours = len(lower) <= BARE or is_near or evidence.names_ours(report)
     if not is_ours:
         return _none("unrelated" if report.messages else "strange")
-
-    is_strange = not evidence.is_about(lower)
 
     def may_be(cause: Cause | None) -> bool:
         is_anybodys = cause is not None and cause.common and len(lower) > BARE

@@ -300,8 +300,13 @@ def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
     color = alt.Color("candidate:N").scale(domain=names, range=pair_hues(pair, colors))
     # Screen readers would announce marks without data as images without a name, and at
     # first there are only warm-ups. The text at the bars' end has its own name.
-    dot: dict = {"stroke": colors.text, "size": 40, "opacity": 1, "strokeWidth": 1}
-    dot["aria"] = False
+    dot: dict = {
+        "stroke": colors.text,
+        "size": 40,
+        "opacity": 1,
+        "strokeWidth": 1,
+        "aria": False,
+    }
     return alt.layer(
         bar.mark_bar(height=16, aria=False).encode(color=color.legend(None)),
         heat.mark_point(fill=colors.quiet, **dot),
