@@ -24,6 +24,8 @@ NAME = "your code"  # the name of the learner's code in messages
 # A dry run leaves a loop after this many optimizer steps. The number is so large that
 # only the time limit ends a loop early.
 STEPS = 10**6
+# Errors of code that can't be read as Python
+SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
 TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differently
@@ -80,6 +82,7 @@ class Verdict:
     printed: str = ""
     hint: str = ""  # which line to change, and why
     passed: tuple[str, ...] = ()  # the `checks` whose facts are right
+    ran: bool = True  # False: it isn't Python, so it doesn't count as a try
 
 
 @cache
@@ -99,25 +102,25 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
     """Judge an answer: run it on each of the machines until one shows a flaw."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
-        return Verdict(
-            False, "Your code is too long for this exercise. Change only what is wrong."
-        )
+        too_long = "Your code is too long for this exercise. Change only what is wrong."
+        return Verdict(False, too_long, ran=False)
     printed, passed = "", {*exercise.checks}
     for machine in exercise.machines:
         report, printed = code.run(request(exercise, text, machine), confine)
         expected = solution_facts(title, machine)
-        hint = ""
+        hint, ran = "", True
         try:
             found = facts(exercise, report)
             flaw = next(_flaws(exercise, report, found, expected), "")
             passed = {name for name in passed if same(found[name], expected[name])}
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
+                ran = failure["kind"] not in SYNTAX_ERRORS
         except Exception:  # the learner's code wrote a report itself, with wrong fields
             flaw, passed = "Your code's result can't be read.", set()
         if flaw:
             where = ""
-            if len(exercise.machines) > 1:
+            if len(exercise.machines) > 1 and ran:
                 has_gpu = SIMULATED[machine]
                 where = (
                     "On a machine with a GPU: "
@@ -126,7 +129,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
                 )
             say = f"{where}{flaw}"[:LONGEST_TEXT]
             ticked = tuple(name for name in exercise.checks if name in passed)
-            return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked)
+            return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked, ran)
     return Verdict(True, exercise.right, printed, passed=tuple(exercise.checks))
 
 
@@ -199,7 +202,7 @@ def _flaws(
 ) -> Iterator[str]:
     if failure := report["failure"]:
         error = code.raised(failure)
-        is_read = failure["kind"] != "SyntaxError"
+        is_read = failure["kind"] not in SYNTAX_ERRORS
         gone = (
             "Your code ran to the end, but checking its result raised "
             f"{error}. Keep the original variable names."

@@ -97,7 +97,7 @@ def _exercise(title: str) -> None:
                 verdict = replace(verdict, printed=verdict.printed[:MOST_PRINTED])
                 answers.keep(keys.code, text)
                 answers.keep(keys.verdict, asdict(verdict))
-                answers.keep(keys.tries, tries + 1)
+                answers.keep(keys.tries, tries + verdict.ran)
                 if asdict(verdict) == earlier_verdict:
                     st.caption("Your code ran again, and the result is the same.")
     verdict = answers_by_key.get(keys.verdict)
@@ -373,7 +373,9 @@ def _question(question: Question, place: str = "") -> None:
         args=(question, place),
     )
     if tries:
-        explain(question.answers[tries[-1]], tries[-1] == question.right)
+        is_right = tries[-1] == question.right
+        said = question.answers[tries[-1]]
+        explain(said if is_right else f"**Not quite.** {said}", is_right)
     if tries and question.code:
         _run(question, place)
 

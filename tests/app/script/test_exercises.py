@@ -322,6 +322,21 @@ def test_code_that_is_nested_too_deeply_has_not_run_and_is_told_so(text):
     assert "ran to the end" not in verdict.say
 
 
+@pytest.mark.parametrize(
+    ("text", "ran"),
+    [
+        ("model.train(", False),
+        ("if True:\nmodel.train()", False),
+        ("#" * (MOST_CHARACTERS + 1), False),
+        ("model.train()", True),
+    ],
+)
+def test_what_is_not_read_as_python_is_no_try(text, ran):
+    verdict = judge("Port it", text, confine=False)
+    assert not verdict.solved
+    assert verdict.ran == ran
+
+
 def test_a_fact_that_cannot_be_compared_is_told():
     text = f"{SOLUTION['Speed']}\nsizes.append(10**400)"
     assert "can't be read" in judge("Speed", text, False).say

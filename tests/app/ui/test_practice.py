@@ -12,6 +12,7 @@ from core.ui.practice import EXERCISES
 from tests.app.pages.walk import code_in, texts, write_code
 
 MODE = Mode("here")
+SLIP = "mine ("
 FIRST, *LATER = LESSONS[0].questions
 
 
@@ -39,6 +40,7 @@ def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
         "what it printed \ud83d",
         hint="Change line 1. It is why.",
         passed=tuple(EXERCISES[title].checks)[:1],
+        ran=text != SLIP,
     )
 
 
@@ -95,6 +97,7 @@ def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
 def test_each_try_tells_more():
     at = opened("exercise", "Port it")
     number, shown = place(at, "Port it"), []
+    check(at, "Port it", SLIP)  # this is no try
     for _ in range(practice.SOLUTION):
         check(at, "Port it", "mine")
         shown.append((code_in(at, number)["marked"], len(at.expander)))
