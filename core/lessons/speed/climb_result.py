@@ -275,6 +275,22 @@ def best(results: Sequence[Result]) -> Result | None:
     return max(candidates, key=lambda r: multiplied(r, results), default=None)
 
 
+def seconds_left(results: Sequence[Result], climb: Climb, backend: str) -> float | None:
+    """About how many seconds the rest of a climb takes; None before any kept rung.
+
+    Every further rung is taken to be as fast as the last kept one, with which it
+    alternates. Setting up is left out: only compiling takes long, and no rung tells
+    for how long another one compiles.
+    """
+    known = measured(results)
+    if (last := known.get(base(results))) is None:
+        return None
+    first = next(iter(known.values()))
+    todo = [r for r in RUNGS[len(results) :] if not r.obstacle(backend, climb.model)]
+    epochs = 2 * climb.epochs * len(todo) + climb.pairs
+    return epochs * median(last.seconds) + climb.pairs * median(first.seconds)
+
+
 @stored("roofline")
 @dataclass(frozen=True)
 class Roofline:

@@ -167,7 +167,7 @@ def draw_climb(job: Job, backend: str) -> None:
     visible = [result for result in results if rungs_page.is_revealed(result)]
     left, right = st.columns(SIDES)
     with right:
-        draw_status(job)
+        draw_status(job, backend)
         rungs_page.draw_chosen(True, results, backend, climb.model)
     with left:
         rungs_page.draw_rows(results, limits, backend, climb.model)
@@ -190,7 +190,7 @@ def draw_climb(job: Job, backend: str) -> None:
                 controls.download_rows("ladder", job.value.rows())
 
 
-def draw_status(job: Job) -> None:
+def draw_status(job: Job, backend: str) -> None:
     results = results_of(job)
     cancelled = (
         f"The climb was canceled after {len(results)} of {len(RUNGS)} "
@@ -200,7 +200,11 @@ def draw_status(job: Job) -> None:
     job_panel.ended_badly(job, "The climb ended early", cancelled)
     if not job.ended:
         with st.container(key="run_status"):  # page.css keeps this on a phone's screen
-            st.progress(len(results) / (len(RUNGS) + 1), progress(job))
+            text = progress(job)
+            left = climb_result.seconds_left(results, job.arguments[0], backend)
+            if left is not None and job.status != "queued":
+                text += f" · about {format.duration(left)} left"
+            st.progress(len(results) / (len(RUNGS) + 1), text)
     elif job.value is None:
         if results:
             st.markdown(words("ladder.no_headline"))

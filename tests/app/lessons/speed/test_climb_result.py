@@ -172,3 +172,20 @@ def test_the_best_rung_is_the_one_that_the_gains_lead_to():
     for results in (CLIMBED.results, lucky):
         assert climb_result.best(results).rung == "half_precision"
     assert climb_result.best(()) is None
+
+
+def test_the_rest_of_a_climb_is_known_after_the_first_rung():
+    climb = replace(CLIMBED.climb, epochs=3)
+    left = climb_result.seconds_left
+    assert left([replace(FIRST, kept=False)], climb, "CPU") is None
+    todo = [r for r in RUNGS[1:] if not r.obstacle("CPU", climb.model)]
+    first = replace(FIRST, kept=True)
+    # Each rung alternates with the last, and at the end the best one with the first.
+    assert left([first], climb, "CPU") == 4.0 * 3 * 2 * (len(todo) + 1)
+    faster = after((2.0, 2.0, 2.0), kept=True, rung=RUNGS[1].name)
+    rest = left([first, faster], climb, "CPU")
+    assert rest == 2.0 * 3 * (2 * (len(todo) - 1) + 1) + 4.0 * 3
+    skipped = replace(FIRST, rung=RUNGS[1].name, seconds=(), message="why")
+    assert left([first, skipped], climb, "CPU") > rest
+    done = [first, *(replace(faster, rung=rung.name) for rung in RUNGS[1:])]
+    assert left(done, climb, "CPU") == 3 * (2.0 + 4.0)
