@@ -3,6 +3,8 @@ import http.client
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -40,13 +42,29 @@ PRIVATE = [
 ]
 
 
+@contextmanager
+def served(folder: Path, **settings: str) -> Iterator[str]:
+    """The address that people open, as deploy/Caddyfile serves it."""
+    address = f"localhost:{free_port()}"
+    file = ROOT / "deploy/Caddyfile"
+    with caddy.running(file, folder, SITE=address, **settings):
+        yield f"https://{address}"
+
+
 @pytest.fixture(scope="module")
 def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address that people open, as deploy/Caddyfile serves it."""
-    address, folder = f"localhost:{free_port()}", tmp_path_factory.mktemp("caddy")
-    places = {"SITE": address, "APP": urlsplit(server.url).netloc}
-    with caddy.running(ROOT / "deploy/Caddyfile", folder, **places):
-        yield f"https://{address}"
+    app = urlsplit(server.url).netloc
+    with served(tmp_path_factory.mktemp("caddy"), APP=app) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def sites(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of two apps; one server plays both."""
+    app = urlsplit(server.url).netloc
+    folder = tmp_path_factory.mktemp("caddy")
+    with served(folder, APPS="2", APP=app, APP_2=app) as address:
+        yield address
 
 
 def get(address: str, **more) -> requests.Response:
@@ -79,8 +97,38 @@ def test_pages_work_through_it_and_break_no_rule(visitor, site, server, tmp_path
     assert 'to_device_look_seconds_count{of="page"}' in measured
 
 
-def test_it_keeps_private_what_is(site, server):
-    assert {get(f"{site}/{path}").status_code for path in PRIVATE} == {404}
+def sent_to(address: str, **cookies: str) -> str:
+    """Where somebody without these cookies or with them is sent from an address."""
+    answer = get(address, cookies=cookies, allow_redirects=False)
+    assert answer.status_code == 302
+    return urlsplit(answer.headers["Location"])._replace(scheme="", netloc="").geturl()
+
+
+def test_several_apps_share_the_visitors(sites):
+    chosen = [sent_to(sites) for _ in range(40)]
+    assert {*chosen} == {"/1/", "/2/"}  # one of 10^12 times, chance doesn't use both
+    assert sent_to(sites, app="2") == "/2/"
+    assert sent_to(f"{sites}/Class?class=x", app="2") == "/2/Class?class=x"
+    assert sent_to(f"{sites}/2") == "/2/"
+    assert {sent_to(sites, app="3") for _ in range(40)} == {"/1/", "/2/"}
+    assert sent_to(f"{sites}/3/Train", app="1") == "/1/3/Train"  # there is no third
+
+
+def test_each_of_several_apps_works_below_its_path(visitor, sites):
+    page = visitor(ignore_https_errors=True)
+    page.goto(f"{sites}/2/{SHORT}")
+    expect(result(start(page))).to_be_visible(timeout=SLOW)
+    cookies = {each["name"]: each for each in page.context.cookies(f"{sites}/2/Train")}
+    assert (cookies["app"]["value"], cookies["app"]["path"]) == ("2", "/")
+    assert cookies[COOKIE]["path"].startswith("/2")  # the other app has another one
+    page.goto(sites)
+    expect(page).to_have_url(f"{sites}/2/", timeout=SLOW)
+
+
+def test_it_keeps_private_what_is(site, sites, server):
+    paths = [*(f"{site}/{path}" for path in PRIVATE)]
+    paths += [f"{sites}/{at}{path}" for path in PRIVATE for at in ("", "1/", "2/")]
+    assert {get(path).status_code for path in paths} == {404}
     for probe in PROBES:
         assert requests.get(f"{server.url}/{probe}", timeout=20).ok
 
