@@ -31,6 +31,7 @@ Not covered:
 """
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -296,10 +297,9 @@ def _context() -> BaseContext:
     context = multiprocessing.get_context("forkserver")
     # Without the preload, each child would import these modules itself. A child imports
     # its parent's main module, which needs distributed. An optimizer's first step needs
-    # torch._dynamo.
-    context.set_forkserver_preload(
-        ["torch", "torch._dynamo", "core.jobs.worker", "distributed"]
-    )
+    # torch._dynamo, and the simulated device the lists of its operations.
+    modules = ("torch._dynamo", "to_device.sim.operations", "core.jobs.worker")
+    context.set_forkserver_preload(["torch", *modules, "distributed"])
     return context
 
 
@@ -315,6 +315,9 @@ def _work(
     """Runs in the child: calls the function, and sends its Outcome."""
     import torch
 
+    # Otherwise, Python soon looks at all objects of the server that forked this, which
+    # takes 0.2 s, and copies their memory.
+    gc.freeze()
     log.set_up()
     log.current_run.set(run)
     torch.set_num_threads(1)  # so as not to slow down a run that is measured

@@ -344,6 +344,29 @@ def has_kernels(*devices: str) -> Callable[[Any], bool]:
     return check
 
 
+# These lists take longer than all the rest of `register`. They are made when this
+# module is imported, so a server of forks makes them once for all its children.
+
+# The CPU's operations that draw random numbers, and the place of their generator.
+RANDOM = [
+    (op, place)
+    for op in operations_of("CPU")
+    if (place := plan_of(op).generator) is not None
+]
+# PyTorch would build these operations from others for a spare device. CUDA has a
+# kernel for each of them. So the simulated device also runs each as a whole, and
+# its counts and messages are as on CUDA. Of those that PyTorch always builds from
+# others, some have no kernel on the CPU, so there is nothing to run.
+WHOLE = [
+    *operations_of("CompositeExplicitAutogradNonFunctional"),
+    *filter(has_kernels("CUDA"), operations_of("CompositeExplicitAutograd")),
+    *filter(has_kernels("CPU", "CUDA"), operations_of("CompositeImplicitAutograd")),
+]
+CAST = operations_of("AutocastCUDA") + [
+    lookup_op(f"aten::{name}") for name in IN_FLOAT16.split()
+]
+
+
 def register() -> None:
     """Register the functions of this file with PyTorch, for the simulated device."""
     fall_through = torch.library.fallthrough_kernel
@@ -362,22 +385,12 @@ def register() -> None:
         warnings.simplefilter("ignore")  # replacing the CPU's functions is intended
         ATEN.impl("_pin_memory", pin, "CompositeExplicitAutograd")
         ATEN.impl("is_pinned", is_pinned, "CompositeExplicitAutograd")
-        for op in operations_of("CPU"):
-            if (place := plan_of(op).generator) is not None:
-                kernel = torch.library.get_kernel(op, "CPU")
-                refusing = generator.refusing(kernel, place)
-                ATEN.impl(op, refusing, "CPU", with_keyset=True)
-    # PyTorch would build these operations from others for a spare device. CUDA has a
-    # kernel for each of them. So the simulated device also runs each as a whole, and
-    # its counts and messages are as on CUDA.
-    whole = operations_of("CompositeExplicitAutogradNonFunctional")
-    whole += filter(has_kernels("CUDA"), operations_of("CompositeExplicitAutograd"))
-    # Of these, some have no kernel on the CPU, so there is nothing to run.
-    built = operations_of("CompositeImplicitAutograd")
-    whole += filter(has_kernels("CPU", "CUDA"), built)
-    for op in whole:
+        for op, place in RANDOM:
+            kernel = torch.library.get_kernel(op, "CPU")
+            refusing = generator.refusing(kernel, place)
+            ATEN.impl(op, refusing, "CPU", with_keyset=True)
+    for op in WHOLE:
         ATEN.impl(op, partial(fallback, op), KEY)
-    recurrent = [lookup_op(f"aten::{name}") for name in IN_FLOAT16.split()]
     lists = autocast_list("LOWER_PRECISION_FP"), autocast_list("PROMOTE")
-    for op in operations_of("AutocastCUDA") + recurrent:
+    for op in CAST:
         ATEN.impl(op, casting(op, *lists), AUTOCAST)

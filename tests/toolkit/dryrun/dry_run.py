@@ -1,5 +1,6 @@
 """A dry run in a process of its own."""
 
+import gc
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from textwrap import dedent
@@ -11,7 +12,8 @@ def dry_run(text: str, name: str = "script.py", **options) -> Report:
     if "memory" in options:
         options["capacity"] = options["memory"]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["torch", "torch._dynamo"])
+    modules = ["torch", "torch._dynamo", "to_device.sim.operations"]
+    context.set_forkserver_preload(modules)
     with ProcessPoolExecutor(1, context) as processes:
         request = Request(name, dedent(text), **options)
         return processes.submit(_run, request).result(180)
@@ -23,5 +25,6 @@ def _run(request: Request) -> Report:
 
     from to_device.dryrun.run import run
 
+    gc.freeze()  # a collection would look at all that the parent has loaded
     torch.set_num_threads(1)
     return run(request)
