@@ -63,7 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let no garbage collection look again at torch and at the tests: it takes 0.2 s."""
+    """Let no garbage collection look again at torch and at all tests, for 0.2 s."""
     gc.collect()
     gc.freeze()
 

@@ -34,8 +34,9 @@ BUILD = re.compile(r"\+cu(\d{2})(\d)\b|(?:cudatoolkit|pytorch-cuda)=(\d{1,2})\.(
 NEEDED = re.compile(
     r"built (?:for|with)[: ]\s{0,8}PyTorch (\d\.\d{1,2}\.\d)\+cu(\d{3})", re.IGNORECASE
 )
+# The toolkit's version and torch's. torch 2.15 prints both after its message.
 TOOLKITS = re.compile(
-    r"detected CUDA version \((\d{1,2}\.\d)\).{0,80}?PyTorch \((\d{1,2}\.\d)\)",
+    r"(?:detected|Installed) CUDA version\b.{0,200}?(\d{1,2}\.\d).{0,80}?(\d{1,2}\.\d)",
     re.DOTALL,
 )
 INSTALLED = re.compile(
@@ -339,7 +340,7 @@ class Details:
             "workers": first(WORKERS, self.searched, "4"),
             "numbers": "",
             "toolkit": toolkit or "another version",
-            "built_with": built_with or fields["older_cuda"],
+            "built_with": built_with or "X.Y",
             "needed_torch": needed[1] if needed else "",
             "needed_wheel": f"cu{needed[2]}" if needed else wheel,
             "installed": first(INSTALLED, self.searched, "X.Y.Z"),
