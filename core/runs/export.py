@@ -187,18 +187,23 @@ def inlined(
 
 def _decide(text: str, constants: Mapping[str, Any]) -> str:
     """Replace each "if" about settings by the branch that is taken."""
-    lines = text.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(text)):
+    lines, decided = text.splitlines(keepends=True), list[ast.If]()
+    for node in ast.walk(ast.parse(text)):  # what is around others comes first
         if isinstance(node, ast.If) and names_in(node.test) <= constants.keys():
-            holds = eval(ast.unparse(node.test), {**constants})
-            end = node.body[-1].end_lineno
-            part = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
-            branch = re.sub(r"\A *else:\n", "", "".join(part))
-            branch = re.sub(r"\Aelif", "if", textwrap.dedent(branch))
-            branch = textwrap.indent(branch, " " * node.col_offset)
-            lines[node.lineno - 1 : node.end_lineno] = [branch]
-            return _decide("".join(lines), constants)
-    return text
+            ends = (
+                each.end_lineno or 0 for each in decided if each.lineno < node.lineno
+            )
+            if node.lineno > max(ends, default=0):
+                decided.append(node)
+    for node in sorted(decided, key=lambda node: -node.lineno):
+        holds = eval(ast.unparse(node.test), {**constants})
+        end = node.body[-1].end_lineno
+        part = lines[node.lineno : end] if holds else lines[end : node.end_lineno]
+        branch = re.sub(r"\A *else:\n", "", "".join(part))
+        branch = re.sub(r"\Aelif", "if", textwrap.dedent(branch))
+        branch = textwrap.indent(branch, " " * node.col_offset)
+        lines[node.lineno - 1 : node.end_lineno] = [branch]
+    return _decide("".join(lines), constants) if decided else text
 
 
 def definitions(source: str, names: set[str]) -> str:

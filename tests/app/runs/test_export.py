@@ -111,7 +111,7 @@ def same_weights(file: Path, result: RunResult) -> bool:
     [
         (ANN, ()),
         (CNN, ()),  # with flips, dropout and a one-cycle schedule
-        (FAST_ANN, ()),
+        slow(FAST_ANN, ()),
         (FAST_CNN, ()),
         slow(replace(ANN, feed="dataloader"), ()),
         slow(replace(CNN, feed="dataloader"), ()),

@@ -49,6 +49,7 @@ def few(monkeypatch):
     return some
 
 
+@pytest.mark.slow
 def test_it_comes_to_the_end():
     events = []
     before = descendants()
