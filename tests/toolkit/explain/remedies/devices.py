@@ -1,5 +1,6 @@
 """Tensors, modules, and random numbers on two devices."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
@@ -128,6 +129,11 @@ def numpy_on_device(device):
     array = outputs.detach().numpy()  # broken
     array = outputs.detach().cpu().numpy()  # fixed
     assert array.sum() == 3
+    joined = torch.stack([outputs, 4 * outputs]).detach()
+    copied = joined.cpu().numpy()
+    assert joined.sum().item() == np.sum(copied)
+    assert joined.std(correction=0).item() == np.std(copied)
+    assert joined.quantile(0.5).item() == np.median(copied)
 
 
 def numpy_requires_grad(device):
