@@ -83,7 +83,7 @@ def generator_device(device):
     torch.set_default_device(device)
     dataset = TensorDataset(torch.arange(6))
     options = {}  # broken
-    options = {"generator": torch.Generator(device)}  # fixed
+    options = {"generator": torch.Generator(device).manual_seed(0)}  # fixed
     loader = DataLoader(dataset, shuffle=True, **options)
     assert sorted(item.item() for (item,) in loader) == [0, 1, 2, 3, 4, 5]
 

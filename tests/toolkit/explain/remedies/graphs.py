@@ -363,8 +363,8 @@ def half_range(device):
 def not_positive_definite(device):
     samples = torch.ones(2, 3)  # fewer samples than dimensions
     a = samples.mT @ samples
-    a = (a + a.mT) / 2 + 1e-6 * torch.eye(a.shape[-1])  # fixed
     a = a.double()  # fixed
+    a = (a + a.mT) / 2 + 1e-6 * torch.eye(a.shape[-1])  # fixed
     factor = torch.linalg.cholesky(a)
     torch.testing.assert_close(factor @ factor.mT, a)
 
