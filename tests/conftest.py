@@ -68,6 +68,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # otherwise, a library would report leaks when Python ends
+
+
 @pytest.fixture(autouse=True)
 def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a test the main module is the one that it was before.
