@@ -74,6 +74,9 @@ def test_a_suite_on_the_device(run) -> None:
     assert "2 of 5 tests" in summary or "3 of 5 tests" in summary
     assert "a second GPU, cuda:1" in summary
     assert "1 waits" in summary  # of .item()
+    # Two parameters move. Pytest reads the tensors to show them, and the test doesn't.
+    forgotten = next(line for line in summary.splitlines() if "forgotten" in line)
+    assert forgotten.startswith("2 waits") and "2 copies" in forgotten
 
 
 @pytest.mark.slow
@@ -96,12 +99,16 @@ def test_other():
 
 
 @pytest.mark.slow
-def test_tests_for_the_cpu_move_what_they_make(run) -> None:
+def test_tests_for_the_cpu_move_what_they_make(run, pytester) -> None:
+    pytester.mkpydir("tests").joinpath("helpers.py").write_text(
+        "import torch\ndef data():\n    return torch.zeros(2)\n", "utf-8"
+    )
     tests = """
 import numpy as np
 import torch
 from torch import nn
 from library import Shift, noise
+from tests.helpers import data
 
 def test_model_is_used_before_its_call():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -118,6 +125,16 @@ def test_numbers_are_those_of_the_cpu():
     torch.manual_seed(0)
     assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
 
+def test_old_classes_make_tensors_on_the_device():
+    for kind in torch.Tensor, torch.FloatTensor, torch.LongTensor:
+        x = kind([1, 2])
+        assert x.is_cuda and isinstance(x.cpu(), kind)
+    assert x.type(torch.FloatTensor).is_cpu and x.type(torch.Tensor).is_cpu
+    assert nn.Parameter(torch.Tensor(2)).is_leaf
+
+def test_helpers_are_a_part_of_the_tests():
+    assert data().is_cuda and torch.Tensor(2).is_cuda
+
 def test_library_forgets():
     noise(torch.ones(2))
 
@@ -125,7 +142,7 @@ def test_attribute_is_forgotten():
     Shift()(torch.ones(2))
 """
     result = run(tests, "--dry-cuda-move")
-    result.assert_outcomes(passed=2, failed=2)
+    result.assert_outcomes(passed=4, failed=2)
     assert "library.py:14" in result.stdout.str()
 
 

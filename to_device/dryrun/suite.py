@@ -3,8 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from functools import wraps
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,6 +29,7 @@ BESIDE_GPU = (
     "--dry-cuda steps aside: this machine has {}, and the tests run on it. To test "
     "without it, set CUDA_VISIBLE_DEVICES to nothing."
 )
+TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
 TO_NUMPY = (Tensor.numpy, Tensor.__array__)
 
 
@@ -51,7 +52,7 @@ def install(root: Path, options: Any) -> "Suite | str":
     cuda.install(suite.mode)
     suite.mode().__enter__()  # for good, so also while test modules are imported
     if options.dry_cuda_move:
-        moving = Moving()
+        moving = Moving(root)
         moving.install()
         suite.modes.append(moving)
     for name, module in list(sys.modules.items()):
@@ -121,9 +122,9 @@ class Suite:
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         self.told, watch = "", Watch()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        counts = watch.counts
         if self.told:
             reports = self._traced(item, nextitem, reports)
-        counts = watch.counts
         for report in reports:
             done: dict[str, Any] = {
                 "operations": counts.operations.total(),
@@ -157,7 +158,10 @@ class Suite:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        before = ledger.counts.since(ledger.Counts())
         report: Any = yield
+        # The test didn't read the tensors that pytest shows of a failure.
+        vars(ledger.counts).update(vars(before))
         error = call.excinfo.value if call.excinfo else None
         if error is None or report.outcome != "failed":
             return report
@@ -234,7 +238,8 @@ class Moving:
     test file's own `.numpy()` copies to the CPU first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
         self.makers = {*_device_constructors()} - {torch.Generator}
         names = "arange empty full ones rand randn tensor zeros"
         self.makers |= {getattr(torch, name) for name in names.split()}
@@ -263,8 +268,22 @@ class Moving:
         def moving(array: Any) -> Tensor:
             return self._moved(from_numpy(array))
 
-        # No TorchFunctionMode sees this function.
+        # No TorchFunctionMode sees this function, nor the old classes of each dtype.
         setattr(torch, "from_numpy", moving)  # noqa: B010 - its type is narrower
+        for kind in torch._tensor_classes:
+            if kind.__module__ == "torch":
+                own = {"own": kind, "dtype": kind.dtype, "moved": self._moved}
+                setattr(torch, kind.__name__, TensorClass(kind.__name__, (), own))
+        base_class: Any = torch.Tensor
+        make = base_class.__new__
+
+        def make_tensor(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            tensor = make(cls, *args, **kwargs)
+            return self._moved(tensor) if cls is torch.Tensor else tensor
+
+        base_class.__new__ = staticmethod(make_tensor)
+        set_default: Any = torch.set_default_tensor_type
+        vars(torch)["set_default_tensor_type"] = lambda t: set_default(own_class(t))
 
     def _watch(self, kind: Any) -> None:
         init = vars(kind).get("__init__")
@@ -279,14 +298,16 @@ class Moving:
                 init(this, *args, **kwargs)
             finally:
                 models.pop()
-            if not models and is_for_test(sys._getframe(1)):
+            if not models and self.is_for_test(sys._getframe(1)):
                 this.to(SIMULATED)
 
         kind.__init__ = wrapper
 
     def arguments(self, function: Any, args: Any) -> Any:
-        if function in TO_NUMPY and is_of_test(sys._getframe(2)):
+        if function in TO_NUMPY and self.is_of_test(sys._getframe(2)):
             return (args[0].detach().cpu(), *args[1:])
+        if function is Tensor.type:
+            return tuple(map(own_class, args))
         return args
 
     def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
@@ -295,34 +316,59 @@ class Moving:
 
     def _moved(self, tensor: Tensor) -> Tensor:
         """The tensor on the device, with the numbers that the CPU's generator drew."""
-        if not (tensor.is_cpu and is_of_test(sys._getframe(2))):
+        if not (tensor.is_cpu and self.is_of_test(sys._getframe(2))):
             return tensor
         return tensor.detach().to(SIMULATED).requires_grad_(tensor.requires_grad)
 
+    def is_of_test(self, frame: FrameType | None) -> bool:
+        """Whether a test file made the call: itself, or through numpy or torch."""
+        libraries = tuple(
+            str(Path(module.__file__ or "").parent)
+            for module in (torch, sys.modules["numpy"])
+        )
+        while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
+            frame = frame.f_back
+        return frame is not None and self.is_test(frame)
 
-def is_test_file(file: str) -> bool:
-    name = Path(file).name
-    return name.startswith(("test_", "conftest")) or name.endswith("_test.py")
+    def is_for_test(self, frame: FrameType | None) -> bool:
+        """Whether a test file made a model: itself, or through functions alone."""
+        while frame:
+            if self.is_test(frame):
+                return True
+            names = frame.f_code.co_varnames[:1]
+            if names and isinstance(frame.f_locals.get(names[0]), nn.Module):
+                return False
+            frame = frame.f_back
+        return False
+
+    def is_test(self, frame: FrameType) -> bool:
+        return is_test_file(frame.f_code.co_filename, self.root)
 
 
-def is_of_test(frame: FrameType | None) -> bool:
-    """Whether a test file made the call: itself, or through numpy or torch."""
-    libraries = tuple(
-        str(Path(module.__file__ or "").parent)
-        for module in (torch, sys.modules["numpy"])
-    )
-    while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
-        frame = frame.f_back
-    return frame is not None and is_test_file(frame.f_code.co_filename)
+class TensorClass(type):
+    """Stands for torch.FloatTensor, say: moves what a test makes by calling it."""
+
+    own: Any  # torch's own class
+    moved: Callable[[Tensor], Tensor]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return cls.moved(cls.own(*args, **kwargs))
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.own)
 
 
-def is_for_test(frame: FrameType | None) -> bool:
-    """Whether a test file made a model, itself or through functions but no model."""
-    while frame:
-        if is_test_file(frame.f_code.co_filename):
-            return True
-        names = frame.f_code.co_varnames[:1]
-        if names and isinstance(frame.f_locals.get(names[0]), nn.Module):
-            return False
-        frame = frame.f_back
-    return False
+def own_class(value: Any) -> Any:
+    return value.own if isinstance(value, TensorClass) else value
+
+
+@cache
+def is_test_file(file: str, root: str) -> bool:
+    """Whether a file's name, or its folder in the project or its package, says so."""
+    path = Path(file)
+    if path.name.startswith(("test_", "conftest")) or path.stem.endswith("_test"):
+        return True
+    _, installed, inside = file.rpartition(f"{os.sep}site-packages{os.sep}")
+    if not installed:
+        _, _, inside = file.rpartition(f"{root}{os.sep}")
+    return not TEST_FOLDERS.isdisjoint(Path(inside).parts[:-1])
