@@ -181,8 +181,8 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     passed = {name for name, test in before.items() if test["outcome"] == "passed"}
     meant = {name for name in passed & after.keys() if after[name]["used"]}
     meant |= {n for n in passed & after.keys() if after[n]["outcome"] == "failed"}
-    new = {n for n, test in after.items() if test["used"]}
-    new -= {n for n, test in before.items() if test["outcome"] != "skipped"}
+    new = {n for n, test in after.items() if test["used"]} - passed
+    new -= {n for n in new & before.keys() if failed(before[n]) and failed(after[n])}
     return {
         "passed on the CPU": len(passed),
         "of these, on the device": dict(Counter(after[n]["outcome"] for n in meant)),

@@ -76,7 +76,8 @@ def test_a_suite_on_the_device(run) -> None:
     assert "1 waits" in summary  # of .item()
     # Two parameters move. Pytest reads the tensors to show them, and the test doesn't.
     forgotten = next(line for line in summary.splitlines() if "forgotten" in line)
-    assert forgotten.startswith("2 waits") and "2 copies" in forgotten
+    assert forgotten.startswith("2 waits")
+    assert "2 copies" in forgotten
 
 
 @pytest.mark.slow
@@ -132,6 +133,10 @@ def test_old_classes_make_tensors_on_the_device():
     assert x.type(torch.FloatTensor).is_cpu and x.type(torch.Tensor).is_cpu
     assert nn.Parameter(torch.Tensor(2)).is_leaf
 
+def test_a_test_that_names_the_cpu():
+    assert torch.zeros(2, device="cpu").is_cuda
+    assert not torch.zeros(2).cpu().is_cuda
+
 def test_helpers_are_a_part_of_the_tests():
     assert data().is_cuda and torch.Tensor(2).is_cuda
 
@@ -142,7 +147,7 @@ def test_attribute_is_forgotten():
     Shift()(torch.ones(2))
 """
     result = run(tests, "--dry-cuda-move")
-    result.assert_outcomes(passed=4, failed=2)
+    result.assert_outcomes(passed=5, failed=2)
     assert "library.py:14" in result.stdout.str()
 
 

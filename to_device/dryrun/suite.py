@@ -233,9 +233,9 @@ class Mode(TorchFunctionMode):
 class Moving:
     """Moves what a test makes to the device, as a test for CUDA would.
 
-    A tensor moves if a test file makes it, and a model once it is made. So what the
-    code under test makes without `device=` stays on the CPU, and fails as on CUDA. A
-    test file's own `.numpy()` copies to the CPU first.
+    A tensor moves if a test file makes it, also with `device="cpu"`, and a model once
+    it is made. So what the code under test makes without `device=` stays on the CPU,
+    and fails as on CUDA. A test file's own `.numpy()` copies to the CPU first.
     """
 
     def __init__(self, root: Path) -> None:
@@ -311,7 +311,7 @@ class Moving:
         return args
 
     def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
-        makes = function in self.makers and kwargs.get("device") is None
+        makes = function in self.makers and not kwargs.get("pin_memory")
         return self._moved(result) if makes and isinstance(result, Tensor) else result
 
     def _moved(self, tensor: Tensor) -> Tensor:
