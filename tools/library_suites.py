@@ -115,6 +115,7 @@ class Library:
             *(str(self.python), "-m", "pytest", "-p", "to_device.pytest_plugin"),
             *("-p", "seeding", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", own),
             *(f"--timeout={SECONDS_A_TEST}", "--tb=short", *WAYS[way]),
+            "--continue-on-collection-errors",
             *self.settings.get("options", []),
             *self.settings["tests"],
         ]
@@ -182,7 +183,7 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     meant = {name for name in passed & after.keys() if after[name]["used"]}
     meant |= {n for n in passed & after.keys() if after[n]["outcome"] == "failed"}
     new = {n for n, test in after.items() if test["used"]} - passed
-    new -= {n for n in new & before.keys() if failed(before[n]) and failed(after[n])}
+    new = {n for n in new if before.get(n, {}).get("outcome") != after[n]["outcome"]}
     return {
         "passed on the CPU": len(passed),
         "of these, on the device": dict(Counter(after[n]["outcome"] for n in meant)),

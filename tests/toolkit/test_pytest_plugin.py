@@ -44,6 +44,9 @@ def test_forgotten(model):
 def test_second_gpu():
     torch.ones(2, device="cuda:1")
 
+def test_compiled():
+    assert hasattr(torch.compile(torch.nn.Linear(1, 1)), "dynamo_ctx")
+
 def test_ordinary():
     assert 1 == 2
 """
@@ -66,12 +69,13 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_suite_on_the_device(run) -> None:
     result = run(TESTS, "--dry-cuda", "--dry-cuda-report")
-    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    result.assert_outcomes(passed=2, failed=2, skipped=2)
     text = result.stdout.str()
     on_cuda, _, summary = text.partition("- on CUDA -")[2].partition("simulated CUDA")
     assert "Expected all tensors to be on the same device" in on_cuda
     assert "library.py:8  self.shift = torch.ones(2)" in on_cuda  # what has to change
-    assert "2 of 5 tests" in summary or "3 of 5 tests" in summary
+    assert "2 of 6 tests" in summary or "3 of 6 tests" in summary
+    assert "torch.compile" in summary
     assert "a second GPU, cuda:1" in summary
     assert "1 waits" in summary  # of .item()
     # Two parameters move. Pytest reads the tensors to show them, and the test doesn't.
@@ -135,7 +139,9 @@ def test_old_classes_make_tensors_on_the_device():
 
 def test_a_test_that_names_the_cpu():
     assert torch.zeros(2, device="cpu").is_cuda
-    assert not torch.zeros(2).cpu().is_cuda
+    lstm = nn.LSTM(2, 2).cpu()
+    output, _ = lstm(torch.zeros(1, 2).cpu())
+    assert output.is_cpu
 
 def test_helpers_are_a_part_of_the_tests():
     assert data().is_cuda and torch.Tensor(2).is_cuda
@@ -154,7 +160,7 @@ def test_attribute_is_forgotten():
 @pytest.mark.slow
 def test_processes_of_xdist(run) -> None:
     result = run(TESTS, "--dry-cuda", "-p", "xdist", "-n", "1")
-    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    result.assert_outcomes(passed=2, failed=2, skipped=2)
     assert "a second GPU" in result.stdout.str().partition("simulated CUDA device")[2]
 
 

@@ -29,6 +29,7 @@ BESIDE_GPU = (
     "--dry-cuda steps aside: this machine has {}, and the tests run on it. To test "
     "without it, set CUDA_VISIBLE_DEVICES to nothing."
 )
+COMPILES = "The test failed, and a dry run skips the torch.compile that it calls."
 TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
 TO_NUMPY = (Tensor.numpy, Tensor.__array__)
 
@@ -120,7 +121,7 @@ class Suite:
         from _pytest.runner import runtestprotocol
 
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        self.told, watch = "", Watch()
+        self.told, watch, cuda.compiles = "", Watch(), False
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         counts = watch.counts
         if self.told:
@@ -165,17 +166,22 @@ class Suite:
         error = call.excinfo.value if call.excinfo else None
         if error is None or report.outcome != "failed":
             return report
-        if missing := self.missing(error):
+        missing = self.missing(error)
+        told = "" if missing else self._told(error)
+        if missing := missing or (COMPILES if cuda.compiles and not told else ""):
             report.outcome, report.missing = "skipped", missing
             report.longrepr = (str(item.path), item.location[1] or 0, missing)
-            return report
-        for cause in failure.chain(error):
-            if failure.is_of_devices(cause):
-                explained = failure.explain(cause, self.origins)
-                self.told = "\n".join(self._lines(explained))
-                report.sections.append(("on CUDA", self.told))
-                break
+        elif told:
+            self.told = told
+            report.sections.append(("on CUDA", told))
         return report
+
+    def _told(self, error: BaseException) -> str:
+        """What to say of the device error that made a test fail; "" if none did."""
+        causes = filter(failure.is_of_devices, failure.chain(error))
+        cause = next(causes, None)
+        explained = cause and failure.explain(cause, self.origins)
+        return "\n".join(self._lines(explained)) if explained else ""
 
     def missing(self, error: BaseException) -> str:
         """Why a test can't be judged here; "" if it can."""
@@ -312,20 +318,21 @@ class Moving:
 
     def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
         makes = function in self.makers and not kwargs.get("pin_memory")
-        return self._moved(result) if makes and isinstance(result, Tensor) else result
+        if not (makes and isinstance(result, Tensor)):
+            return result
+        # torch's own code, as of nn.LSTM, names the device of its input.
+        return self._moved(result, directly=kwargs.get("device") is not None)
 
-    def _moved(self, tensor: Tensor) -> Tensor:
+    def _moved(self, tensor: Tensor, *, directly: bool = False) -> Tensor:
         """The tensor on the device, with the numbers that the CPU's generator drew."""
-        if not (tensor.is_cpu and self.is_of_test(sys._getframe(2))):
+        if not (tensor.is_cpu and self.is_of_test(sys._getframe(2), directly)):
             return tensor
         return tensor.detach().to(SIMULATED).requires_grad_(tensor.requires_grad)
 
-    def is_of_test(self, frame: FrameType | None) -> bool:
+    def is_of_test(self, frame: FrameType | None, directly: bool = False) -> bool:
         """Whether a test file made the call: itself, or through numpy or torch."""
-        libraries = tuple(
-            str(Path(module.__file__ or "").parent)
-            for module in (torch, sys.modules["numpy"])
-        )
+        through = () if directly else (torch, sys.modules["numpy"])
+        libraries = tuple(str(Path(m.__file__ or "").parent) for m in through)
         while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
             frame = frame.f_back
         return frame is not None and self.is_test(frame)
