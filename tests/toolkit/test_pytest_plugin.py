@@ -129,6 +129,9 @@ def test_numbers_are_those_of_the_cpu():
     drawn = torch.rand(2)
     torch.manual_seed(0)
     assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
+    torch.manual_seed(0)
+    assert nn.Linear(2, 2).weight.is_cuda
+    assert not torch.equal(drawn, torch.rand(2))
 
 def test_old_classes_make_tensors_on_the_device():
     for kind in torch.Tensor, torch.FloatTensor, torch.LongTensor:

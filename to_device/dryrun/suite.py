@@ -320,8 +320,10 @@ class Moving:
         makes = function in self.makers and not kwargs.get("pin_memory")
         if not (makes and isinstance(result, Tensor)):
             return result
-        # torch's own code, as of nn.LSTM, names the device of its input.
-        return self._moved(result, directly=kwargs.get("device") is not None)
+        # torch's own code names its input's device, as in nn.LSTM. What it makes for a
+        # model moves later, with the model, so the CPU's generator draws the weights.
+        builds = bool(vars(self.building).get("models"))
+        return self._moved(result, directly=builds or kwargs.get("device") is not None)
 
     def _moved(self, tensor: Tensor, *, directly: bool = False) -> Tensor:
         """The tensor on the device, with the numbers that the CPU's generator drew."""
