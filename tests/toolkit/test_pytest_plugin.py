@@ -142,6 +142,8 @@ def test_old_classes_make_tensors_on_the_device():
 
 def test_a_test_that_names_the_cpu():
     assert torch.zeros(2, device="cpu").is_cuda
+    pack = nn.utils.rnn.pack_padded_sequence
+    assert pack(torch.zeros(2, 2), torch.tensor([2, 1])).is_cuda
     lstm = nn.LSTM(2, 2).cpu()
     output, _ = lstm(torch.zeros(1, 2).cpu())
     assert output.is_cpu

@@ -31,6 +31,7 @@ BESIDE_GPU = (
 )
 COMPILES = "The test failed, and a dry run skips the torch.compile that it calls."
 TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
+PACK = torch._C._VariableFunctions._pack_padded_sequence  # its lengths are on the CPU
 TO_NUMPY = (Tensor.numpy, Tensor.__array__)
 
 
@@ -241,7 +242,8 @@ class Moving:
 
     A tensor moves if a test file makes it, also with `device="cpu"`, and a model once
     it is made. So what the code under test makes without `device=` stays on the CPU,
-    and fails as on CUDA. A test file's own `.numpy()` copies to the CPU first.
+    and fails as on CUDA. A test file's own `.numpy()` copies to the CPU first, and so
+    do the lengths that it gives to pack_padded_sequence.
     """
 
     def __init__(self, root: Path) -> None:
@@ -305,13 +307,15 @@ class Moving:
             finally:
                 models.pop()
             if not models and self.is_for_test(sys._getframe(1)):
-                this.to(SIMULATED)
+                this.to(torch.device(SIMULATED))  # "cuda" to who overrides it
 
         kind.__init__ = wrapper
 
     def arguments(self, function: Any, args: Any) -> Any:
         if function in TO_NUMPY and self.is_of_test(sys._getframe(2)):
             return (args[0].detach().cpu(), *args[1:])
+        if function is PACK and self.is_of_test(sys._getframe(2)):
+            return (args[0], args[1].cpu(), *args[2:])
         if function is Tensor.type:
             return tuple(map(own_class, args))
         return args
