@@ -160,13 +160,15 @@ class Suite:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        if call.excinfo is None:
+            return (yield)
         before = ledger.counts.since(ledger.Counts())
         report: Any = yield
         # The test didn't read the tensors that pytest shows of a failure.
         vars(ledger.counts).update(vars(before))
-        error = call.excinfo.value if call.excinfo else None
-        if error is None or report.outcome != "failed":
+        if report.outcome != "failed":
             return report
+        error = call.excinfo.value
         missing = self.missing(error)
         told = "" if missing else self._told(error)
         if missing := missing or (COMPILES if cuda.compiles and not told else ""):
@@ -382,6 +384,7 @@ def is_test_file(file: str, root: str) -> bool:
     if path.name.startswith(("test_", "conftest")) or path.stem.endswith("_test"):
         return True
     _, installed, inside = file.rpartition(f"{os.sep}site-packages{os.sep}")
-    if not installed:
-        _, _, inside = file.rpartition(f"{root}{os.sep}")
-    return not TEST_FOLDERS.isdisjoint(Path(inside).parts[:-1])
+    if not installed and not path.is_relative_to(root):
+        return False
+    folders = (Path(inside) if installed else path.relative_to(root)).parts[:-1]
+    return not TEST_FOLDERS.isdisjoint(folders)
