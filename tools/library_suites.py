@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -39,6 +40,16 @@ SUITES: dict[str, Any] = tomllib.loads(
 WAYS = {"cpu": [], "dry-cuda": ["--dry-cuda"], "moved": ["--dry-cuda-move"]}
 ORDER = ("passed", "skipped", "failed")  # a test is as bad as its worst part
 SECONDS_A_TEST = 300
+# A plugin for pytest, so that tests of random numbers end in the same way in each run.
+SEEDING = """
+import random, numpy, pytest, torch
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+"""
 
 
 class Library:
@@ -66,6 +77,9 @@ class Library:
         )
         ours = sysconfig.get_path("purelib")  # where torch is
         Path(home.strip(), "torch.pth").write_text(f"{ours}\n", "utf-8")
+        # Of this project, the library must find the toolkit alone, and not our tests.
+        Path(home.strip(), "to_device").symlink_to(ROOT / "to_device")
+        Path(home.strip(), "seeding.py").write_text(SEEDING, "utf-8")
         needs = self.settings.get("needs", [])
         self._pip("install", "-q", self.release, *needs)
         self.source.mkdir(exist_ok=True)
@@ -88,7 +102,7 @@ class Library:
         return next(self.source.iterdir()) if self.kind == "sdist" else self.source
 
     def run(self, way: str, seconds: float) -> dict[str, dict[str, Any]]:
-        """How each test ends, by its id; empty if the suite takes too long."""
+        """How each test ends that was done in time, by its id."""
         file = self.folder / f"{way}.json"
         file.unlink(missing_ok=True)
         package = self.settings.get("package", self.name.replace("-", "_"))
@@ -97,27 +111,33 @@ class Library:
         env = os.environ | self.settings.get("env", {}) | {REPORTS: str(file)}
         if way == "cpu":
             env |= self.settings.get("env_on_cpu", {})
-        env |= {"PYTHONPATH": str(ROOT)}
         command = [
             *(str(self.python), "-m", "pytest", "-p", "to_device.pytest_plugin"),
-            *("-q", "-p", "no:cacheprovider", "-p", "no:xdist", own),
+            *("-p", "seeding", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", own),
             *(f"--timeout={SECONDS_A_TEST}", "--tb=short", *WAYS[way]),
+            "--continue-on-collection-errors",
             *self.settings.get("options", []),
             *self.settings["tests"],
         ]
         log = self.folder / f"{way}.log"
         with log.open("w", encoding="utf-8") as output:
+            run = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=env,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
             try:
-                subprocess.run(
-                    command,
-                    cwd=self.root,
-                    env=env,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    timeout=seconds,
-                )
+                run.wait(seconds)
             except subprocess.TimeoutExpired:
                 print(f"{self.name}, {way}: not done after {seconds:.0f} s")
+                run.send_signal(signal.SIGINT)  # pytest ends, and writes its reports
+                try:
+                    run.wait(SECONDS_A_TEST)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+                    run.wait()
         if not file.exists():
             print(f"{self.name}, {way}: no reports; see {log}")
             return {}
@@ -162,8 +182,8 @@ def summary(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     passed = {name for name, test in before.items() if test["outcome"] == "passed"}
     meant = {name for name in passed & after.keys() if after[name]["used"]}
     meant |= {n for n in passed & after.keys() if after[n]["outcome"] == "failed"}
-    new = {n for n, test in after.items() if test["used"]}
-    new -= {n for n, test in before.items() if test["outcome"] != "skipped"}
+    new = {n for n, test in after.items() if test["used"]} - passed
+    new = {n for n in new if before.get(n, {}).get("outcome") != after[n]["outcome"]}
     return {
         "passed on the CPU": len(passed),
         "of these, on the device": dict(Counter(after[n]["outcome"] for n in meant)),

@@ -44,6 +44,9 @@ def test_forgotten(model):
 def test_second_gpu():
     torch.ones(2, device="cuda:1")
 
+def test_compiled():
+    assert hasattr(torch.compile(torch.nn.Linear(1, 1)), "dynamo_ctx")
+
 def test_ordinary():
     assert 1 == 2
 """
@@ -66,14 +69,19 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
 
 def test_a_suite_on_the_device(run) -> None:
     result = run(TESTS, "--dry-cuda", "--dry-cuda-report")
-    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    result.assert_outcomes(passed=2, failed=2, skipped=2)
     text = result.stdout.str()
     on_cuda, _, summary = text.partition("- on CUDA -")[2].partition("simulated CUDA")
     assert "Expected all tensors to be on the same device" in on_cuda
     assert "library.py:8  self.shift = torch.ones(2)" in on_cuda  # what has to change
-    assert "2 of 5 tests" in summary or "3 of 5 tests" in summary
+    assert "2 of 6 tests" in summary or "3 of 6 tests" in summary
+    assert "torch.compile" in summary
     assert "a second GPU, cuda:1" in summary
     assert "1 waits" in summary  # of .item()
+    # Two parameters move. Pytest reads the tensors to show them, and the test doesn't.
+    forgotten = next(line for line in summary.splitlines() if "forgotten" in line)
+    assert forgotten.startswith("2 waits")
+    assert "2 copies" in forgotten
 
 
 @pytest.mark.slow
@@ -96,12 +104,16 @@ def test_other():
 
 
 @pytest.mark.slow
-def test_tests_for_the_cpu_move_what_they_make(run) -> None:
+def test_tests_for_the_cpu_move_what_they_make(run, pytester) -> None:
+    pytester.mkpydir("tests").joinpath("helpers.py").write_text(
+        "import torch\ndef data():\n    return torch.zeros(2)\n", "utf-8"
+    )
     tests = """
 import numpy as np
 import torch
 from torch import nn
 from library import Shift, noise
+from tests.helpers import data
 
 def test_model_is_used_before_its_call():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -117,6 +129,27 @@ def test_numbers_are_those_of_the_cpu():
     drawn = torch.rand(2)
     torch.manual_seed(0)
     assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
+    torch.manual_seed(0)
+    assert nn.Linear(2, 2).weight.is_cuda
+    assert not torch.equal(drawn, torch.rand(2))
+
+def test_old_classes_make_tensors_on_the_device():
+    for kind in torch.Tensor, torch.FloatTensor, torch.LongTensor:
+        x = kind([1, 2])
+        assert x.is_cuda and isinstance(x.cpu(), kind)
+    assert x.type(torch.FloatTensor).is_cpu and x.type(torch.Tensor).is_cpu
+    assert nn.Parameter(torch.Tensor(2)).is_leaf
+
+def test_a_test_that_names_the_cpu():
+    assert torch.zeros(2, device="cpu").is_cuda
+    pack = nn.utils.rnn.pack_padded_sequence
+    assert pack(torch.zeros(2, 2), torch.tensor([2, 1])).is_cuda
+    lstm = nn.LSTM(2, 2).cpu()
+    output, _ = lstm(torch.zeros(1, 2).cpu())
+    assert output.is_cpu
+
+def test_helpers_are_a_part_of_the_tests():
+    assert data().is_cuda and torch.Tensor(2).is_cuda
 
 def test_library_forgets():
     noise(torch.ones(2))
@@ -125,14 +158,14 @@ def test_attribute_is_forgotten():
     Shift()(torch.ones(2))
 """
     result = run(tests, "--dry-cuda-move")
-    result.assert_outcomes(passed=2, failed=2)
+    result.assert_outcomes(passed=5, failed=2)
     assert "library.py:14" in result.stdout.str()
 
 
 @pytest.mark.slow
 def test_processes_of_xdist(run) -> None:
     result = run(TESTS, "--dry-cuda", "-p", "xdist", "-n", "1")
-    result.assert_outcomes(passed=2, failed=2, skipped=1)
+    result.assert_outcomes(passed=2, failed=2, skipped=2)
     assert "a second GPU" in result.stdout.str().partition("simulated CUDA device")[2]
 
 

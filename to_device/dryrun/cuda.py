@@ -306,11 +306,27 @@ class Graph:
         raise CannotSimulateError("CUDA graphs")
 
 
-NOTHING = "init ipc_collect seed seed_all set_per_process_memory_fraction set_stream"
+class Device:
+    """Stands in for torch.cuda.device, which libraries also give to isinstance."""
+
+    def __init__(self, device: Any) -> None:
+        number = to_simulated(f"cuda:{device}" if isinstance(device, int) else device)
+        self.idx = getattr(number, "index", None) or 0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: Any) -> None: ...
+
+
+NOTHING = (
+    "init ipc_collect reset_accumulated_memory_stats seed seed_all "
+    "set_per_process_memory_fraction set_stream"
+)
 ANSWERS: dict[str, Any] = {
     **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
     **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
     **dict.fromkeys(("CUDAGraph", "graph"), Graph),
+    "device": Device,
     "make_graphed_callables": partial(_refuse, "CUDA graphs"),
     "_lazy_init": partial(_refuse, "CUDA's own library"),
     "is_available": _is_available,
@@ -340,6 +356,7 @@ ANSWERS: dict[str, Any] = {
     "memory_summary": lambda *_, **__: f"{memory.allocated:,} bytes allocated",
     "memory_cached": lambda device=None: memory.allocated,
     "reset_max_memory_allocated": lambda device=None: memory.reset_peak(),
+    "reset_max_memory_cached": lambda device=None: memory.reset_peak(),
     "get_rng_state_all": lambda: [frontend.FUNCTIONS["get_rng_state"]()],
     "set_rng_state_all": lambda new_states: frontend.FUNCTIONS["set_rng_state"](
         new_states[0]

@@ -3,8 +3,8 @@
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from functools import wraps
+from collections.abc import Callable, Iterator
+from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,6 +29,9 @@ BESIDE_GPU = (
     "--dry-cuda steps aside: this machine has {}, and the tests run on it. To test "
     "without it, set CUDA_VISIBLE_DEVICES to nothing."
 )
+COMPILES = "The test failed, and a dry run skips the torch.compile that it calls."
+TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
+PACK = torch._C._VariableFunctions._pack_padded_sequence  # its lengths are on the CPU
 TO_NUMPY = (Tensor.numpy, Tensor.__array__)
 
 
@@ -51,7 +54,7 @@ def install(root: Path, options: Any) -> "Suite | str":
     cuda.install(suite.mode)
     suite.mode().__enter__()  # for good, so also while test modules are imported
     if options.dry_cuda_move:
-        moving = Moving()
+        moving = Moving(root)
         moving.install()
         suite.modes.append(moving)
     for name, module in list(sys.modules.items()):
@@ -119,11 +122,11 @@ class Suite:
         from _pytest.runner import runtestprotocol
 
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        self.told, watch = "", Watch()
+        self.told, watch, cuda.compiles = "", Watch(), False
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        counts = watch.counts
         if self.told:
             reports = self._traced(item, nextitem, reports)
-        counts = watch.counts
         for report in reports:
             done: dict[str, Any] = {
                 "operations": counts.operations.total(),
@@ -157,21 +160,31 @@ class Suite:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
+        if call.excinfo is None:
+            return (yield)
+        before = ledger.counts.since(ledger.Counts())
         report: Any = yield
-        error = call.excinfo.value if call.excinfo else None
-        if error is None or report.outcome != "failed":
+        # The test didn't read the tensors that pytest shows of a failure.
+        vars(ledger.counts).update(vars(before))
+        if report.outcome != "failed":
             return report
-        if missing := self.missing(error):
+        error = call.excinfo.value
+        missing = self.missing(error)
+        told = "" if missing else self._told(error)
+        if missing := missing or (COMPILES if cuda.compiles and not told else ""):
             report.outcome, report.missing = "skipped", missing
             report.longrepr = (str(item.path), item.location[1] or 0, missing)
-            return report
-        for cause in failure.chain(error):
-            if failure.is_of_devices(cause):
-                explained = failure.explain(cause, self.origins)
-                self.told = "\n".join(self._lines(explained))
-                report.sections.append(("on CUDA", self.told))
-                break
+        elif told:
+            self.told = told
+            report.sections.append(("on CUDA", told))
         return report
+
+    def _told(self, error: BaseException) -> str:
+        """What to say of the device error that made a test fail; "" if none did."""
+        causes = filter(failure.is_of_devices, failure.chain(error))
+        cause = next(causes, None)
+        explained = cause and failure.explain(cause, self.origins)
+        return "\n".join(self._lines(explained)) if explained else ""
 
     def missing(self, error: BaseException) -> str:
         """Why a test can't be judged here; "" if it can."""
@@ -229,12 +242,14 @@ class Mode(TorchFunctionMode):
 class Moving:
     """Moves what a test makes to the device, as a test for CUDA would.
 
-    A tensor moves if a test file makes it, and a model once it is made. So what the
-    code under test makes without `device=` stays on the CPU, and fails as on CUDA. A
-    test file's own `.numpy()` copies to the CPU first.
+    A tensor moves if a test file makes it, also with `device="cpu"`, and a model once
+    it is made. So what the code under test makes without `device=` stays on the CPU,
+    and fails as on CUDA. A test file's own `.numpy()` copies to the CPU first, and so
+    do the lengths that it gives to pack_padded_sequence.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
         self.makers = {*_device_constructors()} - {torch.Generator}
         names = "arange empty full ones rand randn tensor zeros"
         self.makers |= {getattr(torch, name) for name in names.split()}
@@ -263,8 +278,22 @@ class Moving:
         def moving(array: Any) -> Tensor:
             return self._moved(from_numpy(array))
 
-        # No TorchFunctionMode sees this function.
+        # No TorchFunctionMode sees this function, nor the old classes of each dtype.
         setattr(torch, "from_numpy", moving)  # noqa: B010 - its type is narrower
+        for kind in torch._tensor_classes:
+            if kind.__module__ == "torch":
+                own = {"own": kind, "dtype": kind.dtype, "moved": self._moved}
+                setattr(torch, kind.__name__, TensorClass(kind.__name__, (), own))
+        base_class: Any = torch.Tensor
+        make = base_class.__new__
+
+        def make_tensor(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            tensor = make(cls, *args, **kwargs)
+            return self._moved(tensor) if cls is torch.Tensor else tensor
+
+        base_class.__new__ = staticmethod(make_tensor)
+        set_default: Any = torch.set_default_tensor_type
+        vars(torch)["set_default_tensor_type"] = lambda t: set_default(own_class(t))
 
     def _watch(self, kind: Any) -> None:
         init = vars(kind).get("__init__")
@@ -279,50 +308,83 @@ class Moving:
                 init(this, *args, **kwargs)
             finally:
                 models.pop()
-            if not models and is_for_test(sys._getframe(1)):
-                this.to(SIMULATED)
+            if not models and self.is_for_test(sys._getframe(1)):
+                this.to(torch.device(SIMULATED))  # "cuda" to who overrides it
 
         kind.__init__ = wrapper
 
     def arguments(self, function: Any, args: Any) -> Any:
-        if function in TO_NUMPY and is_of_test(sys._getframe(2)):
+        if function in TO_NUMPY and self.is_of_test(sys._getframe(2)):
             return (args[0].detach().cpu(), *args[1:])
+        if function is PACK and self.is_of_test(sys._getframe(2)):
+            return (args[0], args[1].cpu(), *args[2:])
+        if function is Tensor.type:
+            return tuple(map(own_class, args))
         return args
 
     def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
-        makes = function in self.makers and kwargs.get("device") is None
-        return self._moved(result) if makes and isinstance(result, Tensor) else result
+        makes = function in self.makers and not kwargs.get("pin_memory")
+        if not (makes and isinstance(result, Tensor)):
+            return result
+        # torch's own code names its input's device, as in nn.LSTM. What it makes for a
+        # model moves later, with the model, so the CPU's generator draws the weights.
+        builds = bool(vars(self.building).get("models"))
+        return self._moved(result, directly=builds or kwargs.get("device") is not None)
 
-    def _moved(self, tensor: Tensor) -> Tensor:
+    def _moved(self, tensor: Tensor, *, directly: bool = False) -> Tensor:
         """The tensor on the device, with the numbers that the CPU's generator drew."""
-        if not (tensor.is_cpu and is_of_test(sys._getframe(2))):
+        if not (tensor.is_cpu and self.is_of_test(sys._getframe(2), directly)):
             return tensor
         return tensor.detach().to(SIMULATED).requires_grad_(tensor.requires_grad)
 
+    def is_of_test(self, frame: FrameType | None, directly: bool = False) -> bool:
+        """Whether a test file made the call: itself, or through numpy or torch."""
+        through = () if directly else (torch, sys.modules["numpy"])
+        libraries = tuple(str(Path(m.__file__ or "").parent) for m in through)
+        while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
+            frame = frame.f_back
+        return frame is not None and self.is_test(frame)
 
-def is_test_file(file: str) -> bool:
-    name = Path(file).name
-    return name.startswith(("test_", "conftest")) or name.endswith("_test.py")
+    def is_for_test(self, frame: FrameType | None) -> bool:
+        """Whether a test file made a model: itself, or through functions alone."""
+        while frame:
+            if self.is_test(frame):
+                return True
+            names = frame.f_code.co_varnames[:1]
+            if names and isinstance(frame.f_locals.get(names[0]), nn.Module):
+                return False
+            frame = frame.f_back
+        return False
+
+    def is_test(self, frame: FrameType) -> bool:
+        return is_test_file(frame.f_code.co_filename, self.root)
 
 
-def is_of_test(frame: FrameType | None) -> bool:
-    """Whether a test file made the call: itself, or through numpy or torch."""
-    libraries = tuple(
-        str(Path(module.__file__ or "").parent)
-        for module in (torch, sys.modules["numpy"])
-    )
-    while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
-        frame = frame.f_back
-    return frame is not None and is_test_file(frame.f_code.co_filename)
+class TensorClass(type):
+    """Stands for torch.FloatTensor, say: moves what a test makes by calling it."""
+
+    own: Any  # torch's own class
+    moved: Callable[[Tensor], Tensor]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return cls.moved(cls.own(*args, **kwargs))
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.own)
 
 
-def is_for_test(frame: FrameType | None) -> bool:
-    """Whether a test file made a model, itself or through functions but no model."""
-    while frame:
-        if is_test_file(frame.f_code.co_filename):
-            return True
-        names = frame.f_code.co_varnames[:1]
-        if names and isinstance(frame.f_locals.get(names[0]), nn.Module):
-            return False
-        frame = frame.f_back
-    return False
+def own_class(value: Any) -> Any:
+    return value.own if isinstance(value, TensorClass) else value
+
+
+@cache
+def is_test_file(file: str, root: str) -> bool:
+    """Whether a file's name, or its folder in the project or its package, says so."""
+    path = Path(file)
+    if path.name.startswith(("test_", "conftest")) or path.stem.endswith("_test"):
+        return True
+    _, installed, inside = file.rpartition(f"{os.sep}site-packages{os.sep}")
+    if not installed and not path.is_relative_to(root):
+        return False
+    folders = (Path(inside) if installed else path.relative_to(root)).parts[:-1]
+    return not TEST_FOLDERS.isdisjoint(folders)
