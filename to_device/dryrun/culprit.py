@@ -6,6 +6,8 @@ import linecache
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -83,10 +85,41 @@ def line_to_change(
             f"line {origin.line.number} makes several tensors, and this "
             "line doesn't move all of them",
         )
+    if not is_single and (missed := calling_line(start, frames, origins)):
+        return missed
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return place(origin, frames)
+    return place(origin, frames, start)
+
+
+def calling_line(
+    origin: Origin | None, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that got a tensor from a function whose other callers move it.
+
+    The function has returned. If its callers move what it makes, then it is the caller
+    that should have moved this tensor, too.
+    """
+    running = {frame.f_code for _, frame in frames}
+    result: Origin | None = None  # the latest tensor that such a function made
+    for ancestor in origin.chain() if origin else ():
+        if not ancestor.function or ancestor.function in running:
+            result = None
+            continue
+        result = result or ancestor
+        mover = origins.moved.get(ancestor.line)
+        callers = (call.line for call in result.calls if call.code in running)
+        if mover and (line := next(callers, None)):
+            at = f"line {mover.number}"
+            at += f" of {Path(mover.file).name}" * (mover.file != line.file)
+            name = getattr(result.function, "co_name", "")
+            return (
+                line,
+                f"{name} returns a tensor on the CPU: move it here with .to(device), "
+                f"as {at} does",
+            )
+    return None
 
 
 def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
@@ -180,14 +213,18 @@ def comes_before_a_move(call: Call) -> bool:
     return any(map(MOVES.search, lines[call.line.number + 1 - first :]))
 
 
-def unpacking_line(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
+def unpacking_line(
+    tensors: Sequence[Any], loop: Line, frames: Frames
+) -> tuple[Line, str]:
     """The line that took a tensor out of its batch, and the tensor's name there.
 
-    Looks in the outermost function that has the tensor. If no assignment took it out,
-    the line is the loop's own.
+    `tensors` are the tensor and what it was converted to. Looks in the outermost
+    function that has one of them. If no assignment took it out, the line is the loop's
+    own.
     """
     for line, frame in frames:
-        if names := variables(frame, tensor):
+        named = (variables(frame, tensor) for tensor in tensors)
+        if names := next(filter(None, named), None):
             is_here = loop.file == line.file and loop.number < line.number
             first = max(frame.f_code.co_firstlineno, is_here * loop.number)
             earlier = range(first, line.number)
@@ -250,7 +287,11 @@ def is_dropped(line: Line) -> bool:
     return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
 
 
-def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
+def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
+    """The line that made the origin's tensor, or a line near it, and why.
+
+    `start` is the origin of the tensor that failed.
+    """
     tensor, line = origin.tensor(), origin.line
     if ASSIGNED.search(line.code):
         return (
@@ -276,7 +317,11 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
             line = caller
         return line, "this model was never moved: add .to(device)"
     if origin.is_of_loop:
-        line, name = unpacking_line(tensor, line, frames)
+        before = list(start.chain())
+        before = before[: before.index(origin)] if origin in before else []
+        converted = takewhile(lambda later: later.is_same, reversed(before))
+        tensors = [tensor, *(later.tensor() for later in converted)]
+        line, name = unpacking_line(tensors, line, frames)
         return (
             line,
             f"{AFTER}{name} is still on the CPU: move it with .to(device)",

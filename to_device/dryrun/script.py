@@ -33,6 +33,8 @@ TRAINS = re.compile(rb"\.backward\(|[\w.]*optim\w*\.step\(")
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
+# Constructors such as torch.LongTensor, which no TorchFunctionMode sees
+LEGACY = re.compile("(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)?Tensor")
 # A line's indentation, without `\s`, which would go on through any number of lines.
 MAGIC = re.compile(r"^([^\S\n]*+)(?:[!%?]|\w++ *+= *+[!%]).*$", re.MULTILINE)
 IN_TOP = "pyproject.toml", "setup.py", ".git"  # what the top folder of a project has
@@ -111,6 +113,8 @@ class Script:
         self.tell: Tell | None = None  # called with each value that a line makes
         # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
+        # Called with each tensor that a legacy constructor makes; returns the tensor
+        self.made: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
         # The folder of a script, or the one in which a module's top package is
@@ -154,6 +158,9 @@ class Script:
         if self.returned is not None:
             vars(builtins).update(__returned__=self.returned)
             tree = ast.fix_missing_locations(Returns(file).visit(tree))
+        if self.made is not None:
+            vars(builtins).update(__made__=self.made)
+            tree = ast.fix_missing_locations(Constructors(file).visit(tree))
         if self.shortens:
             tree = ast.fix_missing_locations(Loops(file).visit(tree))
         return compile(tree, file, "exec")
@@ -259,6 +266,19 @@ class Returns(ast.NodeTransformer):
         if self.moves and node.value:
             node.value = _call("__returned__", self.file, node, node.value)
         return node
+
+
+class Constructors(ast.NodeTransformer):
+    """Makes each call of a legacy constructor report the tensor that it makes."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        self.generic_visit(call)
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        is_legacy = LEGACY.fullmatch(name)
+        return _call("__made__", self.file, call, call) if is_legacy else call
 
 
 class Loops(ast.NodeTransformer):
