@@ -90,8 +90,9 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     if is_module:
         del arguments[first]
         end -= 1
-    own = [*arguments[: first + 1], *without_indices(arguments[first + 1 : end])]
-    ours, of_script = parser.parse_known_args(own)
+    first += 1  # what comes after the script's name
+    arguments[first:end] = without_indices(arguments[first:end])
+    ours, of_script = parser.parse_known_args(arguments[:end])
     ours.is_module = is_module
     ours.environment = environment
     of_script = [part.replace(GPU_OF_SCRIPT, "--gpu") for part in of_script]
@@ -100,7 +101,7 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
 
 
 def without_indices(arguments: Sequence[str]) -> list[str]:
-    """Options after a script's name, in which GPU_OF_SCRIPT is for a `--gpu` of its own.
+    """Options after a script's name, with GPU_OF_SCRIPT for a `--gpu` of the script's.
 
     Many scripts have such an option, with a GPU's index where ours has a GPU's name.
     """

@@ -136,8 +136,8 @@ class Origins:
         self._lines: dict[tuple[int, str], Line] = {}
         # Which line last moved a tensor to the device, by the calls that made it.
         self.movers: dict[tuple[Call, ...], Line] = {}
-        # By the line that made a tensor: which line last moved it to the device, or moved
-        # a tensor that was computed from it.
+        # By the line that made a tensor: which line last moved it, or a tensor that was
+        # computed from it, to the device.
         self.moved: dict[Line, Line] = {}
         # Which line moved a model's parameter from the device to the CPU, by its id.
         self.moved_back: dict[int, Line] = {}

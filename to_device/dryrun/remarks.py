@@ -139,8 +139,9 @@ class Remarks:
         for line, frame in self.origins.stack():
             code = frame.f_code
             this = frame.f_locals.get(next(iter(code.co_varnames), ""))
-            names = {f"{kind.__qualname__}.{code.co_name}" for kind in type(this).__mro__}
-            is_method = isinstance(this, nn.Module) and code.co_qualname in names
+            kinds = (kind.__qualname__ for kind in type(this).__mro__)
+            owner = code.co_qualname.rpartition(".")[0]
+            is_method = isinstance(this, nn.Module) and owner in kinds
             inner = this.modules() if is_method and this is not module else ()
             if all(part is not module for part in inner):
                 return line
