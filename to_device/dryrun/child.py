@@ -22,9 +22,15 @@ def main() -> None:
     from to_device.dryrun.run import run
 
     answer = int(os.environ.get("ANSWER_FD", 0)) or os.dup(1)
-    held = [answer]  # a process that the script forks lets go of it once
+    held = [answer]
+
+    def let_go() -> None:
+        """Close the report's pipe in a process that the script forks, but once."""
+        while held:
+            os.close(held.pop())
+
     if hasattr(os, "register_at_fork"):  # the reader waits until nobody can write
-        os.register_at_fork(after_in_child=lambda: held and os.close(held.pop()))
+        os.register_at_fork(after_in_child=let_go)
     os.write(answer, b"\n")  # ready: the script's seconds begin now
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     os.dup2(2, 1)

@@ -90,7 +90,7 @@ def line_to_change(
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return place(origin, frames, start)
+    return place(origin, frames, start or origin)
 
 
 def calling_line(

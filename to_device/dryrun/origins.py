@@ -247,9 +247,11 @@ class Origins:
             origin.kept = self.here()
 
     def note_made(self, value: Any, *_: Any) -> Any:
-        """Remember where a legacy constructor made a tensor. Returns the value."""
+        """Remember where a tensor or a generator was made. Returns the value."""
         if isinstance(value, Tensor) and self.of(value) is None:
             self._note(value, [])
+        elif isinstance(value, torch._C.Generator) and (line := self.here()):
+            self._lines[id(value), "__init__"] = line
         return value
 
     def note_returned(self, value: Any, file: str, number: int) -> Any:

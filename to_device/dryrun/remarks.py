@@ -141,9 +141,12 @@ class Remarks:
             this = frame.f_locals.get(next(iter(code.co_varnames), ""))
             kinds = (kind.__qualname__ for kind in type(this).__mro__)
             owner = code.co_qualname.rpartition(".")[0]
-            is_method = isinstance(this, nn.Module) and owner in kinds
-            inner = this.modules() if is_method and this is not module else ()
-            if all(part is not module for part in inner):
+            if (
+                not isinstance(this, nn.Module)
+                or this is module
+                or owner not in kinds
+                or all(part is not module for part in this.modules())
+            ):
                 return line
         return self.here()
 

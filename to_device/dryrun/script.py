@@ -34,7 +34,9 @@ EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
 # Constructors such as torch.LongTensor, which no TorchFunctionMode sees
-LEGACY = re.compile("(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)?Tensor")
+UNSEEN = re.compile(
+    "(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)?Tensor|Generator"
+)
 # A line's indentation, without `\s`, which would go on through any number of lines.
 MAGIC = re.compile(r"^([^\S\n]*+)(?:[!%?]|\w++ *+= *+[!%]).*$", re.MULTILINE)
 IN_TOP = "pyproject.toml", "setup.py", ".git"  # what the top folder of a project has
@@ -113,7 +115,7 @@ class Script:
         self.tell: Tell | None = None  # called with each value that a line makes
         # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
-        # Called with each tensor that a legacy constructor makes; returns the tensor
+        # Called with what each constructor in UNSEEN makes; returns it
         self.made: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
@@ -273,7 +275,7 @@ class Returns(ast.NodeTransformer):
 
 
 class Constructors(ast.NodeTransformer):
-    """Makes each call of a legacy constructor report the tensor that it makes."""
+    """Makes each call of a constructor in UNSEEN report what it makes."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -281,8 +283,8 @@ class Constructors(ast.NodeTransformer):
     def visit_Call(self, call: ast.Call) -> ast.AST:
         self.generic_visit(call)
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-        is_legacy = LEGACY.fullmatch(name)
-        return _call("__made__", self.file, call, call) if is_legacy else call
+        is_unseen = UNSEEN.fullmatch(name)
+        return _call("__made__", self.file, call, call) if is_unseen else call
 
 
 class Loops(ast.NodeTransformer):

@@ -289,6 +289,15 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         17,
         "after this line, y is still on the CPU",
     ),
+    (
+        LAYER,  # an object holds the generator
+        "class Noise:\n    def __init__(self, generator): self.generator = generator\n"
+        "    def __call__(self):\n"
+        "        return torch.rand(2, device='cuda', generator=self.generator)\n"
+        "noise = Noise(torch.Generator())\nnoise()",
+        18,
+        "the generator is on another device",
+    ),
     (LAYER, "y = torch.FloatTensor([1] * 4)\nnet.cuda()(y)", 14, "makes a tensor"),
     (
         LAYER,
