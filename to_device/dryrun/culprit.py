@@ -22,6 +22,9 @@ from to_device.words import Words
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 PART = re.compile(r"[\w.]+(\.\w+|\[.+\]) *=")  # code such as "model.head[1] = ..."
+INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of functions
+# Code that keeps what it makes in an object, such as "self.x, self.y = ..."
+KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 # The last part of the name of the device, as in `.to(self.device)`.
 TO_NAME = re.compile(r"\.to\( *(?:device *= *)?(?:\w+\.)*(\w+) *[,)]")
 DOTTED = re.compile(r"[\w.]+")
@@ -99,18 +102,22 @@ def calling_line(
     """The line that got a tensor from a function whose other callers move it.
 
     The function has returned. If its callers move what it makes, then it is the caller
-    that should have moved this tensor, too.
+    that should have moved this tensor, too. What a method keeps in its object doesn't
+    count, since its caller gets none of it.
     """
     running = {frame.f_code for _, frame in frames}
     result: Origin | None = None  # the latest tensor that such a function made
     for ancestor in origin.chain() if origin else ():
-        if not ancestor.function or ancestor.function in running:
+        codes = (c.code for c in ancestor.calls if c.code.co_name not in INNER)
+        code = next(codes, None)
+        if code is None or code.co_name == "<module>" or code in running:
             result = None
             continue
         result = result or ancestor
         mover = origins.moved.get(ancestor.line)
         callers = (call.line for call in result.calls if call.code in running)
-        if mover and (line := next(callers, None)):
+        line = next(callers, None)
+        if mover and line and not KEEPS.match(result.line.code):
             at = f"line {mover.number}"
             at += f" of {Path(mover.file).name}" * (mover.file != line.file)
             name = getattr(result.function, "co_name", "")

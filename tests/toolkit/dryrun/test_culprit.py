@@ -290,6 +290,14 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "after this line, y is still on the CPU",
     ),
     (
+        LAYER,  # one line keeps two tensors in an object, and only one is moved
+        "class Data:\n    def __init__(self):\n"
+        "        self.x, self.y = torch.rand(2, 4), torch.rand(2, 4)\n"
+        "data = Data()\nnet.cuda()\nx = data.x[:1].cuda()\ny = data.y[:1]\nnet(y)",
+        16,
+        "this line makes a tensor on the CPU",
+    ),
+    (
         LAYER,  # an object holds the generator
         "class Noise:\n    def __init__(self, generator): self.generator = generator\n"
         "    def __call__(self):\n"
