@@ -8,6 +8,7 @@ the machine slows down both.
 """
 
 import json
+import subprocess
 import sys
 import time
 from collections import deque
@@ -25,6 +26,7 @@ import torch
 from core import devices, models, training
 from core.config import RunConfig
 from core.data import datasets
+from core.folders import ROOT
 from core.lessons.compare.candidates import candidates, default_pair, tell_apart
 from core.lessons.compare.race_result import RACE_STEPS
 from core.lessons.compare.race_verdict import verdict
@@ -58,6 +60,16 @@ MOST_EPOCHS = {"ann": 30, "cnn": 12}  # the textbook loop's limit
 MATRIX_SIZE = 1024
 SEEDS = 3  # a time to accuracy is measured once with each seed
 WAYS = ("textbook", "default", "fast", "recipe")
+# Scripts among the dry run's tests that also run on a CPU. They are so short that a dry
+# run leaves none of their loops early, so it makes all the steps of the script alone.
+SCRIPTS = ROOT / "tests/toolkit/dryrun/scripts"
+DRY_RUNS = (
+    *("averaged_model", "checkpoint", "cpu_indices", "endless_stream", "gan"),
+    *("lstm_detached_state", "metrics_on_device", "moves_twice", "oom_retry"),
+    "scalars_on_cpu",
+)
+# A dry run should take at most so many times the script's own time, and so much more.
+MOST_TIMES_OWN, MOST_SECONDS_MORE = 3.0, 2.0
 SPEED_LABS = ("loader", "memory", "vectorize", "copies")
 QUICK: dict[str, dict[str, Any]] = {  # arguments for short measurements
     "transfers": {"sizes": transfers.SIZES[:-2]},
@@ -207,6 +219,36 @@ def time_to_accuracy(
     return {"target": target, "n": len(seeds), **runs, "speedups": speedups}
 
 
+def dry_runs(names: Sequence[str], repeats: int) -> dict[str, Any]:
+    """Time the dry run of each script against the script alone, in new processes.
+
+    Without the scripts, as in an installed package, the result is None.
+    """
+    if not SCRIPTS.exists():
+        return {"dry_runs": None}
+    cpu, measured = torch.device("cpu"), {}
+    for name in names:
+        script = str(SCRIPTS / f"right_{name}.py")
+        dry = partial(run_python, "-m", "to_device", "dryrun", script)
+        works = [dry, partial(run_python, script)]
+        seconds, own = timing.measure_side_by_side(works, cpu, repeats, 0)
+        most = MOST_TIMES_OWN * median(own) + MOST_SECONDS_MORE
+        measured[name] = {
+            "seconds": median(seconds),
+            "own_seconds": median(own),
+            "times_own": ratios(seconds, own),
+            "is_within": median(seconds) <= most,
+            "n": repeats,
+        }
+    return {"dry_runs": measured}
+
+
+def run_python(*arguments: str) -> None:
+    """Run Python to its end. CalledProcessError if it fails."""
+    command = [sys.executable, *arguments]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+
+
 def pieces(
     task: str, device: torch.device, repeats: int, quick: bool
 ) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -265,7 +307,11 @@ def pieces(
         name: partial(section, name, *call, options.get(name, {}))
         for name, call in calls.items()
     }
-    return {"epoch": epoch, "time_to_accuracy": times_to_accuracy, **lessons}
+    scripts = DRY_RUNS[:2] if quick else DRY_RUNS
+    dry = {"dry_runs": partial(dry_runs, scripts, repeats)}
+    if device.type != "cpu":  # a machine with a GPU needs no dry runs
+        dry = {}
+    return {"epoch": epoch, "time_to_accuracy": times_to_accuracy, **lessons, **dry}
 
 
 def section(
@@ -384,6 +430,11 @@ def say(result: dict[str, Any]) -> None:
                     f"the {model.upper()} to {times['target']:.1%}, {pair}: "
                     f"{spread(ratio)} times as fast, n = {times['n']}"
                 )
+    for name, run in (result.get("dry_runs") or {}).items():
+        print(
+            f"the dry run of {name}: {spread(run['times_own'])} times the script "
+            f"alone, which takes {run['own_seconds']:.1f} s, n = {run['n']}"
+        )
     for text in result["verdicts"]:
         print(text.replace("**", ""))
 

@@ -90,6 +90,22 @@ def test_the_ladder_has_a_direct_headline(measured, capsys):
     assert sentence.replace("**", "") in output
 
 
+@pytest.mark.slow
+def test_a_dry_run_takes_no_multiple_of_the_scripts_own_time(capsys):
+    measured = bench.dry_runs(["oom_retry"], 1)
+    (run,) = measured["dry_runs"].values()
+    (ratio,) = {*run["times_own"].values()}
+    assert ratio == pytest.approx(run["seconds"] / run["own_seconds"])
+    assert run["is_within"] == (run["seconds"] <= 3 * run["own_seconds"] + 2)
+    bench.say({"epoch": {}, "time_to_accuracy": None, "verdicts": [], **measured})
+    assert "the dry run of oom_retry" in capsys.readouterr().out
+
+
+def test_all_scripts_of_the_dry_runs_are_there():
+    for name in bench.DRY_RUNS:
+        assert (bench.SCRIPTS / f"right_{name}.py").exists()
+
+
 def test_the_arithmetic_alone_is_that_of_an_epoch():
     work = bench.arithmetic(60_000, torch.device("cpu"))
     with FlopCounterMode(display=False) as counter:

@@ -5,6 +5,7 @@ script prints goes to the standard error.
 """
 
 import json
+import multiprocessing
 import os
 import sys
 from os import _exit  # stays the same even if the script replaces os._exit
@@ -21,6 +22,15 @@ def main() -> None:
     from to_device.dryrun.run import run
 
     answer = int(os.environ.get("ANSWER_FD", 0)) or os.dup(1)
+    held = [answer]
+
+    def let_go() -> None:
+        """Close the report's pipe in a process that the script forks, but once."""
+        while held:
+            os.close(held.pop())
+
+    if hasattr(os, "register_at_fork"):  # the reader waits until nobody can write
+        os.register_at_fork(after_in_child=let_go)
     os.write(answer, b"\n")  # ready: the script's seconds begin now
     request = Request(**json.loads(sys.stdin.buffer.readline()))
     os.dup2(2, 1)
@@ -37,6 +47,8 @@ def main() -> None:
         raise
     finally:
         if is_visitors or status == 0:
+            for process in multiprocessing.active_children():
+                process.terminate()  # as Python's own exit does with daemons
             _exit(status)  # prints no traceback, and waits for no thread of the script
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from to_device import gpus
@@ -34,6 +34,9 @@ or can't be read, and 3 if the simulated device can't tell.
 """
 FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
 FLAGS = ("--json", "--without-values")  # options without a value
+# What follows a script's own `--gpu`: indices such as 0 or 0,1, another option, nothing
+NO_NAME = re.compile(r"(\d+(,\d+)*|-.*)?")
+GPU_OF_SCRIPT = "--gpu-of-script"  # stands for the script's own `--gpu` meanwhile
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
 # What an operating system, torch, and Python say when the machine's memory is full
 NO_ROOM = re.compile("DefaultCPUAllocator|MemoryError|out of memory")
@@ -87,11 +90,28 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     if is_module:
         del arguments[first]
         end -= 1
+    first += 1  # what comes after the script's name
+    arguments[first:end] = without_indices(arguments[first:end])
     ours, of_script = parser.parse_known_args(arguments[:end])
     ours.is_module = is_module
     ours.environment = environment
+    of_script = [part.replace(GPU_OF_SCRIPT, "--gpu") for part in of_script]
     ours.arguments = of_script + arguments[end + 1 :]
     return ours
+
+
+def without_indices(arguments: Sequence[str]) -> list[str]:
+    """Options after a script's name, with GPU_OF_SCRIPT for a `--gpu` of the script's.
+
+    Many scripts have such an option, with a GPU's index where ours has a GPU's name.
+    """
+    marked = []
+    for part, following in zip_longest(arguments, arguments[1:], fillvalue=""):
+        name, has_value, value = part.partition("=")
+        is_index = NO_NAME.fullmatch(value if has_value else following)
+        is_of_script = name == "--gpu" and is_index
+        marked.append(part.replace(name, GPU_OF_SCRIPT, 1) if is_of_script else part)
+    return marked
 
 
 def find(module: str) -> tuple[str, Path]:

@@ -6,6 +6,8 @@ import linecache
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,6 +22,9 @@ from to_device.words import Words
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 PART = re.compile(r"[\w.]+(\.\w+|\[.+\]) *=")  # code such as "model.head[1] = ..."
+INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of functions
+# Code that keeps what it makes in an object, such as "self.x, self.y = ..."
+KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 # The last part of the name of the device, as in `.to(self.device)`.
 TO_NAME = re.compile(r"\.to\( *(?:device *= *)?(?:\w+\.)*(\w+) *[,)]")
 DOTTED = re.compile(r"[\w.]+")
@@ -83,10 +88,45 @@ def line_to_change(
             f"line {origin.line.number} makes several tensors, and this "
             "line doesn't move all of them",
         )
+    if not is_single and (missed := calling_line(start, frames, origins)):
+        return missed
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return place(origin, frames)
+    return place(origin, frames, start or origin)
+
+
+def calling_line(
+    origin: Origin | None, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that got a tensor from a function whose other callers move it.
+
+    The function has returned. If its callers move what it makes, then it is the caller
+    that should have moved this tensor, too. What a method keeps in its object doesn't
+    count, since its caller gets none of it.
+    """
+    running = {frame.f_code for _, frame in frames}
+    result: Origin | None = None  # the latest tensor that such a function made
+    for ancestor in origin.chain() if origin else ():
+        codes = (c.code for c in ancestor.calls if c.code.co_name not in INNER)
+        code = next(codes, None)
+        if code is None or code.co_name == "<module>" or code in running:
+            result = None
+            continue
+        result = result or ancestor
+        mover = origins.moved.get(ancestor.line)
+        callers = (call.line for call in result.calls if call.code in running)
+        line = next(callers, None)
+        if mover and line and not KEEPS.match(result.line.code):
+            at = f"line {mover.number}"
+            at += f" of {Path(mover.file).name}" * (mover.file != line.file)
+            name = getattr(result.function, "co_name", "")
+            return (
+                line,
+                f"{name} returns a tensor on the CPU: move it here with .to(device), "
+                f"as {at} does",
+            )
+    return None
 
 
 def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
@@ -180,14 +220,18 @@ def comes_before_a_move(call: Call) -> bool:
     return any(map(MOVES.search, lines[call.line.number + 1 - first :]))
 
 
-def unpacking_line(tensor: Any, loop: Line, frames: Frames) -> tuple[Line, str]:
+def unpacking_line(
+    tensors: Sequence[Any], loop: Line, frames: Frames
+) -> tuple[Line, str]:
     """The line that took a tensor out of its batch, and the tensor's name there.
 
-    Looks in the outermost function that has the tensor. If no assignment took it out,
-    the line is the loop's own.
+    `tensors` are the tensor and what it was converted to. Looks in the outermost
+    function that has one of them. If no assignment took it out, the line is the loop's
+    own.
     """
     for line, frame in frames:
-        if names := variables(frame, tensor):
+        named = (variables(frame, tensor) for tensor in tensors)
+        if names := next(filter(None, named), None):
             is_here = loop.file == line.file and loop.number < line.number
             first = max(frame.f_code.co_firstlineno, is_here * loop.number)
             earlier = range(first, line.number)
@@ -250,7 +294,11 @@ def is_dropped(line: Line) -> bool:
     return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
 
 
-def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
+def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
+    """The line that made the origin's tensor, or a line near it, and why.
+
+    `start` is the origin of the tensor that failed.
+    """
     tensor, line = origin.tensor(), origin.line
     if ASSIGNED.search(line.code):
         return (
@@ -276,7 +324,11 @@ def place(origin: Origin, frames: Frames) -> tuple[Line, str]:
             line = caller
         return line, "this model was never moved: add .to(device)"
     if origin.is_of_loop:
-        line, name = unpacking_line(tensor, line, frames)
+        before = list(start.chain())
+        before = before[: before.index(origin)] if origin in before else []
+        converted = takewhile(lambda later: later.is_same, reversed(before))
+        tensors = [tensor, *(later.tensor() for later in converted)]
+        line, name = unpacking_line(tensors, line, frames)
         return (
             line,
             f"{AFTER}{name} is still on the CPU: move it with .to(device)",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.func import debug_unwrap
 from torch.optim import Optimizer
@@ -154,9 +155,13 @@ def explain(error: BaseException, origins: Origins) -> Failure:
             "this line makes a copy, and only the original gets a gradient",
         )
     elif "for generator" in message:
-        # A loader's sampler failed. Blame the line that made the loader or the sampler.
-        frames_of_torch = traceback.walk_tb(error.__traceback__)
-        objects = (inner.f_locals.get("self") for inner, _ in frames_of_torch)
+        # Blame the line that made the loader or the sampler that failed, or else the
+        # line that made the generator, which a library's object may hold.
+        scopes = [inner.f_locals for inner, _ in traceback.walk_tb(error.__traceback__)]
+        objects = [scope.get("self") for scope in scopes]
+        scopes += [getattr(value, "__dict__", {}) for value in objects]
+        values = (value for scope in scopes for value in scope.values())
+        objects += [v for v in values if isinstance(v, torch._C.Generator)]
         culprit = next(filter(None, map(origins.line_of, objects)), line)
     elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
         culprit = origin.line

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import wraps
-from itertools import pairwise
+from itertools import islice, pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ METHODS: tuple[tuple[Any, str], ...] = (
     (Optimizer, "load_state_dict"),
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+NEAREST = 20  # so many of a moved tensor's sources count as moved with it
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -135,6 +136,9 @@ class Origins:
         self._lines: dict[tuple[int, str], Line] = {}
         # Which line last moved a tensor to the device, by the calls that made it.
         self.movers: dict[tuple[Call, ...], Line] = {}
+        # By the line that made a tensor: which line last moved it, or a tensor that was
+        # computed from it, to the device.
+        self.moved: dict[Line, Line] = {}
         # Which line moved a model's parameter from the device to the CPU, by its id.
         self.moved_back: dict[int, Line] = {}
 
@@ -157,12 +161,15 @@ class Origins:
         self._of.clear()
         self._lines.clear()
         self.movers.clear()
+        self.moved.clear()
         self.moved_back.clear()
 
     def install(self) -> None:
         """Note what no TorchFunctionMode sees: parameters, batches, UNSEEN, METHODS."""
         parameter: Any = nn.Parameter
         parameter.__new__ = staticmethod(self._noting(parameter.__new__))
+        variable: Any = torch.autograd.Variable
+        variable.__new__ = staticmethod(self._noting(variable.__new__, is_same=True))
         for name in UNSEEN:
             setattr(torch, name, self._noting(getattr(torch, name)))
         batches: Any = _BaseDataLoaderIter
@@ -172,11 +179,14 @@ class Origins:
         for kind, name in METHODS:
             setattr(kind, name, self._placing(getattr(kind, name)))
 
-    def _noting(self, function: Any) -> Any:
+    def _noting(self, function: Any, is_same: bool = False) -> Any:
+        """Note what the function returns; `is_same`: it has its argument's numbers."""
+
         @wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
-            self._note(result, [])
+            arguments = [a for a in args if is_same and isinstance(a, Tensor)]
+            self._note(result, arguments, is_same)
             return result
 
         return wrapper
@@ -236,6 +246,14 @@ class Origins:
         if origin := self.of(tensor):
             origin.kept = self.here()
 
+    def note_made(self, value: Any, *_: Any) -> Any:
+        """Remember where a tensor or a generator was made. Returns the value."""
+        if isinstance(value, Tensor) and self.of(value) is None:
+            self._note(value, [])
+        elif isinstance(value, torch._C.Generator) and (line := self.here()):
+            self._lines[id(value), "__init__"] = line
+        return value
+
     def note_returned(self, value: Any, file: str, number: int) -> Any:
         """Remember which tensors a function that moves tensors returns unmoved.
 
@@ -284,6 +302,8 @@ class Origins:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[tuple(source.calls)] = line
+            for ancestor in islice(source.chain(), NEAREST):
+                self.moved[ancestor.line] = line
         self._of[id(tensor)] = origin
 
     def _place(self) -> tuple[list[Call], list] | None:

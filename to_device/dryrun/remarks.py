@@ -108,7 +108,7 @@ class Remarks:
 
     def _leave(self, module: nn.Module, _: Any, outputs: Any) -> None:
         self._depth -= 1
-        line = None if self._depth else self.here()
+        line = None if self._depth else self._line_of(module)
         if line is None or not any(True for _ in module.parameters()):
             return
         if any(f.f_code.co_name == "update_bn" for f, _ in traceback.walk_stack(None)):
@@ -129,6 +129,26 @@ class Remarks:
                 # A single call with one example keeps too little memory to count.
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
+
+    def _line_of(self, module: nn.Module) -> Line | None:
+        """The script's line that called the model which the module is a part of.
+
+        A script may call a method of the model, such as `model.predict(x)`, which then
+        calls its layers.
+        """
+        for line, frame in self.origins.stack():
+            code = frame.f_code
+            this = frame.f_locals.get(next(iter(code.co_varnames), ""))
+            kinds = (kind.__qualname__ for kind in type(this).__mro__)
+            owner = code.co_qualname.rpartition(".")[0]
+            if (
+                not isinstance(this, nn.Module)
+                or this is module
+                or owner not in kinds
+                or all(part is not module for part in this.modules())
+            ):
+                return line
+        return self.here()
 
     def _after_step(self, *_: Any) -> None:
         self._stepping -= 1

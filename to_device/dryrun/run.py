@@ -148,6 +148,7 @@ class Run:
                 self.script.install()
             self.origins.install()
             self.script.returned = self.origins.note_returned
+            self.script.made = self.origins.note_made
             self.steps.install()
             self.remarks.install()
             cuda.install(self.mode)

@@ -33,6 +33,10 @@ TRAINS = re.compile(rb"\.backward\(|[\w.]*optim\w*\.step\(")
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
+# Constructors such as torch.LongTensor, which no TorchFunctionMode sees
+UNSEEN = re.compile(
+    "(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)?Tensor|Generator"
+)
 # A line's indentation, without `\s`, which would go on through any number of lines.
 MAGIC = re.compile(r"^([^\S\n]*+)(?:[!%?]|\w++ *+= *+[!%]).*$", re.MULTILINE)
 IN_TOP = "pyproject.toml", "setup.py", ".git"  # what the top folder of a project has
@@ -111,8 +115,11 @@ class Script:
         self.tell: Tell | None = None  # called with each value that a line makes
         # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
+        # Called with what each constructor in UNSEEN makes; returns it
+        self.made: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
+        self.owned: dict[str, bool] = {}  # what `owns` has said of a file
         # The folder of a script, or the one in which a module's top package is
         self.folder = str(Path(name).resolve().parents[module.count(".")])
         folders = self.folder, os.getcwd(), project_of(Path(self.folder))
@@ -120,10 +127,12 @@ class Script:
 
     def owns(self, file: str) -> bool:
         """Whether a file is the script, or is of its project and no library."""
-        if file in self.main:
-            return True
-        beside = file.startswith(self.folders) and "site-packages" not in file
-        return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
+        if file not in self.owned:  # asked for each line that leads to an operation
+            beside = file.startswith(self.folders) and "site-packages" not in file
+            libraries = sys.prefix, sys.base_prefix, OURS
+            beside = beside and not file.startswith(libraries)
+            self.owned[file] = file in self.main or beside
+        return self.owned[file]
 
     def lines(
         self, frames: Iterable[tuple[FrameType, int]]
@@ -139,6 +148,7 @@ class Script:
         Code that is nested too deeply for Python raises a SyntaxError, too.
         """
         self.main.add(source.name)
+        self.owned.pop(source.name, None)
         lines = source.text.splitlines(keepends=True)
         linecache.cache[source.name] = (len(source.text), None, lines, source.name)
         try:
@@ -154,6 +164,9 @@ class Script:
         if self.returned is not None:
             vars(builtins).update(__returned__=self.returned)
             tree = ast.fix_missing_locations(Returns(file).visit(tree))
+        if self.made is not None:
+            vars(builtins).update(__made__=self.made)
+            tree = ast.fix_missing_locations(Constructors(file).visit(tree))
         if self.shortens:
             tree = ast.fix_missing_locations(Loops(file).visit(tree))
         return compile(tree, file, "exec")
@@ -259,6 +272,19 @@ class Returns(ast.NodeTransformer):
         if self.moves and node.value:
             node.value = _call("__returned__", self.file, node, node.value)
         return node
+
+
+class Constructors(ast.NodeTransformer):
+    """Makes each call of a constructor in UNSEEN report what it makes."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        self.generic_visit(call)
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        is_unseen = UNSEEN.fullmatch(name)
+        return _call("__made__", self.file, call, call) if is_unseen else call
 
 
 class Loops(ast.NodeTransformer):

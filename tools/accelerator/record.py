@@ -31,10 +31,10 @@ def run(setting: Setting, results: Results) -> None:
 
     def record() -> dict[str, str]:
         """The file that core/reference takes."""
-        found = [results.parts[name]["found"] for name in pieces if results.done(name)]
+        found = [results.parts[name]["found"] for name in SECONDS if results.done(name)]
         if not found:
             raise SkipError("There is no piece of it.")
-        lacking = [name for name in pieces if not results.done(name)]
+        lacking = [name for name in SECONDS if not results.done(name)]
         head = bench.head(setting.task, setting.device)
         path = bench.record({**head, **bench.merged(found)}, setting.folder)
         return {"file": path.name, "lacks": ", ".join(lacking)}

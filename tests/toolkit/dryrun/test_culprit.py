@@ -281,6 +281,48 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         18,
         "after this line, y is still on the CPU",
     ),
+    (
+        LAYER,  # one part of the batch is converted and not moved
+        "loader = torch.utils.data.DataLoader([*zip(x.double(), x)], 2)\n"
+        "net.cuda()\nfor y, z in loader:\n    y = y.float()\n    z = z.cuda()\n"
+        "    net(z)\n    net(y)",
+        17,
+        "after this line, y is still on the CPU",
+    ),
+    (
+        LAYER,  # one line keeps two tensors in an object, and only one is moved
+        "class Data:\n    def __init__(self):\n"
+        "        self.x, self.y = torch.rand(2, 4), torch.rand(2, 4)\n"
+        "data = Data()\nnet.cuda()\nx = data.x[:1].cuda()\ny = data.y[:1]\nnet(y)",
+        16,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,  # an object holds the generator
+        "class Noise:\n    def __init__(self, generator): self.generator = generator\n"
+        "    def __call__(self):\n"
+        "        return torch.rand(2, device='cuda', generator=self.generator)\n"
+        "noise = Noise(torch.Generator())\nnoise()",
+        18,
+        "the generator is on another device",
+    ),
+    (LAYER, "y = torch.FloatTensor([1] * 4)\nnet.cuda()(y)", 14, "makes a tensor"),
+    (
+        LAYER,
+        "y = torch.Tensor(2, 4)\ny = torch.autograd.Variable(y)\nnet.cuda()(y)",
+        14,
+        "makes a tensor on the CPU",
+    ),
+    (
+        LAYER,  # a class keeps what it samples from, and its callers move the samples
+        "class Source:\n    def __init__(self):\n"
+        "        self.normal = torch.distributions.Normal(0.0, 1.0)\n"
+        "    def sample(self):\n        return self.normal.sample((2, 4))\n"
+        "source = Source()\nnet.cuda()\nnet(source.sample().cuda())\n"
+        "y = source.sample()\nnet(y)",
+        22,
+        "move it here with .to(device), as line 21 does",
+    ),
 ]
 
 

@@ -114,3 +114,15 @@ def test_training_and_evaluation_in_one_function_are_distinguished_by_mode() -> 
     text = text.replace("print(model(inputs)", "print(ask(inputs)")
     remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
     assert remarks == [(14, SAID["recorded"])]
+
+
+def test_a_method_of_the_model_is_blamed_on_its_caller() -> None:
+    text = SCRIPT.replace("print(model(inputs)", "print(ask(model, inputs)")
+    text = text.replace("with torch.no_grad():", "if True:").replace(
+        "    def forward(self, x):",
+        "    def predict(self, x): return self.layers(x)\n    def forward(self, x):",
+    )
+    asks = "def ask(model, x): return model.predict(x)\nmodel = Net()"
+    text = text.replace("model = Net()", asks)
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(15, SAID["recorded"])]
