@@ -203,6 +203,15 @@ def test_a_guess_stays_visible_beside_the_result_that_it_shows(key, measured_bef
     assert f"show_{key}" not in {button.key for button in at.button}
 
 
+def test_home_says_which_seed_a_class_gives_to_every_run(me, room):
+    finish_run(me)
+    seed = 20_261
+    assert f"{seed}" not in str(written(open_page("home.py")))
+    rules = Rules(fixed={"task": "sprites", "seed": f"{seed}"})
+    room.change(TEACHER, room.open.id, "fixed the seed", rules=rules)
+    assert f"{seed}" in str(written(open_page("home.py")))
+
+
 @pytest.mark.parametrize("is_guess", [True, False])
 def test_a_tab_that_is_behind_does_not_change_a_final_guess(
     me, monkeypatch, measured_before, is_guess
