@@ -23,7 +23,7 @@ from core.measure.speedup import BUSY
 from core.registry import PACE
 from core.ui import dataset, last_measurement, runs
 from core.ui.lab import Lab
-from core.ui.server import engine
+from core.ui.server import engine, room
 
 QUIET_SECONDS = 20.0  # measuring begins when the app has had no jobs for this long
 GIVE_WAY_SECONDS = 0.1  # between two looks for a visitor's job
@@ -66,7 +66,7 @@ def _missing(here: Machine) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for address, arguments in chain([(PACE, (task,))], of_labs):
         newest = last_measurement.newest(address)
         versions = {e.torch for e in environments(newest.value)} if newest else set()
-        if versions != {here.devices[0].torch} or (newest and was_busy(newest)):
+        if versions != {here.devices[0].torch} or (newest and is_unclear(newest)):
             yield address, arguments
 
 
@@ -79,6 +79,11 @@ def was_busy(job: Job) -> bool:
     lab = next((lab for lab in labs() if lab.address == job.address), None)
     finding = lab.finding(lab.gather(job)) if lab else None
     return finding is not None and BUSY in finding.sentence
+
+
+def is_unclear(job: Job) -> bool:
+    """Whether to measure again. An open class may be guessing what the result is."""
+    return room().open is None and was_busy(job)
 
 
 def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
@@ -103,7 +108,7 @@ def work_off(jobs: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
             status = job.status if job else "forgotten"
             was_disturbed = status == "cancelled"
             attempts += status == "finished"
-            if job and status == "finished" and attempts < ATTEMPTS and was_busy(job):
+            if job and status == "finished" and attempts < ATTEMPTS and is_unclear(job):
                 status, was_disturbed = "", True
             if job and status == "failed":
                 logger.warning("%s failed during idle time: %s", address, job.message)

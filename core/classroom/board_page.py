@@ -31,7 +31,7 @@ def draw() -> None:
         has_runs = standings.best or standings.hidden
         if standings.classroom.is_open and (runs.are_hidden() or not has_runs):
             # There is neither a chart nor a quest to draw, or it's too early to see it.
-            link(HOME, "Train a model")  # a phone hides the sidebar with Home's link
+            _first_step()
             _queue(standings)
             guesses.draw(standings.guesses)
             return
@@ -50,6 +50,16 @@ def draw() -> None:
         guesses.draw(standings.guesses)
 
     live(board)
+
+
+def _first_step() -> None:
+    """Draw the way to Home; a phone hides the sidebar with Home's link."""
+    if runs.count(visitor()):
+        link(HOME, "Train a model")
+    else:
+        icon = ":material/play_arrow:"
+        if st.button("Train a model", type="primary", icon=icon, key="first_step"):
+            st.switch_page(HOME.file)
 
 
 def live(draw: Callable[[Standings], None], seconds: float = PATIENT_SECONDS) -> None:

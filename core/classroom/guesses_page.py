@@ -37,6 +37,7 @@ from to_device.words import Words
 
 words = Words(__file__)
 
+BARS_WIDTH = 640  # pixels; a phone has fewer
 # The right answers, and the measured figure as text; None if not measured yet
 Measured = tuple[tuple, str] | None
 
@@ -238,18 +239,28 @@ def reveal(classroom: Class) -> None:
     elif is_on:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
         step = "hide_guess"
-    button(label, step, icon, room().reveal, key, question.title, with_result)
+    with st.container(horizontal=True):
+        button(label, step, icon, room().reveal, key, question.title, with_result)
+        if step == "reveal_result":  # a teacher may have shown the wrong question
+            off = "Take the guesses off the wall", "hide_guess", "visibility_off"
+            button(*off, room().reveal, "", question.title, False, type="tertiary")
     if tally.missing and tally.answers.total():
         st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
 
 
 def choose(tallies: Tallies) -> Guess:
-    """Draw a choice of questions, and the answers to the chosen question."""
+    """Draw a choice of questions, and the answers to the chosen question.
+
+    At first, it's the question on the wall, or else the last one with an answer.
+    """
+    keys = [question.key for question in tallies]
     totals = [tally.answers.total() for tally in tallies.values()]
+    last = max((place for place, total in enumerate(totals) if total), default=0)
+    on_wall = room().revealed
     question = st.selectbox(
         "Question",
         list(tallies),
-        max((place for place, total in enumerate(totals) if total), default=0),
+        keys.index(on_wall) if on_wall in keys else last,
         format_func=lambda question: question.title,
         key="class_guess",
         label_visibility="collapsed",
@@ -261,6 +272,7 @@ def choose(tallies: Tallies) -> Guess:
         st.vega_lite_chart(
             pd.DataFrame({"answer": names, "people": answers.values()}),
             chart(names, right[0] if right else ()),
+            width=BARS_WIDTH,
             key="class_guesses",
             alt="How many people in the class gave each answer",
         )

@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.store.tables import Class
 from core.ui import course
+from core.ui.polling import PATIENT_SECONDS
 from core.ui.questions import Question
 from core.ui.server import store
 
@@ -52,6 +53,7 @@ def of_class(classroom: Class) -> list[Score]:
     return scores(store().answers.of_class(classroom.id, KEYS))
 
 
+@st.fragment(run_every=PATIENT_SECONDS)
 def draw(classroom: Class) -> None:
     """Draw the hardest question in full, and a table of all answered questions."""
     all_scores = of_class(classroom)
@@ -65,7 +67,7 @@ def draw(classroom: Class) -> None:
             f"it right on the first try.** {question.text}"
         )
         if question.code:
-            st.code(question.code, line_numbers=True)
+            st.code(question.code, line_numbers=True, wrap_lines=True)
         st.markdown(
             f":material/close: The most common wrong answer: {hardest.mistaken}\n\n"
             f":material/check: {question.right}: {question.answers[question.right]}"

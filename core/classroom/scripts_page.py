@@ -7,10 +7,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.script.exercises import judge_lines
+from core.serving.execution_policy import mode
 from core.store.tables import Class
 from core.ui.format import counted
+from core.ui.polling import PATIENT_SECONDS
 from core.ui.practice import EXERCISES, answer_keys
-from core.ui.server import room, store
+from core.ui.server import engine, room, store
+from to_device.words import Words
+
+words = Words(__file__)
 
 SCRIPTS = ("Port it", "Write it")
 
@@ -21,7 +27,8 @@ class ScriptProgress:
 
     solved: bool
     tries: int
-    passed: int  # how many of the exercise's checks
+    passed: int  # how many of the exercise's checks, or of the places to change
+    by_lines: bool = False  # whether lines were chosen, where no code is run
 
     def text(self, title: str) -> str:
         if self.solved:
@@ -29,7 +36,10 @@ class ScriptProgress:
         if not self.tries:
             return "–"
         tries = counted(self.tries, "try", "tries")
-        checks = len(EXERCISES[title].checks)
+        exercise = EXERCISES[title]
+        if self.by_lines:
+            return f"{self.passed} of {len(exercise.changes)} places, {tries}"
+        checks = len(exercise.checks)
         return f"{self.passed} of {checks} parts, {tries}" if checks else tries
 
 
@@ -40,18 +50,24 @@ def progress(
     keys = answer_keys(title)
     verdict = answers.get(keys.verdict, {}).get(visitor) or {}
     tries = answers.get(keys.tries, {}).get(visitor) or 0
+    chosen = answers.get(keys.lines, {}).get(visitor)
+    if chosen and not tries:
+        exercise, picked = EXERCISES[title], chosen["picked"]
+        is_right = judge_lines(exercise, picked).solved
+        found = exercise.places_found(picked)
+        return ScriptProgress(is_right, chosen["tries"], found, by_lines=True)
     return ScriptProgress(
         bool(verdict.get("solved")), int(tries), len(verdict.get("passed", ()))
     )
 
 
+@st.fragment(run_every=PATIENT_SECONDS)
 def draw(classroom: Class) -> None:
     titles = [title for title in SCRIPTS if title in EXERCISES]
-    keys = [
-        key
-        for title in titles
-        for key in (answer_keys(title).verdict, answer_keys(title).tries)
-    ]
+    if mode(engine().ask).kind == "off":
+        st.caption(words("scripts.by_lines"))
+        titles = [title for title in titles if EXERCISES[title].code]
+    keys = [key for title in titles for key in answer_keys(title)]
     answers = store().answers.of_class(classroom.id, keys)
     names = room().names(classroom.id)
     if not names or not titles:

@@ -52,6 +52,7 @@ FIELDS = f"""<label>Password
 sign_in_form = form("sign_in_form", ENTER, FIELDS, "Sign in")
 # By token: who has signed in, and the time (as time.time) when the sign-in expires
 _sign_ins: dict[str, tuple[Teacher, float]] = {}
+_signed_out: set[str] = set()  # tokens of those who signed out themselves
 failures = Failures()
 turns = Turns(MOST_WAITING)
 # A thread of its own, since files wait for those that all routes share. Each digest
@@ -112,6 +113,12 @@ def teacher() -> Teacher | None:
     return None
 
 
+def is_cut_off() -> bool:
+    """Whether this browser's sign-in ended without a click on "Sign out"."""
+    token = st.context.cookies.get(COOKIE, "")
+    return bool(token) and token not in _signed_out and teacher() is None
+
+
 def may_teach(user: Mapping[str, object], emails: str) -> bool:
     """Whether an OIDC account's email is in `emails`, separated by commas."""
     addresses = {address.strip().casefold() for address in emails.split(",")} - {""}
@@ -169,6 +176,8 @@ def draw() -> None:
     if not visitor_of_cookie():
         st.info(NO_COOKIE, icon=":material/cookie_off:")
     elif by_password:
+        if is_cut_off():
+            st.info(words("sign_in.again"), icon=":material/restart_alt:")
         with st.container(border=True, width=560):
             sign_in_form(key="sign_in_form")
     # Accounts need an OIDC provider, which .streamlit/secrets.toml names under "auth".
@@ -201,8 +210,11 @@ def draw() -> None:
 def sign_out() -> None:
     if who := teacher():
         room().dismiss(who)
-    if _sign_ins.pop(st.context.cookies.get(COOKIE, ""), None) is None:
+    token = st.context.cookies.get(COOKIE, "")
+    if _sign_ins.pop(token, None) is None:
         st.logout()
+    else:
+        _signed_out.add(token)
 
 
 async def enter(request: Request) -> Response:

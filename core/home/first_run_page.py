@@ -184,7 +184,9 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         st.markdown(takes)
         return
     if own is not None and own.job.ended and not races():
-        st.markdown("**Train again** uses the usual setting, with another seed.")
+        of_class = class_rules.rules().settings.get("seed")
+        seed = "another seed" if of_class is None else f"your class's seed, {of_class}"
+        st.markdown(f"**Train again** uses the usual setting, with {seed}.")
     if own is None:
         idle = ":material/group: The server is training this model in its idle time. "
         st.markdown(takes if run.job.ended else idle + takes)

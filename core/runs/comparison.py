@@ -84,10 +84,14 @@ def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
 
 
 def same_work(run: Run, other: Run) -> bool:
-    """Whether the runs have the same settings and device, whatever their seeds."""
-    devices = {r.started and r.started.environment.device_name for r in (run, other)}
+    """Whether the runs have the same settings and device, whatever their seeds.
+
+    A run that hasn't started has no device yet, only its settings.
+    """
+    started = [r.started for r in (run, other) if r.started]
+    devices = {start.environment.device_name for start in started}
     settings = {(replace(r.config, seed=0), tuple(r.changes)) for r in (run, other)}
-    return len(devices) == len(settings) == 1
+    return len(settings) == 1 and len(devices) <= 1
 
 
 def fitting(runs: Sequence[Run], answers: Sequence[str], same: str) -> tuple:

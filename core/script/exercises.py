@@ -74,6 +74,10 @@ class Exercise:
             if kind != "equal" and lines
         ]
 
+    def places_found(self, picked: Collection[int]) -> int:
+        """How many of `changes` are among these lines."""
+        return sum(not change.isdisjoint(picked) for change in self.changes)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -135,8 +139,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
 
 def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
     """Judge which lines the learner would change, where the page runs no code."""
-    changes = exercise.changes
-    found = sum(not change.isdisjoint(picked) for change in changes)
+    changes, found = exercise.changes, exercise.places_found(picked)
     needless = sorted({*picked}.difference(*changes))
     if found == len(changes) and not needless:
         return Verdict(True, exercise.right)

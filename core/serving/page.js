@@ -55,6 +55,19 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   event.stopPropagation();
 }, true);
+// Streamlit says that its server is not responding, and asks for the internet, which a class
+// doesn't need. Of the dialogs, only those that a page draws have blocks.
+addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
+  const dialog = document.querySelector(".stDialog:not(:has(.stVerticalBlock)) [role=dialog]");
+  if (!dialog || document.querySelector("[data-test-connection-state=CONNECTED]")) return;
+  const says = [
+    "The app doesn't respond",
+    "It may have been restarted, or the network has failed. Leave this page open: it goes on by "
+      + "itself once the app is back. Waiting runs keep their places.",
+  ];
+  const texts = document.createTreeWalker(dialog, NodeFilter.SHOW_TEXT);
+  for (const text of says) if (texts.nextNode()) texts.currentNode.nodeValue = text;
+}).observe(document.body, { childList: true }));
 // A control that goes away, as a button does once it has started something, hands the focus
 // to the control that comes in its place. Otherwise, the next Tab would begin at the top.
 {

@@ -276,7 +276,7 @@ def _jobs() -> None:
 
 def _progress(job: Job) -> str:
     if job.place:
-        return f"place {job.place} in line"
+        return f"{job.place - 1} ahead" if job.place > 1 else "next in line"
     if job.status == "running" and job.address == runs.RUN:
         return f"{job.progress.share:.0%}"
     return format.NAMES.get(job.status, job.status) if job.ended else "running"

@@ -79,12 +79,14 @@ def keep_guess(key: str, options: Collection[Any], ran: bool = True) -> None:
     if spoilers.is_student():
         renew()
     before, guessed = of(key), chosen(key, options)
-    if is_final(key, options, ran):
-        st.session_state[key] = before
-    elif guessed is not None:
+    if guessed is not None and not is_final(key, options, ran):
         if before not in (None, guessed, JUST_SHOW) and of(first_key(key)) is None:
             keep(first_key(key), before)
         keep(key, guessed)
+    if is_final(key, options, ran):
+        # Streamlit takes no value from a disabled widget, not even the one that came
+        # before the widget was disabled.
+        st.session_state[key] = of(key)
 
 
 def _just_show(key: str) -> None:

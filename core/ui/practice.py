@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.script.exercises import MOST_CHARACTERS, Exercise, judge_lines, load
 from core.serving.execution_policy import mode
-from core.ui import answers, code_editor, course, format, source
+from core.ui import answers, clicks, code_editor, course, format, source
 from core.ui.course import LESSONS, Lesson, link
 from core.ui.guess import explain
 from core.ui.playground import output
@@ -72,23 +72,27 @@ def _exercise(title: str) -> None:
     if exercise.given:
         with st.expander("The lines before yours", icon=":material/database:"):
             st.code(exercise.given, wrap_lines=True)
-    # At the bottom, so that the verdict is beside the button even of a long script.
-    left, right = st.columns([6, 4], gap="medium", vertical_alignment="bottom")
     if code_mode.kind == "off":
+        left, right = st.columns([6, 4], gap="medium")
         with left:
             st.code(
                 exercise.code or "# Your script", line_numbers=True, wrap_lines=True
             )
-        with right:
+        # page.css keeps it on the screen beside a long script.
+        with right, st.container(key=f"answer_{answer_keys(title).lines}"):
             _without_running(title, code_mode.why)
         return
+    # At the bottom, so that the verdict is beside the button even of a long script.
+    left, right = st.columns([6, 4], gap="medium", vertical_alignment="bottom")
     keys, answers_by_key = answer_keys(title), answers.of_visitor()
     with left, st.form(f"form_{keys.code}", border=False):
         field = st.container()
         icon = ":material/play_arrow:"
-        if st.form_submit_button("Check it", icon=icon):
-            with explained("The code was not run"):
-                text = code_editor.text(keys.code)[: MOST_CHARACTERS + 1]
+        checks = st.form_submit_button("Check it", icon=icon)
+        text = code_editor.text(keys.code)[: MOST_CHARACTERS + 1]
+        is_same = text == answers_by_key.get(keys.code)
+        if checks and not (is_same and clicks.waited_for(keys.code)):
+            with explained("The code was not run"), clicks.taken(keys.code):
                 earlier_verdict = answers_by_key.pop(keys.verdict, None)
                 tries = answers_by_key.get(keys.tries, 0)
                 judge = "core.script.exercises:judge"
@@ -107,7 +111,8 @@ def _exercise(title: str) -> None:
     with right, st.container(key=f"answer_{keys.code}"):
         _checklist(exercise, verdict.get("passed", ()) if verdict else ())
         if verdict is None:
-            st.markdown("Write in the field, then press **Check it** to run your code.")
+            begin = "Write in the field, then press **Check it** to run your code."
+            st.markdown(words("exercise.parts") if exercise.checks else begin)
         else:
             told = verdict["say"]
             if tries >= HINT and verdict.get("hint"):
@@ -152,7 +157,9 @@ def _without_running(title: str, why: str) -> None:
             key=key,
             help="If a line is missing, choose the line before or after its place.",
         )
-        if st.form_submit_button("Answer", icon=":material/check:") and picked:
+        answers_now = st.form_submit_button("Answer", icon=":material/check:")
+        # The same lines once more, as after a double click, are no other try.
+        if answers_now and picked and sorted(picked) != answer["picked"]:
             answer = {"tries": answer["tries"] + 1, "picked": sorted(picked)}
             answers.keep(key, answer)
     if not answer["tries"]:

@@ -1,6 +1,7 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
@@ -52,7 +53,9 @@ def test_a_fresh_machine_measures_what_is_quick(engine, left_to_measure):
     assert left_to_measure(results) == quick - {RACE, RUN}
 
 
-def test_what_a_busy_machine_could_not_tell_is_measured_again(engine, left_to_measure):
+def test_what_a_busy_machine_could_not_tell_is_measured_again(
+    engine, left_to_measure, monkeypatch
+):
     address = "core.lessons.device.parallel:measure"
     here = replace(samples.PROCESSOR, torch=engine.machine().devices[0].torch)
     steady = replace(samples.MULTIPLIED, environment=here)
@@ -63,6 +66,9 @@ def test_what_a_busy_machine_could_not_tell_is_measured_again(engine, left_to_me
     busy = replace(steady, found=tuple(scattered))
     assert address not in left_to_measure({address: steady})
     assert address in left_to_measure({address: busy})
+    monkeypatch.setattr(idle, "room", lambda: Mock(open="Monday"))
+    assert address not in left_to_measure({address: busy})  # the class is guessing
+    assert address in left_to_measure({})
 
 
 def test_what_a_visitor_measures_meanwhile_is_left_out(

@@ -22,3 +22,24 @@ def test_a_member_has_solved_a_script_or_is_on_the_way():
     texts = [each.text("Write it") for each in found]
     assert texts == ["✓", f"2 of {checks} parts, 3 tries", "–", "–"]
     assert ScriptProgress(False, 2, 0).text("Port it") == "2 tries"
+
+
+def test_where_no_code_is_run_the_lines_that_a_member_found_count():
+    exercise = EXERCISES["Port it"]
+    lines = [min(change) for change in exercise.changes]
+    answers = {
+        "turn_Port it_lines": {
+            "a": {"tries": 2, "picked": lines},
+            "b": {"tries": 1, "picked": lines[:2]},
+            "c": {"tries": 3, "picked": lines},
+        },
+        "turn_Port it_tries": {"c": 1},  # has run code, on another day
+    }
+    found = [progress(answers, "Port it", visitor) for visitor in "abc"]
+    count = len(exercise.changes)
+    assert found == [
+        ScriptProgress(True, 2, count, by_lines=True),
+        ScriptProgress(False, 1, 2, by_lines=True),
+        ScriptProgress(False, 1, 0),
+    ]
+    assert found[1].text("Port it") == f"2 of {count} places, 1 try"

@@ -86,7 +86,19 @@ def test_the_password_signs_in_each_browser_until_it_signs_out(app, room, monkey
     sign_in.sign_out()
     assert teacher(browser, monkeypatch) is None
     assert not room.is_teacher("one")
+    assert not sign_in.is_cut_off()
     assert teacher(other, monkeypatch)
+    assert not sign_in.is_cut_off()
+
+
+def test_a_teacher_whom_a_restart_signs_out_is_told(app, monkeypatch):
+    browser, student = browser_of(app, "one"), browser_of(app, "student")
+    browser.post(ENTER, password=RIGHT)
+    monkeypatch.setattr(sign_in, "_sign_ins", {})  # as after a restart
+    assert teacher(browser, monkeypatch) is None
+    assert sign_in.is_cut_off()
+    assert teacher(student, monkeypatch) is None
+    assert not sign_in.is_cut_off()
 
 
 def test_nothing_but_the_password_signs_in(app, room, monkeypatch):

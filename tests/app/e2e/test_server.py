@@ -25,8 +25,9 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
     """Kill -9 in the middle of a run, with two waiting, and a start after it.
 
     What the app had started ends with it. What had finished opens by its link, what
-    waited runs, and what ran says at which step it was interrupted. Ctrl-C then ends
-    all of it too, while pages are open.
+    waited runs, and what ran says at which step it was interrupted. Until then, pages
+    say in the app's own words that it doesn't respond. Ctrl-C then ends all of it too,
+    while pages are open.
     """
     server = start_server(tmp_path)
     workers_before_visitors(server)
@@ -44,12 +45,19 @@ def test_a_killed_app_forgets_nothing(tmp_path, browser):
         each.goto(f"{server.url}/{SHORT}")
         expect(start(each).get_by_text("in the queue")).to_be_visible(timeout=SLOW)
     addresses = [query(each) for each in people]
+    (wall,) = others[1:]
+    wall.goto(f"{server.url}/Class?projector=1")
     family = server.family
     assert len(family) >= 3
     server.process.kill()
     server.process.wait()
     _, alive = psutil.wait_procs(family, timeout=60)
     assert alive == []
+    for page, is_shown in ((ada, True), (wall, False)):  # a class reads on
+        dialog = page.locator(".stDialog")
+        expect(dialog).to_be_attached(timeout=SLOW)
+        expect(dialog).to_be_visible(visible=is_shown)
+        expect(dialog).not_to_contain_text("Streamlit")
 
     server = start_server(tmp_path)
     ada.goto(f"{server.url}/Train?{finished}")

@@ -186,6 +186,32 @@ def test_a_guess_is_final_in_a_class_once_its_result_is_visible(room, measured_b
     assert guess.of(key) == third
 
 
+@pytest.mark.usefixtures("me")
+@pytest.mark.parametrize("key", ["multiply_guess", race_page.GUESS, "timing_guess"])
+def test_a_guess_stays_visible_beside_the_result_that_it_shows(key, measured_before):
+    """In a class, the click that guesses also disables what was clicked."""
+    (question,) = (guess for guess in GUESSES if guess.key == key)
+    value, address = RESULTS[key], question.address
+    job = Job("id", address, (), "train", status="finished")
+    measured_before[address] = replace(job, value=value, stopped=1.0)
+    at = open_page(of_address(address).file, tab=TABS[address])
+    guessed = at.radio(key=key).options[1]
+    at.radio(key=key).set_value(guessed).run()
+    assert guess.of(key) == guessed
+    assert at.radio(key=key).disabled
+    assert at.radio(key=key).value == guessed
+    assert f"show_{key}" not in {button.key for button in at.button}
+
+
+def test_home_says_which_seed_a_class_gives_to_every_run(me, room):
+    finish_run(me)
+    seed = 20_261
+    assert f"{seed}" not in str(written(open_page("home.py")))
+    rules = Rules(fixed={"task": "sprites", "seed": f"{seed}"})
+    room.change(TEACHER, room.open.id, "fixed the seed", rules=rules)
+    assert f"{seed}" in str(written(open_page("home.py")))
+
+
 @pytest.mark.parametrize("is_guess", [True, False])
 def test_a_tab_that_is_behind_does_not_change_a_final_guess(
     me, monkeypatch, measured_before, is_guess

@@ -225,6 +225,10 @@ def test_a_class_leaves_a_table_and_a_handout_and_is_deleted(opened, monkeypatch
     }
     for key, is_shown in steps.items():
         assert (server.room().with_result, server.room().revealed) == is_shown
+        if key == "reveal_result":  # the wrong question: off again, and still untold
+            press(at, "hide_guess")
+            assert (server.room().revealed, server.room().told) == ("", frozenset())
+            press(at, "reveal_guess")
         press(at, key)
     assert server.room().revealed == ""
     assert "Compare" in log(opened)

@@ -7,6 +7,7 @@ from core.runs import comparison
 from core.runs.comparison import APART
 from core.ui.runs import Run, top_loss
 from tests.app.runs.made_up import run
+from tests.app.store.made_up import STARTED
 
 
 def finding(*runs: Run) -> str:
@@ -146,3 +147,13 @@ def test_a_loss_far_above_all_others_is_cut_off(worst, top):
     good = replace(run("1", 1.0, 0.9), losses=tuple(losses))
     spiky = (*losses, LossPoint(40, 40.0, worst))
     assert top_loss([good, replace(run("2", 1.0, 0.9), losses=spiky)]) == top
+
+
+def test_a_run_that_waits_is_known_to_do_the_same_work():
+    """Otherwise, its page would ask for a guess that its start takes back."""
+    first = replace(run("1", 2.0, 0.7), started=STARTED)
+    assert comparison.same_work(first, run("2", 2.0, seed=1))
+    assert not comparison.same_work(first, run("3", 2.0, batch_size=256))
+    other = replace(STARTED.environment, device_name="another")
+    elsewhere = replace(STARTED, environment=other)
+    assert not comparison.same_work(first, replace(first, started=elsewhere))

@@ -94,7 +94,8 @@ def test_an_exercise_is_judged_and_found_again_in_another_tab(title):
     assert again.success
 
 
-def test_each_try_tells_more():
+def test_each_try_tells_more(monkeypatch):
+    monkeypatch.setattr(practice.clicks, "AT_ONCE_SECONDS", 0.0)
     at = opened("exercise", "Port it")
     number, shown = place(at, "Port it"), []
     check(at, "Port it", SLIP)  # this is no try
@@ -126,7 +127,9 @@ def test_where_no_code_is_run_a_script_is_written_elsewhere(monkeypatch):
 
 
 @pytest.mark.parametrize("title", ["Model", "Train", "Port it"])
-def test_where_no_code_is_run_the_lines_to_change_are_asked_for(title, monkeypatch):
+def test_where_no_code_is_run_the_lines_to_change_are_asked_for(
+    title, monkeypatch, store
+):
     monkeypatch.setattr(practice, "mode", lambda _: Mode("off", "The reason why."))
     exercise = EXERCISES[title]
     at = opened("exercise", title)
@@ -141,7 +144,9 @@ def test_where_no_code_is_run_the_lines_to_change_are_asked_for(title, monkeypat
     needless = next(
         line for line in range(1, 99) if not any(line in c for c in exercise.changes)
     )
-    answer([needless])
+    for _ in range(2):  # the same answer again is no other try
+        answer([needless])
+        assert store.answers.of("me")[f"turn_{title}_lines"]["tries"] == 1
     assert f"Line {needless} can stay" in texts(at.info)
     assert exercise.right not in page_text(at)
     answer([max(change) for change in exercise.changes])
