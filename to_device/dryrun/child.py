@@ -46,10 +46,14 @@ def main() -> None:
         os.write(2, b"MemoryError\n")  # core.jobs.confined_code looks for this word
         raise
     finally:
-        if is_visitors or status == 0:
+        # This prints no traceback, and waits for no thread of the script. A visitor's
+        # script can't start processes, but may have broken Python's own functions.
+        if is_visitors:
+            _exit(status)
+        elif status == 0:
             for process in multiprocessing.active_children():
                 process.terminate()  # as Python's own exit does with daemons
-            _exit(status)  # prints no traceback, and waits for no thread of the script
+            _exit(status)
 
 
 if __name__ == "__main__":
