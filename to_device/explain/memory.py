@@ -51,6 +51,11 @@ GLOSSARY = (
         rf"this process has {SIZE} memory in use",
         "what this process uses, with CUDA's own context",
     ),
+    Number(
+        "allowed",
+        rf"{SIZE} allowed;",
+        "what this process may use, by its per_process_memory_fraction",
+    ),
     Number("limit", rf"max allowed: {SIZE}", "what PyTorch may use of a Mac's memory"),
     Number("metal", rf"other allocations: {SIZE}", "what Metal uses for this process"),
     Number(
@@ -101,12 +106,13 @@ def fragmented(found: dict[str, float]) -> bool:
 
 
 def taken(found: dict[str, float]) -> bool:
-    """Whether others use more of the GPU than this process.
+    """Whether others use more of the GPU than this process, and so are in its way.
 
     Then a smaller batch hardly helps.
     """
     own = found.get("process", found.get("reserved", found.get("allocated")))
-    return own is not None and found.get("others", 0) > own
+    is_limited = "allowed" in found
+    return own is not None and not is_limited and found.get("others", 0) > own
 
 
 def too_large(found: dict[str, float]) -> bool:
@@ -127,6 +133,8 @@ def explained(found: dict[str, float]) -> str:
         lines.append("\nSo the request alone is larger than the GPU.")
     elif fragmented(found):
         lines.append("\nSo there is enough unused memory, but in pieces.")
+    elif "allowed" in found:
+        lines.append("\nSo this process has used up what it may use.")
     elif taken(found):
         lines.append("\nSo most of the memory belongs to other programs.")
     elif "allocated" in found:
