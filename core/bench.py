@@ -307,11 +307,10 @@ def pieces(
         name: partial(section, name, *call, options.get(name, {}))
         for name, call in calls.items()
     }
-    scripts = DRY_RUNS[:2] if quick else DRY_RUNS
-    dry = {"dry_runs": partial(dry_runs, scripts, repeats)}
-    if device.type != "cpu":  # a machine with a GPU needs no dry runs
-        dry = {}
-    return {"epoch": epoch, "time_to_accuracy": times_to_accuracy, **lessons, **dry}
+    if device.type == "cpu":  # a machine with a GPU needs no dry runs
+        scripts = DRY_RUNS[:2] if quick else DRY_RUNS
+        lessons["dry_runs"] = partial(dry_runs, scripts, repeats)
+    return {"epoch": epoch, "time_to_accuracy": times_to_accuracy, **lessons}
 
 
 def section(

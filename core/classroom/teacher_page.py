@@ -157,7 +157,9 @@ def _buttons(classroom: Class) -> None:
     if asks:
         sure(clear, "Clear the queue", _clear)
     if closes:
-        text = f"{words('teacher.close', name=classroom.name)} {clear * bool(waiting)}"
+        text = words("teacher.close", name=classroom.name)
+        if waiting:
+            text += f" {clear}"
         sure(text, "Close the class", _close, classroom.id)
 
 

@@ -119,7 +119,8 @@ def calling_line(
         line = next(callers, None)
         if mover and line and not KEEPS.match(result.line.code):
             at = f"line {mover.number}"
-            at += f" of {Path(mover.file).name}" * (mover.file != line.file)
+            if mover.file != line.file:
+                at += f" of {Path(mover.file).name}"
             name = getattr(result.function, "co_name", "")
             return (
                 line,

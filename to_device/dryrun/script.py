@@ -119,7 +119,6 @@ class Script:
         self.made: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
         self.main: set[str] = set()
-        self.owned: dict[str, bool] = {}  # what `owns` has said of a file
         # The folder of a script, or the one in which a module's top package is
         self.folder = str(Path(name).resolve().parents[module.count(".")])
         folders = self.folder, os.getcwd(), project_of(Path(self.folder))
@@ -127,12 +126,10 @@ class Script:
 
     def owns(self, file: str) -> bool:
         """Whether a file is the script, or is of its project and no library."""
-        if file not in self.owned:  # asked for each line that leads to an operation
-            beside = file.startswith(self.folders) and "site-packages" not in file
-            libraries = sys.prefix, sys.base_prefix, OURS
-            beside = beside and not file.startswith(libraries)
-            self.owned[file] = file in self.main or beside
-        return self.owned[file]
+        if file in self.main:
+            return True
+        beside = file.startswith(self.folders) and "site-packages" not in file
+        return beside and not file.startswith((sys.prefix, sys.base_prefix, OURS))
 
     def lines(
         self, frames: Iterable[tuple[FrameType, int]]
@@ -148,7 +145,6 @@ class Script:
         Code that is nested too deeply for Python raises a SyntaxError, too.
         """
         self.main.add(source.name)
-        self.owned.pop(source.name, None)
         lines = source.text.splitlines(keepends=True)
         linecache.cache[source.name] = (len(source.text), None, lines, source.name)
         try:

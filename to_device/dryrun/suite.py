@@ -67,7 +67,7 @@ class Sources(Script):
     """The files that may be to blame: below pytest's root, and in the named folders."""
 
     def __init__(self, root: Path, own: list[str]) -> None:
-        self.main, self.owned = set(), {}
+        self.main: set[str] = set()
         self.folders = f"{root}{os.sep}", f"{os.getcwd()}{os.sep}"
         self.named = tuple(f"{Path(folder).resolve()}{os.sep}" for folder in own)
 

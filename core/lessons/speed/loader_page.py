@@ -137,8 +137,9 @@ class Loader(Lab):
 
     def caption(self, lab: LoaderLab) -> str:
         missing = lab.plan.cells - len(lab.cells) - len(lab.failures)
-        text = self.words["left_out"].format(lab=lab, missing=missing) * bool(missing)
-        again = ""
+        text = again = ""
+        if missing:
+            text = self.words["left_out"].format(lab=lab, missing=missing)
         if lab.direct:
             again = self.words["again"].format(n=len(lab.direct[0].seconds))
         task, n = format.NAMES[lab.task], len(lab.cells[0].seconds)
