@@ -78,7 +78,7 @@ def test_nothing_keeps_people_from_using_the_class_pages(school, browser, contex
     student.goto(f"{server.url}/Class?code={monday.code}")
     assert barriers(ready(student)) == []
     key(student, "join_class").click()
-    expect(student.get_by_text("Right now")).to_be_visible(timeout=SLOW)
+    expect(student.get_by_role("heading", name="Right now")).to_be_visible(timeout=SLOW)
     assert barriers(ready(student)) == []
     teacher.goto(f"{server.url}/Teacher")
     assert barriers(ready(teacher)) == []
