@@ -23,7 +23,8 @@ from core.lessons.device.parallel_result import AT_ONCE, Multiplications
 from core.lessons.speed.climb_result import GUESSES as RUNG_GUESSES
 from core.lessons.speed.climb_result import RUNGS, Climbed, answers, gain_of
 from core.lessons.speed.climb_result import measured as measured_rungs
-from core.measure.speedup import times, unpaired
+from core.measure.rounding import times
+from core.measure.speedup import unpaired
 from core.registry import JOBS, RUN
 from core.store.tables import Class, RunSummary
 from core.ui import charts, guess, runs, spoilers

@@ -16,6 +16,7 @@ from core.lessons.scale.scale_result import Cost
 from core.lessons.speed import ladder_page as ladder
 from core.lessons.speed import rungs_page as rungs
 from core.lessons.speed.climb_result import Climbed
+from core.measure import rounding
 from core.ui import answers, format, guess, last_measurement
 from core.ui.course import LESSONS, link
 
@@ -50,7 +51,7 @@ def by_lesson(records: Records) -> dict[str, str]:
     ranks: Cost | None = _result(cost.CostLab.address, cost.GUESS)
     if ranks and (gain := ranks.speedup(cost.two(ranks))).is_sure:
         backends = f"{ranks.backend}, {ranks.environment.backend}"
-        figures["Scale"] = f"{format.times(gain.ratio)}× on 2 ranks ({backends})"
+        figures["Scale"] = f"{rounding.times(gain.ratio)}× on 2 ranks ({backends})"
     return figures
 
 

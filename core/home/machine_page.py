@@ -7,6 +7,7 @@ import streamlit as st
 
 from core.lessons.compare import race_page as race
 from core.lessons.compare.race_result import Race
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.results import training_speed
 from core.store.tables import RunSummary
@@ -109,7 +110,7 @@ def _accelerator_over_cpu(result: Race) -> str:
         return ""
     if not guess.shows(race.GUESS) or not speedup.is_sure:
         return ""
-    return f"{format.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
+    return f"{rounding.times(speedup.ratio if is_cpu[0] else 1 / speedup.ratio)}×"
 
 
 def _how(run: RunSummary) -> str:

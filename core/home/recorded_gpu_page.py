@@ -19,6 +19,7 @@ from core.lessons.compare.crossover_result import Crossover
 from core.lessons.compare.race_result import Race
 from core.lessons.speed import ladder_page
 from core.lessons.speed.climb_result import Climbed
+from core.measure import rounding
 from core.ui import charts, format
 from core.ui.charts import LATER, Chart, Palette
 from core.ui.course import link, page
@@ -163,7 +164,7 @@ def in_short(epochs: int) -> str:
     gpu, cpu = recorded.names
     on_gpu, on_cpu = map(format.duration, recorded.seconds(epochs))
     _, large = recorded.batch_sizes
-    most = format.times(recorded.most_times_as_fast)
+    most = rounding.times(recorded.most_times_as_fast)
     return (
         f"On an {gpu}, these {epochs} epochs took {on_gpu}, and on the {cpu} beside it "
         f"{on_cpu}. With batches of {large:,}, that GPU is up to **{most} times** as "
@@ -183,13 +184,13 @@ def in_words(recorded: Recording, epochs: int, here: float | None = None) -> str
     text = (
         f"{first}, {beside}. With so small a model and batches of {small}, a GPU "
         f"mostly waits for its next piece of work. In batches of {large:,}, it's up "
-        f"to **{format.times(most)} times** as fast as that CPU: the wider the model, "
-        "the faster."
+        f"to **{rounding.times(most)} times** as fast as that CPU: the wider the "
+        "model, the faster."
     )
     if best := recorded.seconds_at_best(epochs):
         text += (
             " And with the changes that you'll learn on Speed, the GPU trains on as "
-            f"many images in {format.precise(best)}."
+            f"many images in {rounding.precise(best)}."
         )
     return text
 

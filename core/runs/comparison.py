@@ -264,9 +264,10 @@ def explained(runs: Sequence[RunSummary], names: Sequence[str]) -> list[str]:
         fields.append(best)
     fields.sort(key=SETTINGS.index)
     return [
-        listing.JOIN.join(
-            [name, *(listing.setting(run, field) for field in fields)]
-            + [format.STEERED] * bool(run.changes)
+        listing.joined(
+            name,
+            *(listing.setting(run, field) for field in fields),
+            format.steered(run),
         )
         for run, name in zip(runs, names, strict=True)
     ]

@@ -87,9 +87,7 @@ def _label(run: RunSummary) -> str:
     parts = [name, f"{about}: {run.accuracy:.2%}"]
     if run.is_simulated:
         parts.append("simulated")
-    if run.changes:
-        parts.append(format.STEERED)
-    return " · ".join(parts)
+    return " · ".join(filter(None, [*parts, format.steered(run)]))
 
 
 def nothing_yet() -> None:

@@ -8,7 +8,6 @@ from core.config import FAST, RunConfig
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 
-JOIN = " · "
 GOING_ON = ("queued", "starting", "running")
 
 
@@ -53,8 +52,12 @@ def label(run: RunSummary) -> str:
     changed = usual or ["default settings"]
     if run.model in FAST and len(fast := _changed(run, fast=True)) < len(usual):
         changed = ["fast setting", *fast]
-    parts = [run.name, *changed]
-    return JOIN.join(filter(None, [*parts, format.STEERED * bool(run.changes)]))
+    return joined(run.name, *changed, format.steered(run))
+
+
+def joined(*parts: str) -> str:
+    """The parts in one line, without the empty ones."""
+    return " · ".join(filter(None, parts))
 
 
 def _changed(run: RunSummary, fast: bool) -> list[str]:
@@ -87,9 +90,8 @@ def search(runs: Sequence[RunSummary], text: str) -> list[RunSummary]:
 
     def description(run: RunSummary) -> str:
         settings = (setting(run, field) for field in SETTINGS)
-        steered = format.STEERED * bool(run.changes)
-        parts = (run.name, *settings, run.device_name or "", run.status, steered)
-        return " ".join(parts).casefold()
+        parts = [run.name, *settings, run.device_name or "", run.status]
+        return " ".join([*parts, format.steered(run)]).casefold()
 
     return [run for run in runs if all(word in description(run) for word in words)]
 

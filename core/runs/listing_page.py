@@ -183,7 +183,7 @@ def _table(listed: Sequence[RunSummary]) -> pd.DataFrame:
         notes = [status] if run.status != "finished" else []
         notes += ["hidden"] if run.hidden else []
         notes += [] if run.name else [f"Run {number[run.id]}"]
-        return listing.JOIN.join([*notes, listing.label(run)])
+        return listing.joined(*notes, listing.label(run))
 
     columns = {
         "swatch": [swatches[number[run.id] % len(swatches)] for run in listed],

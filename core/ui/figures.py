@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from core.measure import rounding
 from core.measure.environment import Environment
 from core.ui import format
 from core.ui.server import engine
@@ -121,5 +122,5 @@ def readings(
         fields = [getattr(reading, name) for name in names]
         middle, seconds = median(reading.seconds), ends(reading.seconds)
         values = (value * scale for value in (middle, *seconds))
-        rows.append((*fields, *values, format.precise(middle)))
+        rows.append((*fields, *values, rounding.precise(middle)))
     return pd.DataFrame(rows, columns=[*names, column, "low", "high", "time"])

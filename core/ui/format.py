@@ -8,9 +8,7 @@ from typing import Any
 
 from core.config import RunConfig
 from core.measure.environment import Environment
-from core.measure.speedup import precise as precise
-from core.measure.speedup import rounded as rounded
-from core.measure.speedup import times as times
+from core.measure.rounding import precise
 from core.results import RunResult
 from to_device.words import Words
 
@@ -29,7 +27,6 @@ CLASSES = {
     "mse": "MSELoss",
     "gaussian": "GaussianLoss",
 }
-STEERED = "steered by hand"
 
 
 def setting(config: Any, field: str) -> str:
@@ -67,6 +64,11 @@ def brief(run: Any) -> str:
     """Describe a run by its main settings: "CNN on Sprites, 3 epochs, batch 64"."""
     epochs = counted(run.epochs, "epoch")
     return f"{subject(run)}, {epochs}, batch {run.batch_size}"
+
+
+def steered(run: Any) -> str:
+    """Whether somebody changed the run's learning rate while it trained; "" if not."""
+    return "steered by hand" if run.changes else ""
 
 
 def subject(run: Any) -> str:

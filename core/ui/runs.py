@@ -392,7 +392,7 @@ def differences(runs: Sequence[Run]) -> list[str]:
     """
     settings = format.differences([run.config for run in runs])
     return [
-        f"{text}, {format.STEERED}" if run.changes else text
+        ", ".join(filter(None, [text, format.steered(run)]))
         for text, run in zip(settings, runs, strict=True)
     ]
 

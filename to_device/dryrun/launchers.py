@@ -51,7 +51,9 @@ def read(command: Sequence[str]) -> Launch | None:
         raise ExplainedError(f"{name} isn't installed: {error}") from None
     except SystemExit:
         raise ExplainedError(f"{name} refuses these options.") from None
-    script = ["-m"] * bool(getattr(ours, "module", False)) + [ours.training_script]
+    script = [ours.training_script]
+    if getattr(ours, "module", False):
+        script = ["-m", *script]
     environment = {"WORLD_SIZE": "1", "RANK": "0", "LOCAL_RANK": "0"}
     environment |= {"LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
     environment["MASTER_PORT"] = os.environ.get("MASTER_PORT", "29500")

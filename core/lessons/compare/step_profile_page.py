@@ -16,6 +16,7 @@ from core.lessons.compare.step_profile_result import (
     PARTS,
     StepProfile,
 )
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, figures, format
 from core.ui.charts import Chart
@@ -81,7 +82,7 @@ class StepProfileLab(Lab):
                 title = name if len(lanes) == 1 else f"{name}: {lane}"
                 stop = max(span.end for span in own)
                 early = stop < profile.seconds
-                text = format.precise(stop)
+                text = rounding.precise(stop)
                 if early:
                     text += " ✗ too early"
                 clocks.append((title, stop * 1e3, text, early))
@@ -109,7 +110,7 @@ class StepProfileLab(Lab):
 
     def lines(self, profiles: Profiles) -> None:
         figures.bullets(
-            f"**{setup(profile)}**: a step takes {format.precise(profile.seconds)}. "
+            f"**{setup(profile)}**: a step takes {rounding.precise(profile.seconds)}. "
             f"The longest part is **{profile.largest}**, at {profile.share:.0%}."
             for profile in profiles
         )
@@ -145,7 +146,7 @@ class StepProfileLab(Lab):
             else f"the mean of the middle half of {steps}, synchronized after each part"
         )
         alone = format.enumerated(
-            format.precise(median(profile.unprofiled)) for profile in profiles
+            rounding.precise(median(profile.unprofiled)) for profile in profiles
         )
         return (
             f"{format.NAMES[first.config.model]}, batch {first.config.batch_size:,}. "

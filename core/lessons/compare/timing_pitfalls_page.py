@@ -16,6 +16,7 @@ from core.lessons.compare.timing_pitfalls_result import (
     misleading,
 )
 from core.lessons.mistakes.catalogue_page import link_to
+from core.measure import rounding
 from core.measure.speedup import BUSY, paired, spanned
 from core.ui import charts, figures, format
 from core.ui.charts import LINES, MIDDLE, Chart
@@ -49,7 +50,7 @@ class TimingPitfalls(Lab):
 
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
-        by, note = format.times(first.ratio), "" if lab.is_steady else BUSY
+        by, note = rounding.times(first.ratio), "" if lab.is_steady else BUSY
         if not lab.stands_out:
             by, note = first.by, first.note or note
         text = f"The first call took **{by} times** as long as a later one. {note}"
@@ -83,9 +84,9 @@ class TimingPitfalls(Lab):
             [
                 (
                     reading.way,
-                    format.precise(median(reading.seconds[1:])),
+                    rounding.precise(median(reading.seconds[1:])),
                     _noted(
-                        format.precise(fmean(reading.seconds)), misleads[reading.way]
+                        rounding.precise(fmean(reading.seconds)), misleads[reading.way]
                     ),
                 )
                 for reading in lab.readings
@@ -114,7 +115,7 @@ class TimingPitfalls(Lab):
         for reading in lab.threads:
             size = f"{reading.size:,} × {reading.size:,}"
             seconds.setdefault(size, {})[reading.threads] = reading.seconds
-            typical = format.precise(median(reading.seconds))
+            typical = rounding.precise(median(reading.seconds))
             spread = format.spread(reading.seconds)
             rows.append((size, reading.threads, typical, spread))
         with chart:

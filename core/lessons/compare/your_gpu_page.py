@@ -23,6 +23,7 @@ from core.lessons.compare.your_gpu_result import (
     literal,
     read,
 )
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.serving.request_source import is_direct
 from core.ui import answers, charts, controls, dataset, figures, format, runs, server
@@ -255,7 +256,7 @@ def draw_training(gpu: BrowserGpu) -> None:
     )
     st.altair_chart(charts.lines(chart).properties(height=MIDDLE), alt="Loss by step")
     for work in gpu.of("step"):
-        text = f"A step of {work.size} images takes {format.precise(work.seconds)}."
+        text = f"A step of {work.size} images takes {rounding.precise(work.seconds)}."
         st.markdown(f"{text} {versus(gpu, 'step')}")
 
 
@@ -268,18 +269,18 @@ def lesson_figures(gpu: BrowserGpu) -> dict[str, str]:
     # The mean: a coarse clock may show 0 for most calls, so the median could be 0.
     # If it shows 0 for all of them, the browser sends a nanosecond.
     seconds["unwaited"] = fmean(gpu.unwaited)
-    times = {k: format.precise(s) if s > 1e-8 else "0 s" for k, s in seconds.items()}
+    times = {k: rounding.precise(s) if s > 1e-8 else "0 s" for k, s in seconds.items()}
     return times | {
         "first": f"{gpu.crossover or 0:,}",
         "clocked": f"{gpu.clocked:,}",
         "least": f"{small.size:,}",
         "most": f"{large.size:,}",
-        "longer": format.times(large.seconds / small.seconds),
+        "longer": rounding.times(large.seconds / small.seconds),
         "work": f"{(large.size // small.size) ** 3:,}",
         "few": format.counted(few.size, "image"),
         "many": format.counted(many.size, "image"),
-        "slow": format.rounded(few.size / few.seconds),
-        "fast": format.rounded(many.size / many.seconds),
+        "slow": rounding.rounded(few.size / few.seconds),
+        "fast": rounding.rounded(many.size / many.seconds),
     }
 
 
@@ -316,7 +317,7 @@ def draw_class(words: Any, shared: Iterable[dict[str, Any]]) -> None:
     frame["against"] = frame["against"].map(NAMES)
     frame["name"] = [f"{place}. {name}" for place, name in enumerate(frame["name"], 1)]
     frame["text"] = [
-        f"{format.rounded(gpu['speed'] / 1e9, 3)}, "
+        f"{rounding.rounded(gpu['speed'] / 1e9, 3)}, "
         + (f"wins at {gpu['from']:,} and above" if gpu["from"] else "no clear win")
         for gpu in ranked
     ]

@@ -14,8 +14,9 @@ from core.lessons.device.parallel_result import (
     Multiplications,
     Multiplied,
 )
+from core.measure import rounding
 from core.measure.environment import Machine
-from core.measure.speedup import STEADY, agree, rounded, spanned, unpaired
+from core.measure.speedup import STEADY, agree, spanned, unpaired
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
 from core.ui.lab import Finding, Guess, Lab
@@ -130,10 +131,10 @@ class Parallel(Lab):
         if recorded and result.environment.backend == "CPU":
             label, rate = recorded
             lines.append(
-                f"{label}: **{rounded(rate * at_once['One core'])} times as many "
-                "multiplications per second** as one core here."
+                f"{label}: **{rounding.rounded(rate * at_once['One core'])} times as "
+                "many multiplications per second** as one core here."
             )
-        times = ", ".join(f"{way} {format.precise(chain[way])}" for way in chain)
+        times = ", ".join(f"{way} {rounding.precise(chain[way])}" for way in chain)
         lines.append(words("parallel.chain", times=times))
         if chain["Python loop"] < loop:
             lines.append(self.words["loop"])

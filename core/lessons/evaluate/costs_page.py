@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.evaluate.evaluate_result import ModeCost, PrecisionCost
+from core.measure import rounding
 from core.measure.speedup import CLOSE, paired, spanned
 from core.ui import charts, format, guess, simulated
 from core.ui.charts import Chart
@@ -70,7 +71,7 @@ class Modes(Lab):
             return None
         ratio = with_gradients / without
         text = "With gradients, the CNN needs "
-        text += f"**{format.times(ratio)} times** as much memory."
+        text += f"**{rounding.times(ratio)} times** as much memory."
         return Finding(text, spanned(self.words["answers"], (1.5, 5), ratio, ratio))
 
     def lines(self, costs: tuple[ModeCost, ...]) -> list[str]:
@@ -82,7 +83,7 @@ class Modes(Lab):
             if slow.peak_bytes and plain.peak_bytes:
                 ratio = slow.peak_bytes / plain.peak_bytes
                 text += (
-                    f"with gradients, the model needs {format.times(ratio)} times as "
+                    f"with gradients, the model needs {rounding.times(ratio)} times as "
                     "much memory as under `no_grad`. "
                     if ratio >= CLOSE
                     else f"{self.words['small']} "

@@ -5,7 +5,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.ui import controls, format, frame, guess, simulated
+from core.measure import rounding
+from core.ui import controls, frame, guess, simulated
 from core.ui.server import KeptAnswer, explained, in_child
 from to_device.words import Words
 
@@ -35,7 +36,7 @@ def draw() -> None:
             return
         with simulated.outline("default_device", device=comparison["device"]):
             _places(comparison, guessed)
-        without, with_setting = map(format.precise, comparison["cost"])
+        without, with_setting = map(rounding.precise, comparison["cost"])
         price = words("default_device.price", without=without, setting=with_setting)
         st.markdown(price, width=frame.PROSE)
 

@@ -10,6 +10,7 @@ from core.jobs.job import Job
 from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.model import transfers_page
 from core.lessons.model.model_result import Forgotten, Move, MoveTime, OptimizerFinding
+from core.measure import rounding
 from core.measure.environment import Environment, Machine
 from core.ui import controls, figures, format, playground, simulated
 from core.ui.job_panel import JobPanel, slot
@@ -124,7 +125,7 @@ def time(job: Job, move: Move) -> None:
             "because a copy takes a few microseconds before its first byte moves."
         )
     st.markdown(
-        f"`model.to(device)` takes **{format.precise(seconds)}** "
+        f"`model.to(device)` takes **{rounding.precise(seconds)}** "
         f"({format.spread(timed.seconds)}, n = {len(timed.seconds)}){why}"
     )
     figures.caption("Median of the repeats.", timed)

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.model.model_result import Crossing, Transfer, Transfers
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.measure.speedup import agree, spanned
 from core.ui import charts, figures, format, simulated
@@ -161,7 +162,7 @@ class TransfersLab(Lab):
                 text += f"; **{speed(large)}** at {large['size']}"
                 if cached:
                     text += ", which doesn't"
-            start = format.precise(small["us"] / 1e6)
+            start = rounding.precise(small["us"] / 1e6)
             lines.append(
                 f"{', '.join(map(str, kind)).capitalize()}: {text}. "
                 f"A copy of {small['size']} takes {start}."
@@ -184,8 +185,8 @@ class TransfersLab(Lab):
 def speed(copy: pd.Series) -> str:
     """The GB/s of a row of `frame`, as a range if the repeats differ too much."""
     if is_steady(copy):
-        return f"{format.rounded(copy['rate'])} GB/s"
-    return f"{format.rounded(copy['low'])} to {format.rounded(copy['high'])} GB/s"
+        return f"{rounding.rounded(copy['rate'])} GB/s"
+    return f"{rounding.rounded(copy['low'])} to {rounding.rounded(copy['high'])} GB/s"
 
 
 def is_steady(copy: pd.Series) -> bool:

@@ -9,6 +9,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.lessons.scale.data_parallel_page import why_on_cpu
 from core.lessons.scale.scale_result import Cost, Repeat, Step
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.measure.speedup import paired, spanned
 from core.ui import charts, controls, dataset, format
@@ -59,7 +60,7 @@ class CostLab(Lab):
             middle = median(step.seconds)
             times = (middle - step.exchange, middle, *format.middle_half(step.seconds))
             times_ms = (1e3 * seconds for seconds in times)
-            rows.append((name(step), *times_ms, format.precise(middle)))
+            rows.append((name(step), *times_ms, rounding.precise(middle)))
         columns = ["way", "compute", "milliseconds", "low", "high", "time"]
         hue = charts.palette().of(cost.environment.backend)
         ways = charts.rows(
@@ -98,7 +99,7 @@ class CostLab(Lab):
             share = step.exchange / median(step.seconds)
             exchange = "less than 1% of a step"
             if share >= 0.01:
-                seconds = format.precise(step.exchange)
+                seconds = rounding.precise(step.exchange)
                 exchange = f"{seconds}, which is {share:.0%} of a step"
             text += f". The exchange takes {exchange}."
             if step.ranks > cost.cores and cost.environment.backend == "CPU":

@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from core.measure.environment import Environment
+from core.measure.rounding import precise, times
 from core.measure.rows import Row, counted, pick, row
 from core.measure.speedup import (
     CLOSE,
@@ -24,9 +25,7 @@ from core.measure.speedup import (
     Speedup,
     agree,
     paired,
-    precise,
     spanned,
-    times,
 )
 from core.registry import stored
 from to_device.words import Words

@@ -10,6 +10,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.lessons.mistakes.catalogue_page import link_to
 from core.lessons.speed.copies_result import ITEM, ONCE, CopiesLab, Waited
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.measure.speedup import paired, spanned
 from core.ui import charts, figures, format, simulated
@@ -68,7 +69,7 @@ class Copies(Lab):
     def lines(self, lab: CopiesLab) -> list[str]:
         single, many = lab.copied[0], lab.copied[-1]
         extra = median(many.seconds) - median(single.seconds)
-        price = format.precise(extra / (many.pieces - single.pieces))
+        price = rounding.precise(extra / (many.pieces - single.pieces))
         size = format.size(many.bytes / many.pieces)
         text = self.words["price"].format(price=price, size=size)
         if lab.environment.backend == "CPU":

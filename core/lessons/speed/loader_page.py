@@ -9,6 +9,7 @@ import streamlit as st
 from core.jobs.job import Job
 from core.lessons.speed import loader_result
 from core.lessons.speed.loader_result import LoaderCell, LoaderLab
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, format
 from core.ui.job_panel import reported
@@ -76,7 +77,7 @@ class Loader(Lab):
                 "rate": cell.samples_per_second,
                 "label": rate(cell),
                 "spread": "{:,.0f} to {:,.0f}".format(*cell.spread),
-                "start": format.precise(cell.start_seconds),
+                "start": rounding.precise(cell.start_seconds),
                 "dark": cell.samples_per_second > 0.72 * most,
             }
             for cell in lab.shown
@@ -121,13 +122,15 @@ class Loader(Lab):
         ]
         if ratios := loader_result.pinning(lab.cells):
             least, most = min(ratios), max(ratios)
-            texts = (format.times(r, least) for r in (median(ratios), least, most))
+            texts = (rounding.times(r, least) for r in (median(ratios), least, most))
             lines.append(self.words["pinning"].format(*texts, n=len(ratios)))
         alone, busiest = row[0], row[max(row)]
         if loader_result.fastest(row.values()) == alone:
-            image = format.precise(1 / alone.samples_per_second)
+            image = rounding.precise(1 / alone.samples_per_second)
             lines.append(self.words["handing_over"].format(seconds=image))
-        start, first = map(format.precise, (busiest.start_seconds, alone.start_seconds))
+        start, first = map(
+            rounding.precise, (busiest.start_seconds, alone.start_seconds)
+        )
         workers = in_words(busiest.workers)
         return [*lines, self.words["first"].format(start, workers, first)]
 
@@ -192,4 +195,4 @@ def in_words(workers: int) -> str:
 
 
 def rate(cell: LoaderCell) -> str:
-    return format.rounded(cell.samples_per_second, 3)
+    return rounding.rounded(cell.samples_per_second, 3)

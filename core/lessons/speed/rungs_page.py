@@ -25,6 +25,7 @@ from core.lessons.speed.climb_result import (
     Roofline,
     Rung,
 )
+from core.measure import rounding
 from core.measure.speedup import CLOSE, Speedup, agree
 from core.ui import answers, figures, format, guess, spoilers
 from core.ui.charts import Palette, decades, palette
@@ -175,7 +176,7 @@ class Scale:
 
     def times(self, result: Result) -> str:
         """A rung's speed as a multiple, such as "2.1×"."""
-        return f"{format.rounded(result.samples_per_second / self.first, 2)}×"
+        return f"{rounding.rounded(result.samples_per_second / self.first, 2)}×"
 
 
 def scale_of(visible: Collection[Result], limits: Sequence[float]) -> Scale | None:
@@ -192,7 +193,7 @@ def scale_of(visible: Collection[Result], limits: Sequence[float]) -> Scale | No
 
 def speed(result: Result) -> str:
     """The speed as text, in the same unit for all rungs."""
-    rate = format.rounded(result.samples_per_second, 3)
+    rate = rounding.rounded(result.samples_per_second, 3)
     return f"{rate}/s · {result.epoch_seconds:.2f} s"
 
 
@@ -207,7 +208,7 @@ def judged(result: Result, results: Sequence[Result]) -> str:
         mark = " ✓"
     elif guessed not in fitting:
         mark = " ✗"
-    return f"you: {SHORT[guessed]}{mark} · this step: {format.times(gain.ratio)}×"
+    return f"you: {SHORT[guessed]}{mark} · this step: {rounding.times(gain.ratio)}×"
 
 
 def best_speed(
@@ -384,7 +385,7 @@ def draw_outcome(result: Result, results: Sequence[Result]) -> None:
         guess.judge(text, guess_of(result.rung), right, lambda a: SHORT[a].lower())
     # Two rows of two figures, since four don't fit into a row.
     seconds, rate = result.epoch_seconds, f"{result.samples_per_second:,.0f}"
-    figures.metrics({"Epoch": format.precise(seconds), "Samples/s": rate})
+    figures.metrics({"Epoch": rounding.precise(seconds), "Samples/s": rate})
     accuracy, peak = f"{result.accuracy:.2%}", format.size(result.peak_bytes)
     figures.metrics({"Test accuracy": accuracy, "Peak memory": peak})
     if before and first and gain:
@@ -406,7 +407,7 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
         if agree((gain.ratio, 1.0), CLOSE):
             cost = "because it costs no time and"
         lines.append(f"We keep this change, {cost} the next rungs build on it.")
-    start = format.precise(result.start_seconds)
+    start = rounding.precise(result.start_seconds)
     if result.rung in COMPILED:
         pays = "you never get back here"
         if gain.ratio > 1:

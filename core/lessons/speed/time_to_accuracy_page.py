@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.lessons.speed.time_to_accuracy_result import TARGET, Tested, TimeToAccuracy
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.ui import charts, controls, dataset, figures, format
 from core.ui.job_panel import reported
@@ -80,7 +81,7 @@ class SecondsToAccuracy(Lab):
             text = self.words["missed"].format(best=f"{best:.2%}")
             return Finding(text, answers[-1])
         place = sum(seconds >= limit for limit in LIMITS)
-        text = self.words["reached"].format(seconds=format.precise(seconds))
+        text = self.words["reached"].format(seconds=rounding.precise(seconds))
         return Finding(text, answers[place])
 
     def lines(self, result: TimeToAccuracy) -> list[str]:
@@ -94,8 +95,10 @@ class SecondsToAccuracy(Lab):
         rows = []
         for way in result.ways:
             epoch, seconds, best = result.figures(way)
-            until = format.precise(seconds) if seconds else "not reached"
-            rows.append((self.titles[way], format.precise(epoch), until, f"{best:.2%}"))
+            until = rounding.precise(seconds) if seconds else "not reached"
+            rows.append(
+                (self.titles[way], rounding.precise(epoch), until, f"{best:.2%}")
+            )
         figures.table(
             rows,
             ("Change", "Seconds per epoch", f"Until {TARGET:.1%}", "Best accuracy"),

@@ -13,6 +13,7 @@ from core.lessons.speed.vectorize_result import (
     Vectorized,
     VectorizeLab,
 )
+from core.measure import rounding
 from core.measure.environment import Machine
 from core.ui import charts, figures, format
 from core.ui.job_panel import reported
@@ -66,7 +67,7 @@ class Vectorize(Lab):
     def finding(self, lab: VectorizeLab) -> Finding:
         times = lab.at(1)
         fastest = min(times, key=times.__getitem__)
-        seconds = format.precise(times[fastest])
+        seconds = rounding.precise(times[fastest])
         sentence = self.words["found"].format(way=in_sentence(fastest), seconds=seconds)
         close = (w for w in times if lab.speedup(1, fastest, w).winner is None)
         return Finding(sentence, tuple(close), say=str)
@@ -86,7 +87,9 @@ class Vectorize(Lab):
             bullets.append(f"{text}. {speedup.note}".rstrip())
         torch_way, seconds = list(lab.at(sizes[0]).items())[-1]
         worst = max(timing.difference for timing in lab.found)
-        cost = self.words["cost"].format(way=torch_way, seconds=format.precise(seconds))
+        cost = self.words["cost"].format(
+            way=torch_way, seconds=rounding.precise(seconds)
+        )
         return [*bullets, cost, self.words["agree"].format(worst=worst)]
 
     def caption(self, lab: VectorizeLab) -> str:
