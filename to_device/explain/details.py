@@ -275,6 +275,11 @@ class Details:
         return memory.taken(self.memory)
 
     @property
+    def limited(self) -> bool:
+        exceeds = "would exceed per_process_memory_fraction"
+        return exceeds in self.message or memory.limited(self.memory)
+
+    @property
     def too_large(self) -> bool:
         return memory.too_large(self.memory)
 

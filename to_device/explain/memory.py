@@ -111,8 +111,18 @@ def taken(found: dict[str, float]) -> bool:
     Then a smaller batch hardly helps.
     """
     own = found.get("process", found.get("reserved", found.get("allocated")))
-    is_limited = "allowed" in found
-    return own is not None and not is_limited and found.get("others", 0) > own
+    return own is not None and not limited(found) and found.get("others", 0) > own
+
+
+def limited(found: dict[str, float]) -> bool:
+    """Whether the request would exceed the process's own limit.
+
+    As PyTorch's allocator does, it counts what PyTorch has reserved, without CUDA's
+    context.
+    """
+    kept = found.get("allocated", 0) + found.get("unused", 0)
+    reserved = found.get("reserved", kept)
+    return reserved + found.get("asked", 0) > found.get("allowed", math.inf)
 
 
 def too_large(found: dict[str, float]) -> bool:
@@ -133,7 +143,7 @@ def explained(found: dict[str, float]) -> str:
         lines.append("\nSo the request alone is larger than the GPU.")
     elif fragmented(found):
         lines.append("\nSo there is enough unused memory, but in pieces.")
-    elif "allowed" in found:
+    elif limited(found):
         lines.append("\nSo this process has used up what it may use.")
     elif taken(found):
         lines.append("\nSo most of the memory belongs to other programs.")
