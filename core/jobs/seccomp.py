@@ -122,9 +122,8 @@ class Filter:
         self, action: int, name: str | int, *conditions: tuple[int, int, int, int]
     ) -> None:
         """Add a rule on the system call with this name or number."""
-        number = name
-        if isinstance(name, str):
-            number = self._library.seccomp_syscall_resolve_name(name.encode())
+        resolve = self._library.seccomp_syscall_resolve_name
+        number: int = resolve(name.encode()) if isinstance(name, str) else name
         if number < 0:  # this processor has no such call
             return
         array = (_Compare * len(conditions))(*(_Compare(*c) for c in conditions))
@@ -167,8 +166,9 @@ def give_up_processes_and_sockets() -> None:
     libseccomp.
     """
     rules, refused = Filter(ALLOW), REFUSE | errno.EPERM
-    for name in (*REACHING.split(), *ABOUT_FILES.split(), *NEW_ABOUT_FILES):
-        rules.add(refused, name)
+    calls: list[str | int] = [*REACHING.split(), *ABOUT_FILES.split()]
+    for call in (*calls, *NEW_ABOUT_FILES):
+        rules.add(refused, call)
     for flag in (MAP_SHARED | MAP_ANONYMOUS, MAP_GROWSDOWN):
         rules.add(refused, "mmap", (3, MASKED_EQUAL, flag, flag))
     for name in ABOUT.split():
