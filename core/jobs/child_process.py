@@ -16,10 +16,12 @@ Covered, for each child:
 
 Covered, for a child with `hostile`, in which a stranger's file is read (see `confine`):
 - it sees no GPU and writes no file;
+- on Linux, it has no pipe but its own;
 - on Linux with Landlock, it also starts no program, opens no TCP connection, and reads
   no file besides those of Python, its packages, and the app's code;
 - on Linux with libseccomp, it also opens no socket at all, starts no process, changes
-  no other one, and leaves nothing in the kernel. So it can't ask the server of forks
+  no other one, changes no file's rights or times, takes no memory that isn't counted,
+  and leaves nothing in the kernel. So it can't ask the server of forks
   for a process that isn't confined.
 
 Not covered:
@@ -35,6 +37,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import stat
 import struct
 import sys
 import sysconfig
@@ -331,6 +334,8 @@ def _work(
     if hostile:
         with suppress(Exception):  # the call will fail with the same error
             resolve(address)  # while all files can be read
+        if sys.platform == "linux":
+            _close_pipes_of_others(pipe)
         confine()
     outcome = outcome_of(
         address, arguments, Watch(report=lambda event: _send(pipe, "report", event))
@@ -365,6 +370,23 @@ def _end_with_parent() -> None:
     fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, os.O_ASYNC)
     if wait([parent.sentinel], 0):  # the parent had ended before
         os.killpg(0, signal.SIGKILL)
+
+
+def _close_pipes_of_others(own: Connection) -> None:
+    """Close the pipes that Python gives each child of the server of forks.
+
+    Python's resource tracker, which isn't confined, would do what a child asks for by
+    such a pipe, and would keep in memory whatever is sent without an end.
+    """
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    for handle in map(int, os.listdir("/proc/self/fd")):
+        with suppress(OSError):  # the listing's own handle is closed by now
+            kind = os.fstat(handle).st_mode
+            is_channel = stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+            is_kept = handle <= 2 or handle in (own.fileno(), parent.sentinel)
+            if is_channel and not is_kept:
+                os.close(handle)
 
 
 def _limit_memory(more_bytes: int) -> None:

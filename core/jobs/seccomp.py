@@ -45,6 +45,15 @@ pidfd_getfd pidfd_send_signal io_uring_setup rt_sigqueueinfo rt_tgsigqueueinfo
 shmget shmat msgget semget mq_open add_key request_key keyctl unshare setns
 setpriority ioprio_set migrate_pages move_pages kcmp bpf perf_event_open userfaultfd
 """
+# Calls that change what a file is to others without opening it, so that neither
+# Landlock nor a limit on writing applies
+ABOUT_FILES = """
+chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat
+setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
+"""
+# Newer ones, which an older libseccomp doesn't know: fchmodat2, setxattrat,
+# removexattrat, and file_setattr have the same number on all processors.
+NEW_ABOUT_FILES = 452, 463, 466, 469
 # Calls whose first argument is a process; only 0 is allowed, which is the caller
 ABOUT = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
 
@@ -52,7 +61,7 @@ ABOUT = "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_set
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 UNEQUAL, EQUAL, MASKED_EQUAL = 1, 4, 7
 # Flags of mmap that are refused: RLIMIT_DATA doesn't count memory mapped with them.
-MAP_SHARED, MAP_GROWSDOWN = 0x1, 0x100
+MAP_SHARED, MAP_GROWSDOWN, MAP_ANONYMOUS = 0x1, 0x100, 0x20
 # Flags of clone, which may start a thread, but no process and no namespace.
 CLONE_THREAD, CLONE_NEW = 0x10000, 0x7E020080
 # What ioctl and prctl may be asked to do.
@@ -110,9 +119,11 @@ class Filter:
         self.add(REFUSE | errno.ENOSYS, "clone3")
 
     def add(
-        self, action: int, name: str, *conditions: tuple[int, int, int, int]
+        self, action: int, name: str | int, *conditions: tuple[int, int, int, int]
     ) -> None:
-        number = self._library.seccomp_syscall_resolve_name(name.encode())
+        """Add a rule on the system call with this name or number."""
+        resolve = self._library.seccomp_syscall_resolve_name
+        number: int = resolve(name.encode()) if isinstance(name, str) else name
         if number < 0:  # this processor has no such call
             return
         array = (_Compare * len(conditions))(*(_Compare(*c) for c in conditions))
@@ -148,14 +159,18 @@ def give_up_calls() -> None:
 
 
 def give_up_processes_and_sockets() -> None:
-    """Have the kernel refuse REACHING, and calls that are ABOUT other processes.
+    """Have the kernel refuse REACHING, ABOUT_FILES, and calls ABOUT other processes.
 
-    A process that has imported torch keeps all others. Raises OSError without
+    It also refuses memory that children could share, since no limit counts it. A
+    process that has imported torch keeps all other calls. Raises OSError without
     libseccomp.
     """
     rules, refused = Filter(ALLOW), REFUSE | errno.EPERM
-    for name in REACHING.split():
-        rules.add(refused, name)
+    calls: list[str | int] = [*REACHING.split(), *ABOUT_FILES.split()]
+    for call in (*calls, *NEW_ABOUT_FILES):
+        rules.add(refused, call)
+    for flag in (MAP_SHARED | MAP_ANONYMOUS, MAP_GROWSDOWN):
+        rules.add(refused, "mmap", (3, MASKED_EQUAL, flag, flag))
     for name in ABOUT.split():
         rules.add(refused, name, (0, UNEQUAL, 0, 0))
     rules.add(refused, "tgkill", (0, UNEQUAL, os.getpid(), 0))

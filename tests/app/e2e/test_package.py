@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -215,3 +216,21 @@ def test_the_installer_asks_for_the_driver_that_this_torch_needs():
     oldest = {"12": 525, "13": 580}[torch.version.cuda.partition(".")[0]]
     script = (ROOT / "deploy" / "install").read_text("utf-8")
     assert f"\ndriver_needed={oldest} " in script
+
+
+def test_root_makes_nothing_where_the_app_could_have_put_a_link():
+    """The app's user owns that folder, and its links may lead anywhere."""
+    script = (ROOT / "deploy" / "install").read_text("utf-8")
+    makes = re.compile(r"\b(install|cat|cp|mv|ln|touch|mkdir|tee|chown|chmod)\b")
+    lines = [line for line in script.splitlines() if '"$own' in line]
+    made = [line for line in lines if makes.search(line)]
+    assert made
+    assert all(" as_app " in f" {line}" for line in made), made
+
+
+def test_the_installer_reaches_for_systemd_only_where_it_runs():
+    script = (ROOT / "deploy" / "install").read_text("utf-8")
+    before, _, _ = script.partition("\n[ -d /run/systemd/system ] ||")
+    commands = re.findall(r"^.*\bsystemctl .*$", before, re.M)
+    needing = [c for c in commands if re.search(r"--now|systemctl (re)?st(art|op)", c)]
+    assert all("/run/systemd/system" in command for command in needing), needing

@@ -2,9 +2,11 @@
 
 import ctypes
 import json
+import mmap
 import multiprocessing
 import os
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -169,6 +171,14 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
         ),
         "move another one": lambda: os.sched_setaffinity(os.getppid(), {0}),
         "leave shared memory": lambda: checked(libc.shmget(0, 4096, 0o600)),
+        "let everybody write": lambda: other.chmod(0o777),
+        "let everybody write, by the new call": lambda: checked(
+            libc.syscall(452, -100, bytes(other), 0o777, 0)
+        ),
+        "give away": lambda: os.chown(other, os.getuid(), os.getgid()),
+        "change its time": lambda: os.utime(other),
+        "mark": lambda: os.setxattr(other, "user.mark", b"mark"),
+        "take memory that isn't counted": lambda: mmap.mmap(-1, 4096),
         "leave its namespaces": lambda: checked(libc.unshare(CLONE_NEWUSER)),
     }
     for name, deed in deeds.items():
@@ -179,6 +189,24 @@ def attempts(folder: Path, port: int) -> dict[str, str]:
             results[name] = type(error).__name__
     threading.Thread(target=int).start()  # torch needs threads
     return results
+
+
+def channels() -> int:
+    """Runs in a child: how many pipes and sockets it has, besides its output's."""
+    found = 0
+    for handle in range(3, 256):
+        with suppress(OSError):
+            kind = os.fstat(handle).st_mode
+            found += stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists them")
+def test_a_hostile_child_has_no_pipe_but_its_own() -> None:
+    """It has the one for its answer, and the one that closes when its parent ends."""
+    address = "tests.app.jobs.test_child_process:channels"
+    assert child_process.call(address, hostile=True) == 2
+    assert child_process.call(address) > 2  # so the test would see others
 
 
 @landlock

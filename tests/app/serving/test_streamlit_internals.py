@@ -30,7 +30,7 @@ from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime, RuntimeConfig
-from streamlit.runtime.scriptrunner import ScriptRunnerEvent
+from streamlit.runtime.scriptrunner import ScriptRunner, ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils import script_requests
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
@@ -48,6 +48,7 @@ from core.serving import streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
 from core.ui import server
 from tests.app import event_loop
+from tests.app.jobs.follow import wait
 
 SCRIPT = str(ROOT / "home.py")
 HOUR = 3600.0
@@ -172,6 +173,59 @@ def test_the_first_click_of_a_new_session_comes_after_the_page(monkeypatch):
     monkeypatch.setattr(AppSession, "_create_script_finished_message", Mock())
     monkeypatch.setattr(AppSession, "_enqueue_forward_msg", Mock())
     mends(streamlit_internals.count_first_click, is_lost)
+
+
+def test_requests_join_the_script_that_waits_for_its_turn(monkeypatch):
+    """So they start no further threads, and a click that came first isn't lost."""
+    click = WidgetStates(widgets=[WidgetState(id="a button", trigger_value=True)])
+
+    async def starts_more_or_loses_the_click() -> bool:
+        visit = session(monkeypatch)
+        visit.request_rerun(ClientState(page_script_hash=NEW, widget_states=click))
+        first = visit._scriptrunner
+        vars(first)[streamlit_internals.IN_LINE] = True
+        for _ in range(9):
+            visit.request_rerun(ClientState(page_script_hash=NEW))
+        return visit._scriptrunner is not first or not first.goes_on
+
+    mends(streamlit_internals.join_waiting_scripts, starts_more_or_loses_the_click)
+
+
+def test_a_request_stops_a_script_that_has_begun(monkeypatch):
+    async def is_stopped() -> bool:
+        visit = session(monkeypatch)
+        visit.request_rerun(ClientState(page_script_hash=NEW))
+        first = visit._scriptrunner
+        visit.request_rerun(ClientState(page_script_hash=NEW))
+        return visit._scriptrunner is not first and not first.goes_on
+
+    streamlit_internals.join_waiting_scripts()
+    assert event_loop.run(is_stopped())
+
+
+def test_a_script_that_begins_anew_waits_for_a_new_turn(monkeypatch):
+    monkeypatch.setattr(streamlit_internals._pages, "seconds", 60.0)
+    order: list[str] = []
+
+    def run(script: Any, _: Any) -> None:
+        order.append("first")
+        other = in_thread(lambda: (take_turn(), order.append("other")))
+        wait(lambda: streamlit_internals._pages._waiting)
+        stopped = ScriptRunnerEvent.SCRIPT_STOPPED_FOR_RERUN
+        threading.Thread(target=lambda: (other.join(), other_ends())).start()
+        ScriptRunner._on_script_finished(script, None, stopped)
+        order.append("again")
+
+    def other_ends() -> None:
+        (turn,) = streamlit_internals._pages._working
+        streamlit_internals._pages.give_back(turn)
+
+    monkeypatch.setattr(ScriptRunner, "_run_script", run)
+    monkeypatch.setattr(ScriptRunner, "_on_script_finished", Mock())
+    streamlit_internals.draw_pages_in_turn()
+    script = SimpleNamespace(_requests=ScriptRequests())
+    ScriptRunner._run_script(script, RerunData())  # type: ignore[arg-type]
+    assert order == ["first", "other", "again"]
 
 
 def test_a_script_sends_everything_before_a_fragment_runs(monkeypatch):
@@ -365,7 +419,7 @@ def in_thread(draw) -> threading.Thread:
 
 
 def test_one_page_is_drawn_at_a_time(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 60.0)
+    monkeypatch.setattr(streamlit_internals._pages, "seconds", 60.0)
     drawing, most, drawn = 0, 0, 0
 
     def draw() -> None:
@@ -383,16 +437,15 @@ def test_one_page_is_drawn_at_a_time(monkeypatch):
 
 
 def test_no_page_waits_long_for_one_that_hangs(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(streamlit_internals._pages, "seconds", 0.01)
     take_turn()
-    in_thread(take_turn).join(60)
     thread = in_thread(lambda: (take_turn(), give_back_turn()))
     thread.join(60)
     assert not thread.is_alive()
 
 
 def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "TURN_SECONDS", 60.0)
+    monkeypatch.setattr(streamlit_internals._pages, "seconds", 60.0)
 
     def ask(*_arguments, **_more) -> str:
         thread = in_thread(lambda: (take_turn(), give_back_turn()))
