@@ -75,7 +75,7 @@ def lengths_on_cpu(device):
     inputs = torch.ones(2, 5, 3, device=device)
     lengths = torch.tensor([5, 2], device=device)
     packed = pack_padded_sequence(inputs, lengths, batch_first=True)  # broken
-    packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True)  # fixed
+    packed = pack_padded_sequence(inputs, lengths.flatten().cpu(), batch_first=True)  # fixed
     assert len(packed.data) == 7
 
 
