@@ -74,8 +74,8 @@ def optimizer_before_move(device):
 def lengths_on_cpu(device):
     inputs = torch.ones(2, 5, 3, device=device)
     lengths = torch.tensor([5, 2], device=device)
-    packed = pack_padded_sequence(inputs, lengths, batch_first=True)  # broken
-    packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True)  # fixed
+    lengths = lengths.flatten().cpu()  # fixed
+    packed = pack_padded_sequence(inputs, lengths, batch_first=True)
     assert len(packed.data) == 7
 
 
