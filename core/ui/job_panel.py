@@ -196,10 +196,10 @@ def place_in_queue(job: Job) -> str:
     text = words("queue.place", place=job.place)
     text += f": {others} ahead of you" if others else ": you're next"
     if engine().paused and job.lane == TRAIN_LANE:
-        return f"{text}. {words('queue.paused')}"
+        return ". ".join([text, words("queue.paused")])
     seconds = engine().wait(job.id)
     if seconds is None:
-        return f"{text}. {words('queue.unknown')}"
+        return ". ".join([text, words("queue.unknown")])
     if seconds < 1:
         return f"{text}, in a moment"
     about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

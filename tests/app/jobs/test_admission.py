@@ -15,12 +15,14 @@ from core.jobs.admission import (
     Asker,
     Limits,
     Questions,
+    overdue,
     words,
 )
 from core.jobs.estimates import spoken, work
 from core.jobs.job import Job
 from core.jobs.queue import Queue
 from tests.app.jobs.follow import RUN, done, job, wait
+from tests.figures import figures
 from to_device.errors import ExplainedError
 
 NO_TURN = re.escape(words("questions.no_turn"))
@@ -154,6 +156,7 @@ def test_limits_are_set_by_the_environment(monkeypatch):
     monkeypatch.setenv("MAX_WAITING_JOBS", "")
     assert Limits.from_environment() == Limits(max_job_seconds=90)
     assert Admission().seconds("") == 90
+    assert figures(overdue(90)) == ["90"]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "²"])

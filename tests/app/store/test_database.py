@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DatabaseError
 
 from core.store import database
 from core.store.codec import StoreError
@@ -71,7 +70,7 @@ def test_a_file_that_is_no_database_is_left_as_it_is(file_url, open_store):
     path.write_bytes(b"My diary. " * 1000)
     with pytest.raises(StoreError, match=re.escape(str(path))) as caught:
         open_store(file_url)
-    assert isinstance(caught.value.__cause__, DatabaseError)
+    assert isinstance(caught.value.__cause__, sqlite3.DatabaseError)
     assert path.read_bytes() == b"My diary. " * 1000
 
 

@@ -6,7 +6,6 @@ from sqlalchemy import select, update
 
 from core.config import RunConfig
 from core.store.codec import DamagedError
-from core.store.runs import interrupted
 from core.store.tables import Checkpoint, Curve, EpochOfRun, RunSummary
 from tests.app.store.made_up import (
     CONFIG,
@@ -19,6 +18,7 @@ from tests.app.store.made_up import (
     queue,
     summary,
 )
+from tests.figures import figures
 
 
 def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_store):
@@ -33,7 +33,7 @@ def test_a_run_that_was_going_on_is_interrupted_and_keeps_what_it_had(url, open_
     assert store.runs.recover() == []
     run = store.runs.get("a")
     assert run.summary.status == "interrupted"
-    assert run.summary.message == interrupted(64, 100)
+    assert figures(run.summary.message) == ["64", "100"]
     assert (run.progress.history, run.progress.losses) == (HISTORY[:1], LOSSES[:64])
     assert (run.progress.started, run.value) == (STARTED, None)
     store.runs.end("a", "finished", RESULT)  # too late
