@@ -54,9 +54,7 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
     """
     name = " ".join(unicodedata.normalize("NFC", text[:1000]).split())
     if not SHORTEST <= len(name) <= longest:
-        raise ExplainedError(
-            f"Type a name that has {SHORTEST} to {longest} characters."
-        )
+        raise ExplainedError(words("names.length", least=SHORTEST, most=longest))
     marks = 0
     for place, character in enumerate(name):
         kind = unicodedata.category(character)[0]
@@ -71,18 +69,11 @@ def tidy(text: str, taken_names: Collection[str] = (), longest: int = LONGEST) -
         raise ExplainedError(words("names.letters"))
     for word in unicodedata.normalize("NFKC", name).split():
         if len({script(letter) for letter in word} - {""}) > 1:
-            raise ExplainedError(
-                "Choose another name: a word in a name can't mix letters of "
-                "several alphabets."
-            )
+            raise ExplainedError(words("names.alphabets"))
     if fold(name) in map(fold, RESERVED):
-        raise ExplainedError(
-            "The wall uses that name for somebody else. Choose another name."
-        )
+        raise ExplainedError(words("names.reserved"))
     if fold(name) in map(fold, taken_names):
-        raise ExplainedError(
-            "Somebody in this class already has that name. Choose another name."
-        )
+        raise ExplainedError(words("names.taken"))
     return name
 
 

@@ -158,9 +158,7 @@ class Room(Gate):
                 if member := self._members.get(visitor):
                     return member
                 if classroom.joined >= classroom.size:
-                    raise ExplainedError(
-                        "That class is full. Ask your teacher to make room for more."
-                    )
+                    raise ExplainedError(words("room.full"))
                 name = names.friendly(self.names(classroom.id).values())
                 member = Member(classroom.id, visitor, name, time.time(), runs=0)
                 self.on_board = replace(classroom, joined=classroom.joined + 1)
@@ -184,9 +182,7 @@ class Room(Gate):
     def rename(self, visitor: str, name: str) -> Member:
         """Rename a member. Raises ExplainedError for a bad name or for a nonmember."""
         if (member := self.member(visitor)) is None:
-            raise ExplainedError(
-                "You're not in a class that's open right now. Join one first."
-            )
+            raise ExplainedError(words("room.not_in"))
         return self._rename(member, name)
 
     def _rename(self, member: Member, name: str) -> Member:

@@ -171,7 +171,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if (own is None or own.job.ended) and races():
         names = list(candidates(machine, 0))
         settings = ", then with ".join(map(guess.within, names))
-        takes = f"{words('race.takes', settings=settings)} {takes}"
+        begin = words("race.takes", settings=settings)
+        takes = f"{begin} {takes}"
         guesses = [*names, SAME]
         answers.radio(words("race.question"), guesses, RACE_GUESS, horizontal=True)
     elif run is None or (waits and is_first and not racers):
@@ -188,8 +189,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         seed = "another seed" if of_class is None else f"your class's seed, {of_class}"
         st.markdown(f"**Train again** uses the usual setting, with {seed}.")
     if own is None:
-        idle = ":material/group: The server is training this model in its idle time. "
-        st.markdown(takes if run.job.ended else idle + takes)
+        idle = f":material/group: {words('idle')} {takes}"
+        st.markdown(takes if run.job.ended else idle)
     if run.is_simulated:
         simulated.badge()
     text, share = progress.in_short(run)

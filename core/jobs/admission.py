@@ -112,35 +112,17 @@ class Admission:
         count = limits.max_jobs_per_person
         if queue.count_of(job.turn_of) >= count:
             jobs = f"{count} {'job' if count == 1 else 'jobs'}"
-            raise ExplainedError(
-                f"You have {jobs} waiting or running, the most that one "
-                "person may have here. Wait until one of them ends, or "
-                "cancel one."
-            )
+            raise ExplainedError(words("refused.many", jobs=jobs))
         expected, longest = self.estimates.seconds(job), limits.max_job_seconds
         if expected is not None and expected > longest:
             texts = {"expected": spoken(expected), "most": spoken(longest)}
-            raise ExplainedError(
-                (
-                    "This job would take about {expected} here, but jobs may "
-                    "take at most {most}. Choose a smaller job, such as one with "
-                    "fewer epochs."
-                ).format(**texts)
-            )
+            raise ExplainedError(words("refused.long", **texts))
         if self._is_full(job, waiting) and self.gives_way(job, queue) is None:
-            raise ExplainedError(
-                f"The queue is full: {len(waiting)} jobs are already waiting. "
-                "Try again in a few minutes."
-            )
+            raise ExplainedError(words("refused.full", count=len(waiting)))
         is_long = self.estimates.weight(job) > SHORT_SECONDS
         if is_long and self._seconds_with(job, waiting) > limits.max_waiting_seconds:
             most, short = spoken(limits.max_waiting_seconds), spoken(SHORT_SECONDS)
-            raise ExplainedError(
-                f"With this job, the queue would hold more than {most} of "
-                f"work. Jobs of up to {short} are still accepted. Choose a "
-                "smaller job, such as one with fewer epochs, or come back "
-                "later."
-            )
+            raise ExplainedError(words("refused.work", most=most, short=short))
         self.gate.admit(job, expected)
 
     def _is_full(self, job: Job, waiting: Collection[Job]) -> bool:

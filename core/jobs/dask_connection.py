@@ -449,10 +449,7 @@ class Connection:
                 if rest <= CHECK_SECONDS:
                     raise
                 if self.hosts.all_silent("lab"):
-                    raise ExplainedError(
-                        "The worker that answers questions has stopped responding. "
-                        "Try again in a minute."
-                    ) from None
+                    raise ExplainedError(words("questions.silent")) from None
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock.

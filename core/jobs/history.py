@@ -22,8 +22,10 @@ from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
 from core.store.writer import Write
 from to_device.errors import ExplainedError
+from to_device.words import Words
 
 logger = logging.getLogger(__name__)
+words = Words(__file__)
 
 PROGRESS_SECONDS = 2.0  # a crash loses about this much of a run
 LATE = 100  # at most this many ended jobs stay in memory until their rows are written
@@ -213,9 +215,7 @@ class History:
             return late.value.checkpoint
         checkpoint = self._store.runs.checkpoint(stored.name)
         if checkpoint is None:
-            raise ExplainedError(
-                "That run's checkpoint is no longer available. Choose another run."
-            )
+            raise ExplainedError(words("history.no_checkpoint"))
         return checkpoint
 
 

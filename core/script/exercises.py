@@ -26,6 +26,7 @@ NAME = "your code"  # the name of the learner's code in messages
 STEPS = 10**6
 # Errors of code that can't be read as Python
 SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
+FAILED, UNREAD = "failed", "unread"  # flaws that are no facts, see Verdict
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
 TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differently
@@ -87,6 +88,8 @@ class Verdict:
     hint: str = ""  # which line to change, and why
     passed: tuple[str, ...] = ()  # the `checks` whose facts are right
     ran: bool = True  # False: it isn't Python, so it doesn't count as a try
+    flaw: str = ""  # the first wrong fact; FAILED if the code did, UNREAD without facts
+    machine: str = ""  # the one of the exercise's `machines` that showed the flaw
 
 
 @cache
@@ -115,13 +118,13 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         hint, ran = "", True
         try:
             found = facts(exercise, report)
-            flaw = next(_flaws(exercise, report, found, expected), "")
+            flaw, said = next(_flaws(exercise, report, found, expected), ("", ""))
             passed = {name for name in passed if same(found[name], expected[name])}
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
                 ran = failure["kind"] not in SYNTAX_ERRORS
         except Exception:  # the learner's code wrote a report itself, with wrong fields
-            flaw, passed = "Your code's result can't be read.", set()
+            flaw, said, passed = UNREAD, "Your code's result can't be read.", set()
         if flaw:
             where = ""
             if len(exercise.machines) > 1 and ran:
@@ -131,9 +134,9 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
                     if has_gpu
                     else "On a machine without a GPU: "
                 )
-            say = f"{where}{flaw}"[:LONGEST_TEXT]
+            say, hint = f"{where}{said}"[:LONGEST_TEXT], hint[:LONGEST_TEXT]
             ticked = tuple(name for name in exercise.checks if name in passed)
-            return Verdict(False, say, printed, hint[:LONGEST_TEXT], ticked, ran)
+            return Verdict(False, say, printed, hint, ticked, ran, flaw, machine)
     return Verdict(True, exercise.right, printed, passed=tuple(exercise.checks))
 
 
@@ -202,7 +205,8 @@ def _flaws(
     report: Mapping[str, Any],
     mine: Mapping[str, Any],
     right: Mapping[str, Any],
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
+    """An answer's flaws, as in Verdict, each with its sentence, the worst first."""
     if failure := report["failure"]:
         error = code.raised(failure)
         is_read = failure["kind"] not in SYNTAX_ERRORS
@@ -212,13 +216,13 @@ def _flaws(
             if is_read
             else f"{error}."
         )
-        yield code.failed(failure, NAME) or gone
+        yield FAILED, code.failed(failure, NAME) or gone
     elif report["status"] != OK:
-        yield " ".join(report["notes"])
+        yield FAILED, " ".join(report["notes"])
     for name, sentence in exercise.say.items():
         if not same(mine[name], right[name]):
             fact, right_fact = in_words(mine[name]), in_words(right[name])
-            yield sentence.format(mine=fact, right=right_fact)
+            yield name, sentence.format(mine=fact, right=right_fact)
 
 
 def same(mine: Any, right: Any) -> bool:

@@ -260,12 +260,7 @@ class Database:
                     if broken.first() is not None:
                         raise StoreError(f"The upgrade of {self.where} lost rows.")
         except CommandError:
-            raise StoreError(
-                f"The database {self.where} was made either by a newer "
-                "version of this app or by a version so old that the "
-                "database can't be upgraded. Update the app, or set "
-                "DATABASE_URL to another database."
-            ) from None
+            raise StoreError(words("other_version", where=self.where)) from None
         finally:
             self._foreign_keys(connection, "ON")
 

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Select, text
 from sqlalchemy.orm import Session
 
 from core.store.codec import StoreError
-from core.store.database import LOST, Database, cause
+from core.store.database import LOST, Database, cause, words
 
 logger = logging.getLogger(__name__)
 
@@ -130,9 +130,7 @@ class Writer:
         """
         write = self.write(work, erases=erases)
         if not write.ended:
-            raise StoreError(
-                "The database can't be reached. This change will be saved later."
-            )
+            raise StoreError(words("later"))
         return write.result
 
     def answers(self, seconds: float) -> bool:

@@ -17,7 +17,9 @@ from core.jobs.measurements import KINDS
 from core.ui import clicks, format, last_measurement, polling
 from core.ui.server import engine, engine_problem, visitor
 from to_device.errors import ExplainedError
+from to_device.words import Words
 
+words = Words(__file__)
 Draw = Callable[[Job], object]
 Event = TypeVar("Event")
 
@@ -191,13 +193,13 @@ def place_in_queue(job: Job) -> str:
     if job.message:
         return job.message.rstrip(".")
     others = job.place - 1
-    text = f"Number {job.place} in the queue: "
-    text += f"{others} ahead of you" if others else "you're next"
+    text = words("queue.place", place=job.place)
+    text += f": {others} ahead of you" if others else ": you're next"
     if engine().paused and job.lane == TRAIN_LANE:
-        return f"{text}. Your teacher paused the queue, but you keep your place"
+        return ". ".join([text, words("queue.paused")])
     seconds = engine().wait(job.id)
     if seconds is None:
-        return f"{text}. We can't tell yet how long that takes"
+        return ". ".join([text, words("queue.unknown")])
     if seconds < 1:
         return f"{text}, in a moment"
     about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

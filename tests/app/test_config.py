@@ -1,4 +1,3 @@
-import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
@@ -22,6 +21,7 @@ from core.config import (
     RunConfig,
     parse,
 )
+from tests.figures import figures
 
 ROOT = Path(__file__).parents[2]
 SETTINGS: dict[str, st.SearchStrategy] = {
@@ -92,7 +92,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_values_are_named(name: str) -> None:
     for value in BAD[name]:
-        message = rf"^{LABELS[name]} must be .+\.$"
+        message = rf"^{LABELS[name]} .+\.$"
         with pytest.raises(ValueError, match=message) as caught:
             RunConfig(**{name: value})  # type: ignore[arg-type]
         assert repr(value)[:50] in str(caught.value)
@@ -100,10 +100,9 @@ def test_bad_values_are_named(name: str) -> None:
 
 def test_every_wrong_setting_is_reported() -> None:
     wrong = {"model": "rnn", "epochs": 0, "batch_size": 5000, "learning_rate": 0.0}
-    with pytest.raises(ValueError, match="must be") as caught:
+    in_order = ".+".join(rf"\b{LABELS[name]} " for name in wrong)
+    with pytest.raises(ValueError, match=in_order):
         RunConfig(**wrong)  # type: ignore[arg-type]
-    labels = re.findall(r"(?:^|\. )([\w ]+) must be", str(caught.value))
-    assert labels == [LABELS[name] for name in wrong]
 
 
 @pytest.mark.parametrize(
@@ -112,9 +111,9 @@ def test_every_wrong_setting_is_reported() -> None:
         ("sprites", 100, 10, ""),  # a textbook's
         ("regression", 200, 4, ""),
         ("fashion-mnist", 3, 1, ""),
-        ("fashion-mnist", 4, 1, "at most 3: .* 200,000 steps"),
-        ("sprites", 200, 10, "at most 166: .* 200,000 steps"),
-        ("fashion-mnist", 51, 4096, "at most 50: .* 3,000,000 samples"),
+        ("fashion-mnist", 4, 1, r"\b3: .*\b200,000\b"),
+        ("sprites", 200, 10, r"\b166: .*\b200,000\b"),
+        ("fashion-mnist", 51, 4096, r"\b50: .*\b3,000,000\b"),
     ],
 )
 def test_how_long_a_run_may_be_depends_on_its_task(
@@ -128,7 +127,7 @@ def test_how_long_a_run_may_be_depends_on_its_task(
     if not advice:
         assert RunConfig.with_recipe(**choice).epochs == epochs
         return
-    with pytest.raises(ValueError, match=f"Choose {advice}"):
+    with pytest.raises(ValueError, match=advice):
         RunConfig.with_recipe(**choice)
 
 
@@ -229,4 +228,4 @@ def test_an_address_with_a_thousand_mistakes_gets_a_few_notices() -> None:
     )
     assert config == RunConfig(seed=7)
     assert len("".join(notices)) < 1_000
-    assert "ignored 1,003 settings in the address" in notices[-1]
+    assert "1,003" in figures(notices[-1])

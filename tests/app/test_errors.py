@@ -26,20 +26,21 @@ def test_host_memory_is_explained(arguments: tuple, advised: bool) -> None:
     for error in (caught.value, MemoryError()):
         assert errors.is_out_of_memory(error)
         message = errors.explain(error, arguments)
-        assert "not enough memory" in message
+        assert type(error).__name__ not in message
         assert ("256" in message) == advised
 
 
 def test_a_kernel_assertion_is_explained() -> None:
     error = RuntimeError("CUDA error: device-side assert triggered\nSearch for ...")
-    assert "label or an index was out of range" in errors.explain(error)
+    assert "`device-side assert triggered`" in errors.explain(error)
+    assert "RuntimeError" not in errors.explain(error)
 
 
 @pytest.mark.gpu
 def test_device_memory_is_explained() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(10**15, device=other_than_cpu())
-    assert "not enough memory" in errors.explain(caught.value)
+    assert errors.explain(caught.value) == errors.explain(MemoryError())
 
 
 @pytest.mark.parametrize(
@@ -68,5 +69,5 @@ def test_smaller_batches_are_advised(batch_size: int) -> None:
 
 def test_no_batch_is_advised_where_none_is_smaller() -> None:
     message = out_of_memory(16)
+    assert message
     assert not re.search(r"\d", message)
-    assert "Close other programs" in message

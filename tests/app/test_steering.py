@@ -113,5 +113,5 @@ def test_a_paused_run_is_cancelled() -> None:
 
 
 def test_the_advice_after_an_overflow_is_about_the_rate_that_was_set() -> None:
-    with pytest.raises(ExplainedError, match=r"learning rate of 0\.001 or less"):
+    with pytest.raises(ExplainedError, match=r"\b0\.001\b"):
         steered(CONFIG, Control(1e25))

@@ -49,9 +49,9 @@ LATER = Turn(person=2, pressed=2.0, taken=3.0, served=8.0)
 
 
 def test_who_is_served_before_somebody_who_came_earlier_has_overtaken() -> None:
-    assert overtaken([FIRST, LATER]) == [
-        "1 still waited when 2, who came later, was served"
-    ]
+    (told,) = overtaken([FIRST, LATER])
+    assert told.startswith("1 ")
+    assert " 2, " in told
     assert overtaken([replace(FIRST, waited=7.0), LATER]) == []
     assert overtaken([FIRST, replace(LATER, pressed=0.5)]) == []
 

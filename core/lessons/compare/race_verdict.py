@@ -21,17 +21,19 @@ def verdict(race: Race) -> str:
     text = speedup.sentence(first, second, pairs)
     if speedup.winner is None or not speedup.is_sure:
         return text
-    return f"{text} {why(race, speedup.winner)}"
+    reason, fields = why(race, speedup.winner)
+    return f"{text} {words(f'race.why.{reason}', **fields)}"
 
 
 # In a shorter step, an operation takes about 0.1 ms: too short to share among threads
 SMALL_STEP_MS = 5.0
 
 
-def why(race: Race, index: int) -> str:
+def why(race: Race, index: int) -> tuple[str, dict[str, str]]:
     """Why the winner, candidate number `index`, may be faster.
 
-    The reason depends on the time of a training step.
+    The reason depends on the time of a training step. It is a key below "race.why",
+    and comes with the fields of its text.
     """
     winner, loser = race.candidates[index], race.candidates[1 - index]
     step = median(race.seconds(index, "training")) / race.steps * 1e3
@@ -42,9 +44,8 @@ def why(race: Race, index: int) -> str:
         reason = "more" if times > 1 else "same"
     else:
         reason = "fewer_small" if step < SMALL_STEP_MS else "fewer"
-    text: str = words.table("race.why")[reason]
     batch = f"{race.config.batch_size:,}"
-    return text.format(step=f"{step:.2g}", batch=batch, times=f"{times:g}")
+    return reason, {"step": f"{step:.2g}", "batch": batch, "times": f"{times:g}"}
 
 
 AGREE = 0.01  # relative difference of losses that a reader can't see on the chart
@@ -59,27 +60,14 @@ def agreement(race: Race) -> str:
     apart = [abs(a.loss - b.loss) / max(abs(a.loss), abs(b.loss)) for a, b in pairs]
     most = max(apart)
     if most == 0:
-        return "At every step, the two losses are the same, bit for bit."
+        return words("race.agreement.same")
     has_convolutions, tf32 = race.config.model == "cnn", ""
     first, second = race.candidates
     if has_convolutions and "CUDA" in (first.backend, second.backend):
-        tf32 = ", and convolutions on NVIDIA GPUs may round their inputs to TF32"
+        tf32 = words("race.agreement.tf32")
     if most < AGREE:
-        return (
-            "At every step, the two losses agree to at least "
-            f"{floor(-log10(most))} digits. Later digits may differ, "
-            "because the candidates add the same numbers in different "
-            f"orders and round each sum{tf32}."
-        )
+        digits = floor(-log10(most))
+        return words("race.agreement.rounded", digits=digits, tf32=tf32)
     if has_convolutions and first.device != second.device:
-        return (
-            "The two losses differ by up to {most}. The weights and "
-            "batches are the same, but each device draws its own random "
-            "numbers, so dropout drops different units."
-        ).format(most=f"{most:.1%}")
-    return (
-        "The two losses differ by up to {most}. The weights and "
-        "batches are the same, but the two candidates add the same "
-        "numbers in different orders{tf32}. The rounding errors grow "
-        "with each step."
-    ).format(most=f"{most:.1%}", tf32=tf32)
+        return words("race.agreement.dropout", most=f"{most:.1%}")
+    return words("race.agreement.apart", most=f"{most:.1%}", tf32=tf32)

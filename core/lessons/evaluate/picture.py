@@ -175,10 +175,7 @@ def _open(data: bytes) -> Image.Image:
     except Image.DecompressionBombError:
         raise ExplainedError(words("picture.pixels")) from None
     except MemoryError:
-        raise ExplainedError(
-            "Opening this picture would take too much memory here. Save "
-            "a smaller version."
-        ) from None
+        raise ExplainedError(words("picture.memory")) from None
     except (OSError, SyntaxError, ValueError) as error:  # Pillow on a damaged file
         message = (
             f"The picture is damaged: {quoted(error)}. Open the file in "

@@ -38,7 +38,8 @@ def draw() -> None:
             f"this browser tab, and we don't keep it. {policy.why}]"
         )
         st.markdown(only_read if policy.kind == "off" else words("script.run"))
-        if st.form_submit_button("Check my script", icon=":material/fact_check:"):
+        icon = ":material/fact_check:"
+        if st.form_submit_button("Check my script", icon=icon, key="check_my_script"):
             state.pop("checked", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
             with explained("The script was not checked"):

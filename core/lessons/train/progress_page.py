@@ -374,9 +374,7 @@ def finding(before: Run, now: Run) -> str:
         names = [f"{name} ({differing})" for name, differing in pairs]
     first, second = names
     if not now.job.ended and comparison.same_work(before, now):
-        return (
-            f"{now.name} has the same settings as {first}, so their times should match."
-        )
+        return words("same_settings", now=now.name, before=first)
     if not now.job.ended:
         to = "to reach the same accuracy" if now.config.has_images else "in all"
         return f"**Will {second} need fewer seconds than {first} {to}?**"

@@ -14,6 +14,7 @@ from core.lessons.speed import climb_result
 from core.ui import guess, spoilers
 from tests.app import samples
 from tests.app.store.made_up import summary
+from tests.figures import figures
 
 RACERS = [candidate.name for candidate in samples.RACE.candidates]
 
@@ -79,11 +80,10 @@ def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():
     tally = Tally(Counter({"Slower": 3, "Twice": 9}), (("Slower",), "0.9×"), 14, [])
-    assert finding(tally) == (
-        "**12 of 14 have guessed. Measured: 0.9×.** 3 guessed right: “Slower”."
-    )
-    assert "There is no result yet" in finding(tally._replace(right=None))
+    assert figures(finding(tally)) == ["12", "14", "0.9", "3"]
+    assert "“Slower”" in finding(tally)
+    assert figures(finding(tally._replace(right=None))) == ["12", "14"]
     unclear = tally._replace(right=((), "0.51 to 1.57×"))
-    assert "Measured: 0.51 to 1.57×, which allows several answers" in finding(unclear)
+    assert figures(finding(unclear)) == ["12", "14", "0.51", "1.57"]
     none = tally._replace(answers=Counter(), right=None)
-    assert finding(none) == "**0 of 14 have guessed.** There is no result yet."
+    assert figures(finding(none)) == ["0", "14"]

@@ -41,31 +41,31 @@ def test_a_job_within_the_rules_is_allowed(rules, arguments):
 @pytest.mark.parametrize(
     ("rules", "arguments", "sentence"),
     [
-        (LIMITED, (replace(ANN, epochs=6),), "up to 5 epochs, but this one has 6"),
-        (LIMITED, (replace(CNN, epochs=5),), "the model may be ANN, not CNN"),
-        (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "not CNN"),
-        (LIMITED, (replace(ANN, device="auto"),), "the device may be CPU, not auto"),
-        (LIMITED, (ANN, (cpu(1), GPU), 10, 5), "the device may be CPU, not CUDA"),
-        (LIMITED, (replace(ANN, device="sim"),), "not SIM"),
-        (LIMITED, ("sim", 1000), "not SIM"),
-        (LIMITED, (replace(CLIMB, device="cuda"), ()), "not CUDA"),
-        (LIMITED, (replace(CLIMB, epochs=6), ()), "up to 5 epochs"),
-        (LIMITED, ("cuda",), "not CUDA"),
-        (LIMITED, ((replace(ANN, device="mps"), 1)), "not MPS"),
+        (LIMITED, (replace(ANN, epochs=6),), r"\b5\b.+\b6\b"),
+        (LIMITED, (replace(CNN, epochs=5),), r"\bANN\b.+\bCNN\b"),
+        (LIMITED, (replace(CNN, epochs=1), (cpu(1), cpu(2)), 10, 5), "CNN"),
+        (LIMITED, (replace(ANN, device="auto"),), r"\bCPU\b.+\bauto\b"),
+        (LIMITED, (ANN, (cpu(1), GPU), 10, 5), r"\bCPU\b.+\bCUDA\b"),
+        (LIMITED, (replace(ANN, device="sim"),), "SIM"),
+        (LIMITED, ("sim", 1000), "SIM"),
+        (LIMITED, (replace(CLIMB, device="cuda"), ()), "CUDA"),
+        (LIMITED, (replace(CLIMB, epochs=6), ()), r"\b5\b.+\b6\b"),
+        (LIMITED, ("cuda",), "CUDA"),
+        (LIMITED, ((replace(ANN, device="mps"), 1)), "MPS"),
         (
             FIXED,
             (replace(ANN, batch_size=32),),
-            "the batch size setting is 64 for everybody",
+            r"\bbatch size\b.+\b64\b.+\b32\b",
         ),
         (
             FIXED,
             (replace(ANN, augment=True),),
-            "the augment setting is off for everybody",
+            r"\baugment\b.+\boff\b.+\bon\b",
         ),
         (
             FIXED,
             (replace(ANN, batch_size=32), (cpu(1), GPU), 10, 5),
-            "setting is 64 for everybody",
+            r"\b64\b.+\b32\b",
         ),
         (Rules(fixed={"device": "cpu"}), (replace(CLIMB, device="cuda"), ()), "CPU"),
     ],
@@ -78,9 +78,9 @@ def test_a_job_that_breaks_a_rule_is_refused_in_a_sentence(rules, arguments, sen
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"fixed": {"epochs": "many"}}, "Epochs must be a whole number"),
-        ({"fixed": {"task": "regression", "model": "cnn"}}, "Model must be"),
-        ({"fixed": {"epochs": "9"}, "epochs": 5}, "conflicts with a limit. In this"),
+        ({"fixed": {"epochs": "many"}}, "Epochs"),
+        ({"fixed": {"task": "regression", "model": "cnn"}}, "Model"),
+        ({"fixed": {"epochs": "9"}, "epochs": 5}, r"\b5\b.+\b9\b"),
     ],
 )
 def test_invalid_rules_are_refused_when_they_are_made(fields, sentence):

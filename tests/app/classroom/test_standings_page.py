@@ -5,6 +5,7 @@ import pytest
 from core.classroom.rules import WITHIN, Rules
 from core.classroom.standings_page import Standings, bests, luck, neighbors, stuck
 from tests.app.store.made_up import summary
+from tests.figures import figures
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cy": "Cy", "di": "Di"}
 RULES = Rules(target=0.88)
@@ -64,9 +65,8 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     seeds = [run("ada", 0.87 + n / 1000, seed=n) for n in range(4)]
     others = [run("bob", 0.5, batch_size=32), run("bob", 0.1, seed=9, status="failed")]
     sentence = luck(seeds + others + seeds)
-    assert sentence.startswith("A difference of 0.30 points can be luck")
+    assert figures(sentence)[:4] == ["0.30", "4", "87.00", "87.30"]
     assert "batch 64" in sentence
-    assert "gave accuracies from 87.00% to 87.30%" in sentence
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers) == luck(seeds[:2] + others) == ""
 
@@ -91,7 +91,6 @@ def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train
         run("bob", status="failed", message="Long ago."),
     ]
     assert [*stuck(NAMES, runs[:2])] == ["ada"]
-    assert stuck(NAMES, runs, ["di"]) == {
-        "ada": "The last run failed: There was not enough memory.",
-        "cy": "No run yet.",
-    }
+    why = stuck(NAMES, runs, ["di"])
+    assert [*why] == ["ada", "cy"]
+    assert "There was not enough memory." in why["ada"]

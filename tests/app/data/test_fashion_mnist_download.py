@@ -132,7 +132,7 @@ def test_a_mirror_that_drips_is_left(
     monkeypatch.setattr(fashion_mnist, "DOWNLOAD_SECONDS", 1.0)
     mirror.answer = dripping
     events: list[Download] = []
-    with pytest.raises(ExplainedError, match="the download took more than 1 s"):
+    with pytest.raises(ExplainedError, match=r"\b1 s\b"):
         fashion_mnist.download(Watch(events.append))
     assert len(events) <= 11
     assert not here()
@@ -141,7 +141,7 @@ def test_a_mirror_that_drips_is_left(
 def test_a_mirror_that_never_ends_is_left(mirror: Mirror) -> None:
     events: list[Download] = []
     mirror.answer = endless
-    with pytest.raises(ExplainedError, match="more bytes than expected"):
+    with pytest.raises(ExplainedError, match=mirror.url):
         fashion_mnist.download(Watch(events.append))
     assert all(event.done_bytes < 26_000 for event in events)
     assert not here()
@@ -151,7 +151,7 @@ def test_a_small_archive_of_much_is_not_unpacked(mirror: Mirror) -> None:
     bomb = gzip.compress(bytes(20_000_000))
     mirror.answer = lambda _: ok(bomb)
     tracemalloc.start()
-    with pytest.raises(ExplainedError, match="is too long"):
+    with pytest.raises(ExplainedError, match=r"\d bytes"):
         fashion_mnist.download()
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
     tracemalloc.stop()

@@ -205,7 +205,7 @@ def test_torchvision_that_does_not_fit_is_explained(split: Split) -> None:
     with pytest.raises(ExplainedError) as caught:
         feeds.make("dataloader", split, BATCH, CPU)
     message = str(caught.value)
-    assert "operator torchvision::nms does not exist" in message
+    assert "torchvision::nms" in message
     assert "pip install --upgrade torch torchvision" in message
     assert "memory" in message
 

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 
+from core.home.first_run_page import USUAL
+from core.ui import image_wall
 from core.ui.course import LESSONS, RUNS
 from tests.app.e2e.walk import (
     LONG,
     PHONE,
     SLOW,
     barriers,
+    filled,
     key,
     ready,
     result,
@@ -38,7 +41,8 @@ IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
 TEXT = "rgb(231, 233, 236)"  # in the dark
 TILE = ".images button"  # a picture on the wall
-WRONG = re.compile("[0-9]+% sure.*, but the label says")
+ANSWER = image_wall.words.table("wall.answer")
+RIGHT, WRONG, DRAWN = (filled(ANSWER[each]) for each in ("right", "wrong", "drawn"))
 # By address. A page joins with a line; what it brings should come soon.
 SIGHTS = {
     "": Sight(TILE),
@@ -137,7 +141,7 @@ def test_every_page_is_looked_at():
 @pytest.mark.slow
 def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page = ready(visitor())
-    page.get_by_text("The usual setting", exact=True).click()
+    page.get_by_text(USUAL, exact=True).click()
     key(page, "train_now").press("Enter")
     expect(key(page, "cancel_run")).to_be_focused()  # though the guess went away, too
     line = '[data-testid=stVegaLiteChart] [aria-roledescription="line mark"]'
@@ -146,13 +150,13 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     expect(key(page, "next_lesson")).to_be_visible(timeout=5 * SLOW)
     expect(result(page)).to_be_visible()
     said, tiles = page.locator(".says"), page.locator(".images button")
-    expect(said).to_have_text(WRONG)  # the first one asked about
+    expect(said).to_have_text(re.compile(WRONG))  # the first one asked about
     expect(page.locator(".images .wrong").first).to_be_visible()
     tiles.nth(3).click()
     expect(tiles.nth(3)).to_have_attribute("aria-pressed", "true")
     page.keyboard.press("ArrowDown")
     expect(tiles.nth(13)).to_have_attribute("aria-pressed", "true")
-    expect(said).to_have_text(re.compile("model is right|but the label says"))
+    expect(said).to_have_text(re.compile(f"{RIGHT}|{WRONG}"))
     for shown in (result(page), page.locator(line).first, said):
         expect_in_sight(shown)
     page.get_by_role("button", name="Draw your own").click()
@@ -163,7 +167,7 @@ def test_home_trains_a_model_and_shows_what_it_says(visitor):
     page.mouse.move(box["x"] + 80, box["y"] + 130, steps=9)
     page.mouse.move(box["x"] + 130, box["y"] + 130, steps=9)
     page.mouse.up()
-    expect(said).to_have_text(re.compile("For your drawing, .+ sure"), timeout=SLOW)
+    expect(said).to_have_text(re.compile(DRAWN), timeout=SLOW)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     card = ready(page).locator(".st-key-lesson_2")
     card.click(position={"x": 9, "y": 9})  # a corner: the whole card is a link

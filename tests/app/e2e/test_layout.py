@@ -13,6 +13,7 @@ from tests.app.e2e.walk import (
     ready,
     result,
     start,
+    stopped,
 )
 
 pytestmark = pytest.mark.browser
@@ -45,7 +46,7 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     expect(progress(page)).to_be_in_viewport()
     cancel(page)
     page.get_by_text("Read more").scroll_into_view_if_needed()
-    expect(page.get_by_text("Canceled after")).to_be_in_viewport()
+    expect(stopped(page)).to_be_in_viewport()
     menu = page.get_by_test_id("stSidebar")
     page.get_by_test_id("stExpandSidebarButton").tap()
     page.add_style_tag(content=LONG_PAGES)

@@ -188,7 +188,7 @@ def test_the_app_runs_from_another_folder_and_keeps_its_data_with_the_user(full)
 def test_a_run_of_the_course_needs_no_checkout(full):
     settings = ["--task", "regression", "--epochs", "1", "--json"]
     assert '"loss"' in full.run("run", *settings)
-    assert "is up to date" in full.run("store", "upgrade")
+    assert "to-device.sqlite" in full.run("store", "upgrade")
 
 
 def test_the_tile_in_jupyterlab_starts_a_server_below_the_hubs_path(full):

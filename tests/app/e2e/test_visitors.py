@@ -3,6 +3,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from core.runs.delete_my_data_page import DELETED
+from core.runs.my_data_page import BACK, WRONG
+from core.ui import runs
 from tests.app import event_loop
 from tests.app.e2e.walk import SHORT, SLOW, key, ready, result, start
 from tools.load.record import Record
@@ -67,10 +70,10 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     theirs = code(other, server.url)
     assert theirs != mine
     enter_code(other, theirs[::-1])
-    expect(other.get_by_text("Nobody here has that code")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text(WRONG.text)).to_be_visible(timeout=SLOW)
     assert code(other, server.url) == theirs
     enter_code(other, mine)
-    expect(other.get_by_text("Welcome back")).to_be_visible(timeout=SLOW)
+    expect(other.get_by_text(BACK.text)).to_be_visible(timeout=SLOW)
     assert code(other, server.url) == mine
     other.goto(f"{server.url}/Train")
     expect(result(other)).to_be_visible(timeout=SLOW)
@@ -78,9 +81,9 @@ def test_who_is_one_visitor_and_who_another(visitor, server):
     assert code(tab, server.url) == mine
     tab.keyboard.press("Escape")
     key(tab, "delete_my_data").click()
-    expect(tab.get_by_text("Everything that the app keeps about you")).to_be_visible()
     tab.get_by_role("button", name="Delete everything").click()
-    expect(tab.get_by_text("Your data has been deleted")).to_be_visible(timeout=SLOW)
+    expect(tab.get_by_text(DELETED.text)).to_be_visible(timeout=SLOW)
     assert code(other, server.url) != mine
     other.goto(link)
-    expect(other.get_by_text("no run here with that link")).to_be_visible(timeout=SLOW)
+    unknown = other.get_by_text(runs.words("runs.unknown"))
+    expect(unknown).to_be_visible(timeout=SLOW)

@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.app.e2e.walk import SLOW, key, ready
+from core.lessons.compare.race_verdict import words
+from tests.app.e2e.walk import SLOW, filled, key, ready
 from tools.server import CHROMIUM, FLAGS, Server
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.alone]
@@ -18,7 +19,8 @@ GPU = [
     "--use-vulkan=swiftshader",
     "--disable-vulkan-surface",
 ]
-LEARNS = re.compile(r"on your GPU: its loss falls from 2\.\d\d to 0\.\d\d\.")
+STATUS = words.table("your_gpu.status")
+LEARNS = re.compile(r"GPU: .+ 2\.\d\d .+ 0\.\d\d\.")  # the loss, at first and at last
 VERY_SLOW = 2 * SLOW  # a hundred training steps take it many seconds
 CODE = "GPUDevice.prototype.createShaderModule"
 SHADER = f"""
@@ -55,82 +57,90 @@ def gpu_page(
     return open_tab
 
 
+def told(page: Page, status: str) -> Locator:
+    """The line on how the measurement goes on, if it is this one."""
+    return page.get_by_text(re.compile(filled(STATUS[status])))
+
+
 def press(page: Page) -> None:
     expect(key(page, "your_gpu")).to_be_enabled()
     key(page, "your_gpu").click()
 
 
 @pytest.mark.parametrize(
-    ("script", "sentence"),
+    ("script", "status"),
     [
-        ("delete Navigator.prototype.gpu", "This browser doesn't support WebGPU"),
-        ("GPU.prototype.requestAdapter = async () => null", "but can't find a GPU"),
+        ("delete Navigator.prototype.gpu", "no_webgpu"),
+        ("GPU.prototype.requestAdapter = async () => null", "no_adapter"),
         (
             "Object.defineProperty(window, 'isSecureContext', { value: false })",
-            "only on localhost and at addresses",
+            "insecure",
         ),
     ],
 )
-def test_without_a_gpu_one_sentence_says_so(gpu_page, script, sentence):
+def test_without_a_gpu_one_sentence_says_so(gpu_page, script, status):
     page = gpu_page(script)
-    expect(page.get_by_text(sentence)).to_be_visible()
+    expect(told(page, status)).to_be_visible()
     expect(key(page, "your_gpu")).to_be_disabled()
     page.get_by_role("tab", name="The race").click()
-    expect(page.get_by_text("Which candidate is faster?")).to_be_visible()
+    expect(page.get_by_text(words("race.heading"))).to_be_visible()
 
 
 @pytest.mark.parametrize(
-    ("script", "sentence"),
+    ("script", "status"),
     [
         (
             SHADER.replace("CHANGED", "code + 'nonsense'"),
-            "compiler rejected the program",
+            "shader",
         ),
         (
             SHADER.replace("CHANGED", "code.replace('sums +=', 'sums -=')"),
-            "results don't agree with PyTorch's",
+            "wrong",
         ),
         (
             "GPUDevice.prototype.createComputePipelineAsync = "
             "function () { this.destroy(); return new Promise(() => {}) }",
-            "The browser lost the GPU",
+            "lost",
         ),
         (
             "const create = GPUDevice.prototype.createBuffer; "
             "GPUDevice.prototype.createBuffer = function (buffer) "
             "{ return create.call(this, { ...buffer, size: 2 ** 40 }) }",
-            "The GPU stopped with an error",
+            "failed",
         ),
     ],
 )
-def test_a_failed_gpu_shows_a_reason_and_can_be_tried_again(gpu_page, script, sentence):
+def test_a_failed_gpu_shows_a_reason_and_can_be_tried_again(gpu_page, script, status):
     page = gpu_page(script)
-    expect(page.get_by_text("but its speed means nothing")).to_be_visible()
+    expect(told(page, "software")).to_be_visible()
     press(page)
-    expect(page.get_by_text(sentence)).to_be_visible(timeout=VERY_SLOW)
+    expect(told(page, status)).to_be_visible(timeout=VERY_SLOW)
     expect(key(page, "your_gpu")).to_be_enabled()
 
 
 def test_the_gpus_results_are_pytorchs_after_a_pause_too(gpu_page):
     page = gpu_page()
-    page.get_by_text("The app runs on this computer too").click()
-    page.locator(".st-key-your_gpu_guess").get_by_text("At no size").click()
+    page.get_by_text(words("your_gpu.same")).click()
+    never = words.table("your_gpu.answers")[-1]
+    page.locator(".st-key-your_gpu_guess").get_by_text(never).click()
     press(page)
-    expect(page.get_by_text("Warming up")).to_be_visible(timeout=VERY_SLOW)
+    expect(told(page, "warm_up")).to_be_visible(timeout=VERY_SLOW)
     page.evaluate("""() => {
         Object.defineProperty(document, "hidden", { value: true, configurable: true })
         document.dispatchEvent(new Event("visibilitychange"))
     }""")
-    expect(page.get_by_text("Paused, since this tab is in")).to_be_visible()
+    expect(told(page, "background")).to_be_visible()
     page.evaluate("""() => {
         delete document.hidden
         document.dispatchEvent(new Event("visibilitychange"))
     }""")
-    expect(page.get_by_text("Round 1 of 7")).to_be_visible(timeout=VERY_SLOW)
-    expect(page.get_by_text("Done. All times shown")).to_be_visible(timeout=VERY_SLOW)
-    expect(page.get_by_text("is not a GPU").first).to_be_attached()
+    first = page.get_by_text(STATUS["round"].format(round=1, rounds=7))
+    expect(first).to_be_visible(timeout=VERY_SLOW)
+    expect(told(page, "done")).to_be_visible(timeout=VERY_SLOW)
+    software = words("your_gpu.software").partition("{name}")[2].partition("**")[0]
+    expect(page.get_by_text(software).first).to_be_attached()
     expect(page.get_by_text(LEARNS)).to_be_visible()
-    expect(page.get_by_text("disagrees")).to_have_count(0)
+    expect(page.get_by_text(words("your_gpu.notes.wrong"))).to_have_count(0)
     expect(page.get_by_test_id("stVegaLiteChart")).to_have_count(3)
     page.reload()
     expect(page.get_by_text(LEARNS)).to_be_visible()
@@ -139,7 +149,7 @@ def test_the_gpus_results_are_pytorchs_after_a_pause_too(gpu_page):
 def test_the_work_ends_with_the_page(gpu_page):
     page = gpu_page(ENDED)
     press(page)
-    expect(page.get_by_text("Training the ANN")).to_be_visible(timeout=VERY_SLOW)
+    expect(told(page, "training")).to_be_visible(timeout=VERY_SLOW)
     assert not page.evaluate("window.ended")
     page.get_by_role("tab", name="The race").click()
     page.wait_for_function("window.ended")

@@ -46,17 +46,33 @@ def start(page: Page) -> Page:
 def cancel(page: Page) -> None:
     """Cancel the page's run, which would hold up those of the next tests."""
     key(page, "cancel_run").click()
-    expect(page.get_by_text(re.compile(r"Canceled after step [\d,]+"))).to_be_attached()
+    expect(stopped(page)).to_be_attached()
+
+
+def said(page: Page, pattern: str):
+    """The line on how far the run is, or how it ended, if it has these figures."""
+    return page.get_by_test_id("stProgress").get_by_text(re.compile(pattern))
 
 
 def progress(page: Page):
-    """The line that says how far the run is."""
-    return page.get_by_text(re.compile(r"Epoch \d+ of \d+ · step"))
+    """The line with the epoch and the step of a run that goes on."""
+    return said(page, r"\d+ of \d+ · .+\d")
+
+
+def stopped(page: Page):
+    """The line with the step after which a run was canceled."""
+    return said(page, r"^[^·]*\d of [\d,]+\.")
 
 
 def result(page: Page):
-    """The sentence that a finished run ends with."""
-    return page.get_by_text("of the test images are classified correctly")
+    """The sentence that a finished run ends with, with its accuracy and its images."""
+    return said(page, r"\d\.\d\d%.+\([\d,]+ of [\d,]+\)")
+
+
+def filled(text: str) -> str:
+    """A regular expression for one of the product's texts, whatever its fields say."""
+    parts = re.split(r"\{\w+\}", text)
+    return ".+".join(re.sub(r"[.*+?^$()|\[\]\\]", r"\\\g<0>", part) for part in parts)
 
 
 def model_comes_back(page: Page, folder: Path) -> None:
@@ -70,7 +86,7 @@ def model_comes_back(page: Page, folder: Path) -> None:
 def upload(page: Page, file: Path) -> None:
     page.get_by_role("tab", name="Load").click()
     page.locator(".st-key-upload_checkpoint input[type=file]").set_input_files(file)
-    expect(page.get_by_text("6 tensors, saved as")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_test_id("stAlertContentSuccess")).to_be_visible(timeout=SLOW)
 
 
 def enter_wrong_code(page: Page) -> None:

@@ -5,6 +5,7 @@ import json
 import mmap
 import multiprocessing
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -19,6 +20,7 @@ import psutil
 import pytest
 
 from core import log
+from core.errors import explain
 from core.jobs import child_process
 from tests.app.jobs.follow import wait
 from tests.app.jobs.landlock import landlock
@@ -55,7 +57,7 @@ def fill(size: int) -> int:
 
 
 def test_a_child_has_the_seconds_that_are_asked_for():
-    with pytest.raises(child_process.ChildDiedError, match="more than 1 seconds"):
+    with pytest.raises(child_process.ChildDiedError, match=r"\b1 s"):
         child_process.call_for(1, "tests.app.jobs.test_child_process:fork_and_sleep")
 
 
@@ -64,13 +66,13 @@ def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
     afresh = multiprocessing.get_context("spawn")
     monkeypatch.setattr(child_process, "_context", lambda: afresh)
     run = log.current_run.set("a1")
-    with pytest.raises(ExplainedError, match="TypeError: must be real number"):
+    with pytest.raises(ExplainedError, match="TypeError"):
         child_process.call("math:sqrt", "four")
     log.current_run.reset(run)
     err = capfd.readouterr().err
     (line,) = [json.loads(line) for line in err.splitlines() if "traceback" in line]
     assert line["run"] == "a1"
-    assert "TypeError: must be real number" in line["traceback"]
+    assert "TypeError" in line["traceback"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_nothing_of_a_child_is_left(tmp_path, lasts, seconds):
     """It ends with what it started, as Pillow starts Ghostscript, even if it hangs."""
     child_process.warm_up()  # its server outlives its children
     before, path = descendants(), tmp_path / "id"
-    hangs = pytest.raises(child_process.ChildDiedError, match="5 seconds")
+    hangs = pytest.raises(child_process.ChildDiedError, match=r"\b5 s")
     with hangs if lasts > seconds else nullcontext():
         child_process.call(
             "tests.app.jobs.test_child_process:breed", path, lasts, seconds=seconds
@@ -120,7 +122,7 @@ def test_children_end_with_their_parent(hostile):
 def test_memory_has_a_limit():
     fill = "tests.app.jobs.test_child_process:fill"
     assert child_process.call(fill, 1000, memory_bytes=GIGABYTE) == 1000
-    with pytest.raises(ExplainedError, match="memory"):
+    with pytest.raises(ExplainedError, match=re.escape(explain(MemoryError()))):
         child_process.call(fill, 2 * GIGABYTE, memory_bytes=GIGABYTE)
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import dask
 import pytest
 
-from core.jobs.cluster import CERTIFICATES, NO_NEWS, is_news, machine_name, security
+from core.jobs.cluster import (
+    CERTIFICATES,
+    NO_NEWS,
+    is_news,
+    machine_name,
+    security,
+    words,
+)
 from tests.process import ROOT, python
 from to_device.errors import ExplainedError
 
@@ -48,22 +55,22 @@ def test_the_script_changes_nothing_that_is_good(tmp_path):
 
 def test_unusable_certificates_are_reported(mine):
     (mine / "cert.pem").write_text("nothing")
-    with pytest.raises(ExplainedError, match="can't be used"):
+    with pytest.raises(ExplainedError, match=f"{mine}.*PEM"):
         security(folder=str(mine))
     (mine / "key.pem").chmod(0o640)
-    with pytest.raises(ExplainedError, match=r"can read the key .*key\.pem"):
+    with pytest.raises(ExplainedError, match=r"chmod 600 .*key\.pem"):
         security(folder=str(mine))
     for name in reversed(CERTIFICATES):
         (mine / name).unlink()
-        with pytest.raises(ExplainedError, match=f"mine/{name} is missing"):
+        with pytest.raises(ExplainedError, match=f"mine/{name}"):
             security(folder=str(mine))
 
 
 def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
     """Plain TCP is never spoken by who has some; TLS can't be by who has none."""
-    with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+    with pytest.raises(ExplainedError, match=r"tls://.+tcp://a:1"):
         security("tcp://a:1", str(mine))
-    with pytest.raises(ExplainedError, match="asks for a certificate"):
+    with pytest.raises(ExplainedError, match="DASK_CERTIFICATES"):
         security("tls://a:1")
     monkeypatch.setenv("DASK_CERTIFICATES", str(mine))
     assert security("tls://a:1").tls_worker_key == str(mine / "key.pem")
@@ -73,19 +80,19 @@ def test_an_address_has_to_fit_the_certificates(mine, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "setting", "why"),
     [
-        ("-m core.jobs.cluster scheduler", "DASK_CERTIFICATES", "ca.pem is missing"),
+        ("-m core.jobs.cluster scheduler", "DASK_CERTIFICATES", "/none/ca.pem"),
         (
             "-m core.jobs.cluster workers tls://127.0.0.1:1",
             "DASK_CERTIFICATES",
-            "ca.pem is missing",
+            "/none/ca.pem",
         ),
-        ("-m core.jobs.cluster scheduler", "NONE", "needs certificates"),
-        ("-m core.jobs.cluster workers tls://a:1", "NONE", "asks for a certificate"),
-        ("-m core.jobs.cluster workers tcp://a:1", "NONE", "must begin with tls://"),
-        (APP, "DASK_SCHEDULER_ADDRESS", "must begin with tls://"),
-        (APP, "DASK_CERTIFICATES", "ca.pem is missing"),
-        (APP, "MAX_JOB_SECONDS", "must be a whole number above 0"),
-        (APP, "COOKIE_SECRET", "needs at least 32"),
+        ("-m core.jobs.cluster scheduler", "NONE", words("certificates.scheduler")),
+        ("-m core.jobs.cluster workers tls://a:1", "NONE", "DASK_CERTIFICATES"),
+        ("-m core.jobs.cluster workers tcp://a:1", "NONE", "tls://"),
+        (APP, "DASK_SCHEDULER_ADDRESS", "tls://"),
+        (APP, "DASK_CERTIFICATES", "/none/ca.pem"),
+        (APP, "MAX_JOB_SECONDS", "MAX_JOB_SECONDS"),
+        (APP, "COOKIE_SECRET", "32"),
     ],
 )
 def test_a_wrong_setting_ends_all_three_with_a_sentence(command, setting, why):
@@ -100,7 +107,7 @@ def test_settings_of_dask_do_as_well(mine):
     tls = {f"{comm}.tls.ca-file": str(mine / "ca.pem")}
     with dask.config.set({f"{comm}.require-encryption": True, **tls}):
         assert security("tls://a:1").get_tls_config_for_role("worker")["ca_file"]
-        with pytest.raises(ExplainedError, match="tcp://a:1 does not"):
+        with pytest.raises(ExplainedError, match=r"tls://.+tcp://a:1"):
             security("tcp://a:1")
 
 
@@ -115,7 +122,7 @@ def test_no_traceback_tells_that_a_client_has_gone(text, is_logged):
 
 def test_a_machine_has_a_name_that_a_run_can_ask_for():
     assert machine_name("Bär 2.lan") == "Bär 2.lan"
-    with pytest.raises(argparse.ArgumentTypeError, match="63 letters, digits"):
+    with pytest.raises(argparse.ArgumentTypeError, match="63"):
         machine_name("[a link](https://evil.example)")
 
 

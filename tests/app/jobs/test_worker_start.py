@@ -17,19 +17,19 @@ def chained(text: str) -> RuntimeError:
 
 
 def test_the_first_cause_is_told_in_one_line():
-    text = no_start(chained("no\nroom."))
-    assert "OSError: no room" in text
+    text = no_start(chained("a\nb."))
+    assert "OSError: a b" in text
     assert "\n" not in text
 
 
 def test_a_machine_without_semaphores_is_told_what_it_lacks(monkeypatch):
     def refuse(_: object) -> None:
-        raise OSError(30, "Read-only file system")
+        raise OSError(30, "a b")
 
     monkeypatch.setattr(multiprocessing.context.BaseContext, "Lock", refuse)
-    text = no_start(chained("Read-only file system"))
+    text = no_start(chained("a"))
     assert "/dev/shm" in text
-    assert "Read-only file system" in text
+    assert "a b" in text
 
 
 def test_what_a_worker_can_not_do_is_told_until_it_has_started():

@@ -146,8 +146,8 @@ def test_on_a_server_the_page_says_whose_machine_it_describes(
     assert engine
     monkeypatch.setattr(diagnosis_page, "is_direct", lambda _: direct)
     at = open_page("pages/1_Device.py")
-    assert ("describes the **server**" in texts(at.info)) == says
-    assert ("The server trains on the" in texts(at.markdown)) == says
+    assert (diagnosis_page.words("pasted.server") in texts(at.info)) == says
+    assert ("The server" in texts(at.markdown)) == says
 
 
 def test_a_pasted_report_is_diagnosed_and_anything_else_is_a_sentence(engine):
@@ -161,6 +161,7 @@ def test_a_pasted_report_is_diagnosed_and_anything_else_is_a_sentence(engine):
         assert not at.exception
 
     paste(LINUX.replace("580.65", "535.18"))
-    assert "the NVIDIA driver 535.18.06 is too old" in texts(at.markdown)
+    assert "535.18.06" in texts(at.markdown)
+    assert not at.error
     paste("RuntimeError: CUDA error")
-    assert "PyTorch version:" in texts(at.error)
+    assert len(at.error) == 1

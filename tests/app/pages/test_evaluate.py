@@ -6,6 +6,7 @@ from streamlit.testing.v1 import AppTest
 
 from core.jobs.measurements import subject
 from core.lessons.evaluate import evaluation_page as evaluation
+from core.lessons.evaluate import picture_page
 from core.lessons.evaluate.evaluation_page import EVALUATE
 from core.ui import last_measurement as measured
 from tests.app.pages.walk import metrics, open_page, open_tab, press, texts
@@ -22,10 +23,10 @@ def test_the_hardest_class_is_guessed_first(run_id):
     at = open_page("pages/5_Evaluate.py", run=run_id)
     question = at.radio(key="hardest_sprites")
     assert not [label for label in metrics(at) if label.startswith("Hardest")]
-    assert "is the hardest" not in texts(at.info)
     question.set_value(question.options[0]).run()
-    assert [label for label in metrics(at) if label.startswith("Hardest")]
-    assert "is the hardest" in texts(at.info) + texts(at.success)
+    (label,) = [label for label in metrics(at) if label.startswith("Hardest")]
+    hardest = label.partition(": ")[2]
+    assert f"**{hardest}**" in texts(at.info) + texts(at.success)
     assert "hardest_sprites" not in [radio.key for radio in at.radio]
 
 
@@ -39,7 +40,7 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
     assert len(at.get("image")) == 1 + 1
     open_tab(at, "Confident mistakes")
     assert len(at.get("image")) == 1 + evaluation.PICTURES + 1
-    assert re.search(r"Measured .+ on .+ torch .+, by ", texts(at.caption))
+    assert re.search(r"\btorch \d", texts(at.caption))
 
 
 def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
@@ -88,11 +89,10 @@ def test_evaluate_measures_the_three_modes(engine, run_id):
     at.radio(key="precision_guess").set_value("Less than 2").run()
     press(at, engine, "compare_modes", "core.lessons.evaluate.evaluation:compare_modes")
     assert len(at.get("vega_lite_chart")) == 4  # and matrix, prediction
-    assert "**CNN**: with gradients, the model needs" in texts(at.markdown)
-    sentence = "`model(inputs)` leaves **11.7 MB** of tensors on the device"
-    assert (sentence in texts(at.markdown)) == engine.machine().simulates
+    assert "**CNN**" in texts(at.markdown)
+    assert ("**11.7 MB**" in texts(at.markdown)) == engine.machine().simulates
     press(at, engine, "compare_precisions", "core.lessons.evaluate.precision:compare")
-    assert re.search(r"of 2,000 predictions changed", texts(at.markdown))
+    assert re.search(r"\d of 2,000\b", texts(at.markdown))
 
 
 def test_a_picture_is_predicted(run_id):
@@ -100,9 +100,9 @@ def test_a_picture_is_predicted(run_id):
     at.number_input(key="picture_number").set_value(7).run()
     assert not at.error
     assert "Test image 7" in texts(at.markdown)
-    assert "The model says" in texts(at.markdown)
+    charts = len(at.get("vega_lite_chart"))  # with that of the ten probabilities
     at.radio(key="picture_source").set_value("A file").run()
-    assert "The model says" not in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == charts - 1
     drawn = io.BytesIO()
     shirt = ImageDraw.Draw(image := Image.new("L", (90, 120), 240))
     shirt.rectangle((25, 30, 65, 90), fill=40)
@@ -110,8 +110,8 @@ def test_a_picture_is_predicted(run_id):
     uploader = at.file_uploader(key="picture_file")
     uploader.upload("shirt.png", drawn.getvalue(), "image/png").run()
     assert not at.error
-    assert "The model says" in texts(at.markdown)
-    assert "The training images come from a catalog" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == charts
+    assert picture_page.words("picture.photo") in texts(at.markdown)
     at.file_uploader(key="picture_file").upload("x.png", b"none", "image/png").run()
     assert not at.exception
     assert "not a picture" in texts(at.error)
@@ -120,4 +120,4 @@ def test_a_picture_is_predicted(run_id):
     image.save(photo := io.BytesIO(), "JPEG")
     at.camera_input(key="picture_photo").upload("me.jpg", photo.getvalue()).run()
     assert not at.error
-    assert "The model says" in texts(at.markdown)
+    assert len(at.get("vega_lite_chart")) == charts

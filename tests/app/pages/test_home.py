@@ -11,8 +11,8 @@ from core.jobs import measurements
 from core.jobs.engine import Engine
 from core.jobs.measurements import recorded
 from core.results import WALL
-from core.ui import answers, image_wall, server
-from core.ui.course import LESSONS
+from core.ui import answers, charts, guess, image_wall, job_panel, server
+from core.ui.course import CLASS, LESSONS
 from tests.app import samples
 from tests.app.jobs.follow import LONG
 from tests.app.pages.walk import (
@@ -24,6 +24,7 @@ from tests.app.pages.walk import (
     texts,
     wait,
 )
+from tests.figures import figures
 from to_device.errors import ExplainedError
 
 
@@ -51,7 +52,7 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
     wait(engine, before, lambda job: job.progress.started)
     at = open_page("home.py")
     assert at.button(key="train_now").label == "Train now"
-    assert "Other people's runs are in progress" in texts(at.markdown)
+    assert now.words("busy") in texts(at.markdown)
     at.radio(key="home_race_guess").set_value(now.SAME).run()
     at.button(key="train_now").click().run()
     assert not at.get("vega_lite_chart")  # without a step, there is nothing to draw
@@ -61,18 +62,21 @@ def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
     finish(at, engine, first.id)
     wait(engine, between, lambda job: job.progress.started)
     at.run()
-    assert "**The usual setting is done**" in texts(at.markdown)
-    assert '"Seconds of training"' in at.get("vega_lite_chart")[0].proto.spec
-    assert "Number 1 in the queue" in status(at)
-    last = engine.job(first.id).value.history[-1]
+    usual = engine.job(first.id).value
+    assert f"{usual.test_accuracy:.2%}" in texts(at.markdown)
+    assert f'"{charts.AXES["seconds"]}"' in at.get("vega_lite_chart")[0].proto.spec
+    assert figures(status(at))[0] == "1"  # the place in the queue
+    last = usual.history[-1]
     assert tuple(shown_on_wall(at)["said"]) == last.wall
     engine.cancel(between)
     finish(at, engine, second.id)
     job = engine.job(second.id)
     text = status(at)
-    assert f"{job.value.test_accuracy:.2%} of the test images are classified" in text
-    assert "The fast setting" in text
-    assert "You guessed" in texts(at.markdown)
+    assert f"{job.value.test_accuracy:.2%}" in text
+    assert [*now.candidates(None, 0)][1] in text  # the run's name
+    fitting = ((), (now.SAME,), (now.SAME, ""))  # it was wrong, right, or may be
+    worths = [guess.worth(now.SAME, fits) for fits in fitting]
+    assert any(worth in texts(at.markdown) for worth in worths)
     board, last = shown_on_wall(at), job.value.history[-1]
     assert tuple(board["said"]) == last.wall
     percent = base64.b64decode(board["percent"])
@@ -98,7 +102,8 @@ def test_the_guess_and_the_sentence_name_all_runs_of_the_race(
     at = open_page("home.py")
     *names, same = at.radio(key="home_race_guess").options
     assert same == now.SAME
-    (sentence,) = (m.value for m in at.markdown if "The app trains first" in m.value)
+    begin = now.words("race.takes").partition("{")[0]
+    (sentence,) = (m.value for m in at.markdown if begin in m.value)
     at.button(key="train_now").click().run()
     now.cancel()
     configs = [job.arguments[0] for job in engine.jobs(now.runs.RUN, newcomer)]
@@ -152,35 +157,36 @@ def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     at.button(key="cancel_run").click().run()
     finish(at, engine, first.id)
     assert engine.job(second.id).status == "cancelled"
-    assert "Canceled after step" in status(at)
+    steps = engine.job(first.id).progress.started.steps
+    assert f"{steps:,}" in figures(status(at))
     assert at.button(key="train_now").label == "Train again"
 
 
 def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
     other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
-    assert "is training this model in" in texts(open_page("home.py").markdown)
+    assert now.words("idle") in texts(open_page("home.py").markdown)
     opened = room.create(TEACHER, "Class", 10, Rules())
     room.start(TEACHER, opened.id)
     room.join(opened.code, server.visitor())
     at = open_page("home.py")
-    assert "is training this model" not in texts(at.markdown)
+    assert now.words("idle") not in texts(at.markdown)
     assert "Best accuracy" not in {metric.label for metric in at.metric}
-    assert "A class is using this machine" in texts(at.markdown)
+    assert now.words("class") in texts(at.markdown)
     engine.cancel(other)
     room.pause(TEACHER)
     at.run()
-    assert "Your teacher will start everybody's runs together" in texts(at.markdown)
+    assert now.words("paused") in texts(at.markdown)
     at.button(key="train_now").click().run()  # too early, and without a guess
     (own,) = engine.jobs(now.runs.RUN, newcomer)
-    assert "Your teacher paused the queue, but you keep your place" in status(at)
-    assert any("who is waiting" in link.proto.label for link in at.get("page_link"))
+    assert job_panel.words("queue.paused") in status(at)
+    assert any(link.proto.page.endswith(CLASS.title) for link in at.get("page_link"))
     at.radio(key="first_run_guess").set_value("95 or more").run()
-    assert "Your guess: 95 or more" in status(at)
+    assert "95 or more" in status(at)
     assert "Best accuracy" not in {metric.label for metric in at.metric}
     room.pause(TEACHER, paused=False)
     finish(at, engine, own.id)
-    assert "You guessed: 95 or more." in status(at)
+    assert guess.worth("95 or more", ()) in status(at)
     wait(engine, other)
 
 

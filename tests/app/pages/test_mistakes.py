@@ -237,8 +237,7 @@ def test_a_class_that_makes_mistakes_at_once_gets_places(monkeypatch, engine):
 def check_script(at: AppTest, text: str) -> AppTest:
     """Paste a script at the end of the page, and have it checked."""
     write_code(at, "script", text)
-    (check,) = [button for button in at.button if button.label == "Check my script"]
-    return check.click().run()
+    return at.button(key="check_my_script").click().run()
 
 
 def page_with_a_finding() -> None:

@@ -156,7 +156,7 @@ def test_a_rung_shows_its_figures_once_the_learner_has_guessed():
     at = climb("running", 3, ladder_rung="two_workers")
     assert not at.info
     assert not at.success
-    assert list(at.dataframe[0].value["Rung"]) == ["The textbook loop"]
+    assert list(at.dataframe[0].value["Rung"]) == [BY_NAME["textbook"].title]
     dots = drawings(at)
     at.segmented_control(key="guess_two_workers").set_value("Slower").run()
     assert not at.exception

@@ -4,10 +4,11 @@ import pytest
 
 from core.results import LossPoint
 from core.runs import comparison
-from core.runs.comparison import APART
+from core.runs.comparison import APART, words
 from core.ui.runs import Run, top_loss
 from tests.app.runs.made_up import run
 from tests.app.store.made_up import STARTED
+from tests.figures import figures
 
 
 def finding(*runs: Run) -> str:
@@ -15,13 +16,12 @@ def finding(*runs: Run) -> str:
 
 
 @pytest.mark.parametrize(
-    ("runs", "sentence"),
+    ("runs", "winner", "told"),
     [
         (
             [run("1", 2.0, 0.7, 0.86, 0.87), run("2", 1.0, 0.8, 0.86, batch_size=256)],
-            "**Run 2 is faster: 2.0 s to reach 85%, 2.0× as fast as run 1, which took "
-            f"4.0 s.** {APART} Accuracy: run 1 87.00%, run 2 86.00%. With "
-            "other seeds, it may be the other way around.",
+            "2",
+            "2 2.0 85 2.0 1 4.0, 1 87.00 2 86.00",
         ),
         (
             [
@@ -29,42 +29,42 @@ def finding(*runs: Run) -> str:
                 run("2", 2.0, 0.8, 0.86),
                 run("3", 3.0, 0.86),
             ],
-            "**Run 1 is the fastest of these 3: 1.0 s to reach 85%, 3.0× as fast as "
-            "run 3, which took 3.0 s (up to 4.0 s in other runs with these settings)."
-            f"** {APART} Accuracy: run 1 90.00%, run 3 86.00%. With other "
-            "seeds, it may be the other way around.",
+            "1",  # of these 3; other runs of the slower settings took up to 4.0 s
+            "1 3 1.0 85 3.0 3 3.0 4.0, 1 90.00 3 86.00",
         ),
-        (
+        (  # too close to call: epochs may differ by a factor of 1.2
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
-            "**To reach 90%, run 1 took 2.0 s, and run 2 took 2.4 s: too close to "
-            "call, since epochs at different times may differ by a factor of 1.2.** "
-            "Accuracy: run 2 91.00%, run 1 90.00%. With other seeds, it may be "
-            "the other way around.",
+            None,
+            "90 1 2.0 2 2.4 1.2, 2 91.00 1 90.00",
         ),
         (  # run 3 shows that the settings of run 1 may take longer than run 2
             [run("1", 1.0, 0.9), run("2", 3.0, 0.91, epochs=1), run("3", 4.0, 0.9)],
-            "**To reach 90%, run 1 took 1.0 s (up to 4.0 s in other runs with these "
-            "settings), and run 2 took 3.0 s: too close to call, since epochs at "
-            "different times may differ by a factor of 2.0.** Accuracy: run 2 91.00%, "
-            "run 1 90.00%. With other seeds, it may be the other way around.",
+            None,
+            "90 1 1.0 4.0 2 3.0 2.0, 2 91.00 1 90.00",
         ),
         (  # neither can be faster by its settings
             [run("1", 1.0, 0.9), run("2", 1.4, 0.9), run("3", 3.0, 0.91, seed=1)],
-            "**The settings are the same, so any difference in time comes from the "
-            "machine.** Accuracy: run 3 91.00%, run 1 90.00%.",
+            None,
+            ", 3 91.00 1 90.00",
         ),
         (
             [run("1", 1.0, 0.3), run("2", 3.0, 0.91, batch_size=32)],
-            "**Run 1 is faster: 1.0 s in all, 3.0× as fast as run 2, which took 3.0 s."
-            f"** {APART} Accuracy: run 2 91.00%, run 1 30.00%. With other "
-            "seeds, it may be the other way around.",
+            "1",
+            "1 1.0 3.0 2 3.0, 2 91.00 1 30.00",
         ),
-        ([run("1", 1.0, 0.9)], "**Run 1: 90.00% accuracy in 1.0 s with evaluation.**"),
-        ([], ""),
+        ([run("1", 1.0, 0.9)], None, "1 90.00 1.0,"),
+        ([], None, ","),
     ],
 )
-def test_the_finding_names_the_fastest_and_what_each_run_reached(runs, sentence):
-    assert finding(*runs) == sentence
+def test_the_finding_names_the_fastest_and_what_each_run_reached(runs, winner, told):
+    text, ahead = finding(*runs), comparison.lead(runs)
+    times, qualities = (part.split() for part in told.split(","))
+    assert figures(text) == times + qualities
+    assert (APART in text) is (winner is not None)
+    if ahead is None:
+        assert (words("same") in text) is (len(runs) > 1)
+    else:
+        assert winner == (None if ahead[2].winner is None else ahead[0].id)
 
 
 def test_a_run_that_has_not_finished_is_left_out():
@@ -76,7 +76,8 @@ def test_a_run_that_has_not_finished_is_left_out():
 
 def test_nothing_is_said_of_the_time_of_a_simulated_run():
     simulated, here = run("1", 1.0, 0.9, device="sim"), run("2", 2.0, 0.86)
-    assert finding(simulated) == f"**Run 1: 90.00% accuracy.** {comparison.UNTIMED}"
+    assert figures(finding(simulated)) == ["1", "90.00"]
+    assert finding(simulated).endswith(comparison.UNTIMED)
     assert finding(simulated, here) == finding(here)
     rows = comparison.differences([simulated, here])
     times = [row for row in rows if "econds" in row[0]]
@@ -86,15 +87,14 @@ def test_nothing_is_said_of_the_time_of_a_simulated_run():
 
 def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
     before, now = run("1", 2.0, 0.8, 0.86), run("2", 1.0, 0.8, 0.86, batch_size=256)
-    assert "as fast as" in finding(before, now)
+    assert comparison.lead([before, now])[2].winner is not None
     epoch, _ = now.history
     uneven = (1.0, 1.0, 3.0, 3.0, 3.0)
     now = replace(now, history=tuple(replace(epoch, seconds=s) for s in uneven))
-    assert "times may differ by a factor of 3.0" in finding(before, now)
+    assert "3.0" in figures(finding(before, now))
     early = run("1", 4.0, *[0.86] * 5)
     late = run("2", 1.0, *[0.5] * 3, 0.86, 0.86, batch_size=256)
-    text = "**Run 2 is faster over all 5 epochs: 5.0 s against 20.0 s. To "
-    assert finding(early, late).startswith(text)
+    assert figures(finding(early, late))[:4] == ["2", "5", "5.0", "20.0"]
     _, _, gain = comparison.lead([before, now])
     assert gain.winner is None
 
@@ -102,11 +102,9 @@ def test_no_run_is_called_faster_by_less_than_its_own_epochs_differ_by():
 def test_a_run_that_diverged_is_called_so_and_compared_with_nothing():
     losses = tuple(LossPoint(n, float(n), loss) for n, loss in enumerate([2.3, 1e9]))
     good, diverged = run("1", 1.0, 0.9), replace(run("2", 0.5, 0.1), losses=losses)
-    assert diverged.diverged.startswith("**Diverged**: the accuracy is 10.00%, about")
-    assert finding(good, diverged).endswith(
-        "in 1.0 s with evaluation. Run 2 diverged.**"
-    )
-    assert finding(diverged) == "**Run 2 diverged.**"
+    assert figures(diverged.diverged)[0] == "10.00"
+    assert figures(finding(good, diverged)) == ["1", "90.00", "1.0", "2"]
+    assert figures(finding(diverged)) == ["2"]
     assert comparison.fitting([good, diverged], "12", "same") == ()
 
 
@@ -115,7 +113,7 @@ def test_what_chance_explains_is_too_close_to_call(images: int, close: bool):
     sentence = finding(
         run("a", 1.0, 0.884, images=images), run("b", 1.0, 0.879, images=images)
     )
-    assert ("chance alone" in sentence) is close
+    assert (f"{images:,}" in figures(sentence)) is close
 
 
 def test_settings_are_better_only_if_they_are_with_several_seeds() -> None:
@@ -124,8 +122,8 @@ def test_settings_are_better_only_if_they_are_with_several_seeds() -> None:
         for batch, accuracy in ((32, 0.9), (64, 0.88))
         for seed in range(comparison.SEEDS)
     ]
-    assert "better with each of 3 seeds" in finding(*runs)
-    assert "better" not in finding(*runs[1:])
+    assert figures(finding(*runs))[-1] == "3"
+    assert figures(finding(*runs[1:]))[-1] != "3"
 
 
 def test_the_table_has_the_settings_that_differ_and_the_figures():

@@ -23,12 +23,13 @@ def test_before_it_is_measured_there_is_only_a_guess():
     [
         (("Rye",), guess.RIGHT),
         (("Rye", "Wheat"), guess.OPEN),
-        (("Wheat",), "You guessed: rye."),
-        ((), "You guessed: rye."),
+        (("Wheat",), guess.worth("Rye", ())),
+        ((), guess.worth("Rye", ())),
     ],
 )
 def test_a_guess_is_right_or_wrong_or_left_open_by_the_readings(right, sentence):
     assert guess.worth("Rye", right) == sentence
+    assert ("rye" in sentence) is ("Rye" not in right)
 
     def judge(right: tuple[str, ...]) -> None:
         from core.ui import guess

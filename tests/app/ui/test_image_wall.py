@@ -8,6 +8,7 @@ from streamlit.elements.lib import image_utils
 
 from core.ui import image_wall as wall
 from core.ui.charts import DARK, LIGHT
+from tests.figures import figures
 
 
 def color(text: str) -> tuple[int, ...]:
@@ -53,7 +54,7 @@ def test_a_number_of_mistakes_that_goes_up_is_explained_while_it_trains():
     assert "chance" not in wall.caption(run_of(worse, better), labels, "your")
     stopped = wall.caption(run_of(better, worse, ended=True), labels, "your")
     assert "chance" not in stopped
-    assert stopped.startswith("When the run stopped, your model got")
+    assert figures(stopped) == ["2", "50"]  # wrong ones, of the wall's images
 
 
 def test_a_drawing_of_another_size_asks_no_worker(monkeypatch):

@@ -104,8 +104,10 @@ def test_a_page_opens_empty_where_nothing_can_be_read(here, monkeypatch):
 def test_when_and_where_and_by_whom_it_was(monkeypatch, value, where):
     monkeypatch.setattr(measured, "visitor", lambda: "me")
     three_hours = measured.sentence(job(value, 3 * 3600))
-    assert three_hours == f"Measured 3 hours ago {where}, by somebody in this course."
-    assert measured.sentence(job(value, owner="")).endswith("by this server itself.")
+    assert "3 hours" in three_hours
+    assert where in three_hours
+    by = [measured.sentence(job(value, owner=who)) for who in ("ada", "me", "")]
+    assert len(set(by)) == 3
     kept = measured.sentence(job(value), on_paper=True)
     assert str(date.today().year) in kept
     assert "ago" not in kept
@@ -116,4 +118,4 @@ def test_threads_that_differ_are_what_was_compared(monkeypatch):
     single = replace(samples.PROCESSOR, threads=1)
     race = replace(samples.RACE, environments=(single, samples.PROCESSOR))
     text = measured.sentence(job(race, owner="me"))
-    assert text == "Measured just now on A processor, torch 2.15.0, by you."
+    assert " A processor, torch 2.15.0, " in text

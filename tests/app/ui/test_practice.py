@@ -1,3 +1,4 @@
+import re
 from unittest.mock import Mock
 
 import pytest
@@ -169,16 +170,16 @@ def test_the_first_try_counts_and_every_try_explains_itself(store):
     assert (radio.label, radio.value) == (FIRST.text, None)
     assert radio.options == FIRST.shuffled("me")
     assert not [reply for reply in FIRST.answers.values() if reply in page_text(at)]
-    assert "first try" not in page_text(at)
+    assert "**0 of" not in page_text(at)
     wrong = next(answer for answer in FIRST.answers if answer != FIRST.right)
     for chosen in (wrong, FIRST.right):
         at.radio[0].set_value(chosen).run()
         assert FIRST.answers[chosen] in page_text(at)
-    assert "**0 of 1** right on the first try, 3 to go" in page_text(at)
+    assert re.search(r"\*\*0 of 1\*\*.+\b3\b", page_text(at))  # 3 are left
     assert store.answers.of("me") == {FIRST.key: [wrong, FIRST.right]}
     at = opened()
     assert at.radio[0].label == LATER[0].text  # the first is done
-    assert "**0 of 1** right on the first try" in page_text(at)
+    assert "**0 of 1**" in page_text(at)
 
 
 def test_the_way_leads_from_question_to_question():
@@ -190,7 +191,7 @@ def test_the_way_leads_from_question_to_question():
             if button.label == "Next question":
                 button.click().run()
     assert "Next question" not in [button.label for button in at.button]
-    assert "**4 of 4** right on the first try. This lesson is done" in page_text(at)
+    assert re.search(r"\*\*4 of 4\*\*[^\d\n]+$", page_text(at), re.MULTILINE)
     at.segmented_control[0].set_value(0).run()
     assert at.radio[0].label == FIRST.text
     assert at.radio[0].value == FIRST.right

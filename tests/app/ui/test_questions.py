@@ -165,39 +165,33 @@ def test_an_entry_is_a_question(parse):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "names"),
     [
-        ('key = "one"', "", "question 1 of Device has no 'key'"),
-        ('text = "Which?"', 'text = ""', "question 1 of Device has no 'text'"),
-        ('text = "Which?"', "text = 3", "question 1 of Device: 'text' must be text"),
-        ('text = "Which?"', 'txt = "?"', "question 1 of Device has no 'text'"),
-        ("[Device.right]\n", "[Device.rite]\n", "Device has no 'right'"),
-        ('"this" = "Since."', '"this" = ""', "Device: the answer 'this' has no reply"),
-        ('"this" = "Since."', '"a" = "b"\n"c" = "d"', "Device has 2 right answers"),
-        ('"neither" = "No."', "", "Device has fewer than 2 wrong answers"),
-        ('"that" =', '"this" =', "Device: the answer 'this' is both right and wrong"),
-        ("[[Device]]", "more = 1\n[[Device]]", "[[more]] is not a lesson"),
-        (
-            "[[Device]]",
-            "[Device]",
-            "each question of Device must begin with [[Device]]",
-        ),
-        ('key = "one"', 'key = "one', "can't be read"),
-        ("[[Device]]", BANK + "[[Device]]", "two questions have the key 'one'"),
-        (
-            'key = "one"',
-            'key = "one"\nhint = "x"',
-            "Device has 'hint', which is not one",
-        ),
+        ('key = "one"', "", "1 Device 'key'"),
+        ('text = "Which?"', 'text = ""', "1 Device 'text'"),
+        ('text = "Which?"', "text = 3", "1 Device 'text'"),
+        ('text = "Which?"', 'txt = "?"', "1 Device 'text'"),
+        ("[Device.right]\n", "[Device.rite]\n", "1 Device 'right'"),
+        ('"this" = "Since."', '"this" = ""', "1 Device 'this'"),
+        ('"this" = "Since."', '"a" = "b"\n"c" = "d"', "1 Device 2"),
+        ('"neither" = "No."', "", "1 Device 2"),
+        ('"that" =', '"this" =', "1 Device 'this'"),
+        ("[[Device]]", "more = 1\n[[Device]]", "[[more]]"),
+        ("[[Device]]", "[Device]", "Device [[Device]]"),
+        ('key = "one"', 'key = "one', "questions.toml"),
+        ("[[Device]]", BANK + "[[Device]]", "'one'"),
+        ('key = "one"', 'key = "one"\nhint = "x"', "1 Device 'hint'"),
     ],
 )
-def test_a_broken_entry_is_a_sentence_with_its_place(parse, old, new, message):
-    with pytest.raises(ExplainedError, match=re.escape(message)):
+def test_a_broken_entry_is_a_sentence_with_its_place(parse, old, new, names):
+    with pytest.raises(ExplainedError) as caught:
         parse(BANK.replace(old, new, 1))
+    for name in names.split():
+        assert name in str(caught.value)
 
 
 def test_a_missing_bank_is_a_sentence(tmp_path):
-    with pytest.raises(ExplainedError, match="No such file"):
+    with pytest.raises(ExplainedError, match=r"questions\.toml"):
         read(tmp_path / "questions.toml", ["Device"])
 
 

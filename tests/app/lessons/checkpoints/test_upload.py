@@ -44,6 +44,8 @@ WRITES = ("os.mkdir", "os.rename", "os.system", "subprocess.Popen", "socket.conn
 ONE = torch.zeros(1)
 MANY = range(5000)
 
+INDEX_TOO_LARGE = f"{upload.MAX_INDEX_BYTES / 1e6:.1f} MB"
+# Each with a name or a figure from its refusal.
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "empty"),
     "image": (lambda: b"\x89PNG\r\n\x1a\n" + bytes(100), "a PNG image"),
@@ -83,18 +85,18 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "huge index": (
         lambda: archive({"m/data.pkl": b"]" * 3_000_000}),
-        "names and shapes in",
+        INDEX_TOO_LARGE,
     ),
-    "old format, huge index": (legacy_that_is_all_index, "names and shapes in"),
-    "safetensors, huge index": (lambda: header("{" * 600_000), "names and shapes in"),
+    "old format, huge index": (legacy_that_is_all_index, INDEX_TOO_LARGE),
+    "safetensors, huge index": (lambda: header("{" * 600_000), INDEX_TOO_LARGE),
     "many dimensions": (many_dimensions, "100,000 dimensions"),
     "many dimensions in a zip": (
         lambda: saved({"a": torch.zeros((1,) * 50_000)}),
         "50,000 dimensions",
     ),
-    "made on a device": (made_on_a_device, "`torch.cuda.FloatTensor`, which no"),
-    "an endless global": (endless_global, "bbb…`, which no state_dict contains"),
-    "two archives": (lambda: zip64(saved([ONE]), GOOD), "type list, not a state"),
+    "made on a device": (made_on_a_device, "`torch.cuda.FloatTensor`"),
+    "an endless global": (endless_global, "bbb…`"),
+    "two archives": (lambda: zip64(saved([ONE]), GOOD), "type list"),
     "thousands of tensors": (
         lambda: saved({f"layer{i}": torch.zeros(1) for i in MANY}),
         "entries",
@@ -107,19 +109,19 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: safetensors.torch.save({f"k{i}": torch.zeros(1) for i in MANY}),
         "5,000 entries",
     ),
-    "NaN": (lambda: with_first(lambda t: t / 0 * 0), "100,352 values that are NaN"),
+    "NaN": (lambda: with_first(lambda t: t / 0 * 0), "100,352"),
     "infinity": (lambda: with_first(lambda t: t.abs() / 0), "NaN, infinite"),
     "too large for float32": (
         lambda: with_first(lambda t: t.double() + 1e300),
-        "100,352 values that are NaN, infinite, or too large for float32",
+        "100,352",
     ),
     "answers that overflow": (
         lambda: saved({name: t + 1e30 for name, t in weights().items()}),
-        "20 of 20 images, the model's output is NaN or infinite",
+        "20 of 20",
     ),
     "a negative variance": (
         lambda: saved({name: t - 2 for name, t in weights("cnn").items()}),
-        "20 of 20 images, the model's output is NaN or infinite",
+        "20 of 20",
     ),
     "a name that is not to be seen": (
         lambda: saved({"a\u202eb": ONE}),
@@ -137,7 +139,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a lie about sizes": (lying_about_its_size, "truncated|claim"),
     "payload": (lambda: saved({"layers.1.weight": Payload(Path("x"))}), "`io.open`"),
     "whole model": (lambda: saved(models.build("ann")), "`core.models.ANN`"),
-    "header too long": (lambda: header("{}", 2**62), "names and shapes in"),
+    "header too long": (lambda: header("{}", 2**62), INDEX_TOO_LARGE),
     "header of brackets": (lambda: header('{"a":' + "[" * 100_000), "truncated"),
     "header without tensors": (lambda: header("{}"), "no tensor"),
     "header of nonsense": (lambda: header('{"a": {"dtype": "X"}}'), "truncated"),
@@ -153,16 +155,16 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "sparse": (lambda: with_first(lambda _: sparse()), "sparse"),
     "quantized": (lambda: with_first(lambda _: quantized()), "quantized"),
     "meta": (lambda: with_first(lambda t: t.to("meta")), "meta"),
-    "a tensor": (lambda: saved(ONE), "type Tensor, not a state_dict"),
-    "a list": (lambda: saved([ONE]), "type list, not a state_dict"),
+    "a tensor": (lambda: saved(ONE), "type Tensor"),
+    "a list": (lambda: saved([ONE]), "type list"),
     "no tensors": (lambda: saved({"epoch": 3}), "no tensor"),
     "empty wrappers": (
         lambda: saved({"state_dict": {"model": {"net": {"module": {}}}}}),
         "no tensor",
     ),
-    "names that are numbers": (lambda: saved({1: ONE}), "`1`, which no layer"),
-    "half a character": (lambda: saved({"a\udc80": ONE}), "`a\\udc80`, which no layer"),
-    "an endless name": (lambda: saved({"a" * 10_000: ONE}), "which no layer"),
+    "names that are numbers": (lambda: saved({1: ONE}), "`1`"),
+    "half a character": (lambda: saved({"a\udc80": ONE}), "`a\\udc80`"),
+    "an endless name": (lambda: saved({"a" * 10_000: ONE}), "aaa…`"),
     "lists in lists": (
         lambda: archive({"m/data.pkl": nested(100_000), "m/version": b"3"}),
         "list|truncated",
@@ -243,13 +245,13 @@ def test_too_large_is_refused_unopened(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_paths_in_names_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "call", None)
-    with pytest.raises(ExplainedError, match="Rename the file"):
+    with pytest.raises(ExplainedError, match=r"model\.pt"):
         upload.open_safely(GOOD, name)
 
 
 def test_a_stuck_file_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload, "SECONDS", 0.0)
-    with pytest.raises(ExplainedError, match="in a separate process"):
+    with pytest.raises(ExplainedError, match=r"\b0 s"):
         upload.open_safely(GOOD, "a.pt")
 
 

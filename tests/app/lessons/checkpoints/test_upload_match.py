@@ -51,14 +51,14 @@ def prefixed(prefix: str) -> dict[str, Tensor]:
     ("content", "note"),
     [
         (weights(), ""),
-        ({"state_dict": weights(), "epoch": 3}, "These other entries were not used"),
+        ({"state_dict": weights(), "epoch": 3}, "`epoch`"),
         ({"model_state_dict": weights()}, "`model_state_dict`"),
         ({"model": {"state_dict": weights()}}, "`state_dict`"),
         (prefixed("module."), "DataParallel"),
         (prefixed("_orig_mod."), "torch.compile"),
         (prefixed("module._orig_mod."), "torch.compile"),
-        ({**weights(), "epoch": 3}, "not tensors and were not used: `epoch`"),
-        ({n: t.double() for n, t in weights().items()}, "float64 values"),
+        ({**weights(), "epoch": 3}, "`epoch`"),
+        ({n: t.double() for n, t in weights().items()}, "float64"),
         ({n: nn.Parameter(t) for n, t in weights().items()}, ""),
     ],
 )
@@ -74,7 +74,7 @@ def test_the_usual_ways_of_saving_fit(content: Any, note: str) -> None:
 def test_half_floats_are_cast(dtype: torch.dtype) -> None:
     rounded = {name: tensor.to(dtype) for name, tensor in weights().items()}
     opened = open_file(saved(rounded))
-    assert "converted to float32" in opened.notes[0]
+    assert "float32" in opened.notes[0]
     for name, tensor in state(opened).items():
         assert torch.equal(tensor, rounded[name].float())
 

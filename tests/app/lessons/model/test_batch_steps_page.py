@@ -18,7 +18,7 @@ def picture(now: tuple[Group, ...], before: tuple[Group, ...] = ()) -> ET.Elemen
 
 def test_a_tensor_stands_where_it_is():
     text = batch_steps_page.in_words((MODEL, *BATCH, *STATE), one_memory=False)
-    host, device = text.split("In the device's memory")
+    host, device = text.split(". ")
     assert "step counts (24 B)" in host
     assert "model" not in host
     assert "targets (512 B)" in device
@@ -43,6 +43,8 @@ def test_what_is_gone_leaves_its_place():
 def test_where_both_are_one_memory_it_is_shown_as_it_would_be():
     group = Group("model", "cpu", 438_000)
     text = batch_steps_page.in_words((group,), one_memory=True)
-    assert "host's memory: nothing" in text
+    host, device = text.split(". ")
+    assert "model (438 kB)" in device
+    assert "model" not in host
     drawn = batch_steps_page.picture((group,), (group,), PROCESSOR, LIGHT)
     assert "stroke-dasharray" in drawn

@@ -108,8 +108,8 @@ def loses_its_numbers(*_):
 @pytest.mark.parametrize(
     ("broken", "sentence"),
     [
-        (fails, "`RuntimeError: the kernel is missing`"),
-        (loses_its_numbers, "The loss became nan"),
+        (fails, "RuntimeError"),
+        (loses_its_numbers, "nan"),
     ],
 )
 def test_a_rung_that_fails_says_why_and_the_climb_goes_on(
@@ -130,7 +130,7 @@ def test_a_missing_compiler_is_a_sentence(monkeypatch):
 
     monkeypatch.undo()  # the real torch.compile
     monkeypatch.setattr(config.cpp, "cxx", (None, "no-such-compiler"))
-    with pytest.raises(RuntimeError, match="compiler") as caught:
+    with pytest.raises(RuntimeError, match="no-such-compiler") as caught:
         climb.prepare("compiled", SETTINGS, torch.device("cpu"), ())
     torch.compiler.reset()
     assert climb.why(caught.value) == climb.words("no_compiler")
@@ -233,5 +233,5 @@ def test_a_direct_comparison_that_fails_says_why(monkeypatch):
     done = climb.climb(SETTINGS, whole.results)
     assert done.results == whole.results
     assert done.speedup is None
-    assert "There is no headline" in verdict(done)
-    assert "the kernel is missing" in verdict(done)
+    assert done.best is None
+    assert verdict(done).endswith(done.direct.message)

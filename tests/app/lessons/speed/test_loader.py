@@ -12,6 +12,7 @@ from core.lessons.speed.loader_result import LoaderCell, LoaderPlan
 from core.measure import timing
 from core.watch import Watch
 from tests.app.drifting_clock import DriftingClock
+from tests.figures import figures
 from to_device.errors import ExplainedError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -111,11 +112,11 @@ def test_workers_that_fail_leave_a_sentence(monkeypatch):
     lab = measure()
     assert {cell.workers for cell in lab.cells} == {0}
     assert len(lab.failures) == 2
-    assert "1 worker at batch size 4 failed" in lab.failures[0]
+    assert figures(lab.failures[0])[:2] == ["1", "4"]  # workers, and the batch's size
 
 
 def test_without_a_measured_cell_the_learner_sees_why(monkeypatch):
     assert measure(seconds=0.0).cells == ()  # the page asks for more time
     monkeypatch.setattr(Images, "broken", True)
-    with pytest.raises(ExplainedError, match="shared memory"):
+    with pytest.raises(ExplainedError, match="--shm-size=2g"):
         measure(LoaderPlan((4,), (1,), (False,)))

@@ -1,11 +1,13 @@
+import re
 from dataclasses import replace
 
 import pytest
 
 from core.lessons.train import progress_page as progress
 from core.results import LossPoint
-from core.ui import charts, runs
+from core.ui import charts, guess, runs
 from tests.app.runs.made_up import CONFIG, run
+from tests.figures import figures
 
 
 @pytest.fixture(autouse=True)
@@ -18,19 +20,19 @@ def numbers(monkeypatch):
 def test_runs_are_named_with_the_settings_that_differ_if_few_do():
     before = run("1", 3.0, 0.9)
     told = progress.finding(before, run("2", 1.0, 0.9, batch_size=256))
-    assert told.startswith("**Run 2 (batch 256) is faster: 1.0 s to reach 90%, 3")
-    assert "as fast as run 1 (batch 64)" in told
+    assert figures(told)[:7] == ["2", "256", "1.0", "90", "3.0", "1", "64"]
     many = run("2", 1.0, 0.9, model="cnn", epochs=5, augment=True)
-    assert progress.finding(before, many).startswith("**Run 2 is faster")
+    assert figures(progress.finding(before, many))[:2] == ["2", "1.0"]
 
 
 def test_before_the_end_there_is_a_question_in_its_place():
     before, now = run("1", 1.0, 0.9), run("2", 1.0, model="cnn")
     now = replace(now, job=replace(now.job, status="running", value=None))
     asked = progress.finding(before, now)
-    assert asked.startswith("**Will run 2 (CNN) need fewer seconds than run 1 (ANN)")
+    assert re.search(r"\brun 2 \(CNN\).+\brun 1 \(ANN\)", asked)
     same = replace(now, job=replace(now.job, arguments=(replace(CONFIG, seed=1),)))
-    assert "their times should match" in progress.finding(before, same)
+    match = progress.words("same_settings", now="Run 2", before="run 1 (seed 0)")
+    assert progress.finding(before, same) == match
     stopped = replace(now, job=replace(now.job, status="cancelled"))
     assert progress.finding(before, stopped) == ""
     lost = replace(run("2", 1.0, 0.1), losses=(LossPoint(1, 1.0, 99.0),))
@@ -40,16 +42,17 @@ def test_before_the_end_there_is_a_question_in_its_place():
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        (["2", "Yes"], "You guessed right."),
-        (["2", "About the same"], "You guessed: about the same."),
-        (["1", "Yes"], "the other way around."),  # another run's
-        (None, "the other way around."),
+        (["2", progress.YES], guess.worth(progress.YES, (progress.YES,))),
+        (["2", progress.SAME], guess.worth(progress.SAME, (progress.YES,))),
+        (["1", progress.YES], ""),  # another run's
+        (None, ""),
     ],
 )
 def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
-    monkeypatch.setattr(progress.answers, "of_visitor", lambda: {progress.GUESS: kept})
     before, now = run("1", 3.0, 0.9), run("2", 1.0, 0.91, batch_size=256)
-    assert progress.finding(before, now).endswith(said)
+    alone = progress.finding(before, now)
+    monkeypatch.setattr(progress.answers, "of_visitor", lambda: {progress.GUESS: kept})
+    assert progress.finding(before, now) == f"{alone} {said}".rstrip()
 
 
 def test_the_legend_has_a_row_a_run_with_a_color_of_its_own():
