@@ -71,7 +71,7 @@ def test_the_page_shows_what_the_class_reached_guessed_and_found_hard():
     assert "Up to 2×: 1.4×" in text
     assert "3 people ·\n1 run ·" in text
     assert "for x in y:\n    pass" in text
-    assert "Training steps; the dashed line" in text
+    assert "training steps; the dashed line" in text
     assert "<td>2,345</td>" in text
     assert Elements(text).begun.count("circle") == 3
     chart = text.partition("<svg")[2].partition("</svg")[0]
