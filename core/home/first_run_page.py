@@ -193,6 +193,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if run.is_simulated:
         simulated.badge()
     text, share = progress.in_short(run)
+    if run.job.status == "interrupted":
+        text = run.job.message
     result = None if run.diverged else run.result
     if result and (seconds := result.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"

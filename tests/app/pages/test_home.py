@@ -24,6 +24,7 @@ from tests.app.pages.walk import (
     texts,
     wait,
 )
+from tests.app.store.made_up import queue
 from to_device.errors import ExplainedError
 
 
@@ -153,6 +154,15 @@ def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     finish(at, engine, first.id)
     assert engine.job(second.id).status == "cancelled"
     assert "Canceled after step" in status(at)
+    assert at.button(key="train_now").label == "Train again"
+
+
+def test_home_says_that_a_restart_has_interrupted_the_run(newcomer):
+    store, why = server.store(), "The app stopped."
+    queue(store, "cut off", newcomer, RunConfig(task="sprites"))
+    store.writer.wait(store.runs.end("cut off", "interrupted", message=why))
+    at = open_page("home.py")
+    assert why in status(at)
     assert at.button(key="train_now").label == "Train again"
 
 
