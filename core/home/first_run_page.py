@@ -227,6 +227,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
 def _ask_first_run() -> None:
     """Ask what a first run will reach, until a run of the class has shown it."""
     if spoilers.is_first_run_known():
+        if answers.of_visitor().get(FIRST_RUN) is None:
+            st.caption("A run of the class has finished, so no more guesses count.")
         return
     more: dict[str, Any] = {"on_change": _keep_first_run, "args": ()}
     answers.radio(words("question"), IMAGES, FIRST_RUN, horizontal=True, **more)

@@ -29,6 +29,10 @@ def are_told(key: str, who: str = "") -> bool:
     return is_student(who) and key in room().told
 
 
+def is_too_late(key: str) -> bool:
+    """Whether the open class may no longer guess, since a member knows the result."""
+    return key in room().told or (key == FIRST_RUN and room().has_results)
+
+
 def is_first_run_known() -> bool:
-    """Whether it's too late to guess: a classmate knows what a first run reaches."""
-    return is_student() and (room().has_results or FIRST_RUN in room().told)
+    return is_student() and is_too_late(FIRST_RUN)

@@ -230,6 +230,13 @@ def test_a_tab_that_is_behind_does_not_change_a_final_guess(
 
 
 @pytest.mark.usefixtures("me")
+def test_home_says_why_it_asks_for_no_guess_any_more():
+    finish_run("amber")
+    captions = " ".join(text.value for text in open_page("home.py").caption)
+    assert "no more guesses count" in captions
+
+
+@pytest.mark.usefixtures("me")
 def test_the_guess_on_home_is_final_once_a_classmates_run_has_ended():
     at = open_page("home.py")
     for chosen in ("95 or more", "80 to 94"):
