@@ -19,6 +19,15 @@ def is_student(who: str = "") -> bool:
     return bool(who) and room().open is not None and not room().is_teacher(who)
 
 
+def on_wall() -> tuple[str | None, ...]:
+    """The open class, the guess that its wall shows, and the results that it has shown.
+
+    Empty if no class is open.
+    """
+    classroom = room().open
+    return (classroom.id, classroom.revealed, classroom.told) if classroom else ()
+
+
 def are_held(key: str, who: str = "") -> bool:
     """Whether the wall shows the guesses with this key, and holds the result back."""
     return is_student(who) and room().revealed == key and not room().with_result
