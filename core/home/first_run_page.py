@@ -163,7 +163,10 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and runs.finished_ids() <= {own.id}
-    takes = words("class") if room().open else words("takes")
+    takes = words("takes")
+    if room().open:
+        whose = "Your class shares" if room().member(visitor()) else "A class is using"
+        takes = f"{whose} this machine, so your run may have to wait for its turn."
     if engine().paused:
         takes = words("paused")
     elif others:

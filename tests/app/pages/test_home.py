@@ -176,7 +176,7 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     at = open_page("home.py")
     assert "is training this model" not in texts(at.markdown)
     assert "Best accuracy" not in {metric.label for metric in at.metric}
-    assert "A class is using this machine" in texts(at.markdown)
+    assert "Your class shares this machine" in texts(at.markdown)
     engine.cancel(other)
     room.pause(TEACHER)
     at.run()
