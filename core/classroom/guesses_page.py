@@ -193,9 +193,7 @@ def of_class(class_id: str) -> Tallies:
         counts = Counter(dict.fromkeys(question.options, 0))
         known = tuple(question.choices(results))
         counts.update(a for a in answers[question.key].values() if a in known)
-        done = set(answers[question.key])
-        if question.address == RUN:  # people can't guess after their first run
-            done |= {run.visitor for run in results[RUN]}
+        done = names if spoilers.is_too_late(question.key) else answers[question.key]
         missing = [names[who] for who in names if who not in done]
         right = question.measured(results)
         tallies[question] = Tally(counts, right, len(names), missing)

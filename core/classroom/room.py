@@ -62,6 +62,8 @@ class Room(Gate):
         self._members: dict[str, Member] = {}
         # By visitor: the class's rules, and a copy that fixes the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
+        # The time.time when that class was opened; 0 after a restart, which forgets it
+        self._opened = 0.0
         # Whether a member's run on images has finished in the open class
         self.has_results = False
         # By visitor who is exempt from the rules: the time.time when this ends
@@ -150,6 +152,9 @@ class Room(Gate):
     def join(self, code: str, visitor: str) -> Member:
         """Join the class with this code; the member gets a made-up, friendly name.
 
+        A run that obeys the class's rules and hasn't ended yet becomes the class's, for
+        those who train first and then join.
+
         Raises ExplainedError if the code is wrong, or the class is closed or full.
         """
         with self._lock:
@@ -163,7 +168,7 @@ class Room(Gate):
                 member = Member(classroom.id, visitor, name, time.time(), runs=0)
                 self.on_board = replace(classroom, joined=classroom.joined + 1)
                 self._members[visitor] = member
-                self._classes.join(member, self.on_board.joined)
+                self._classes.join(member, self.on_board.joined, self._opened)
                 return member
         # This reads the database, so it must not hold the lock.
         raise ExplainedError(self.why_not(code))
@@ -296,6 +301,7 @@ class Room(Gate):
             if not classroom.is_open:
                 self._classes.change(class_id, is_open=True)
                 self._enter(replace(classroom, is_open=True))
+                self._opened = time.time()
                 self.note(teacher, "opened the class", class_id)
 
     def close(self, teacher: Teacher, class_id: str) -> None:

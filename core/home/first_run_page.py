@@ -163,7 +163,10 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and runs.finished_ids() <= {own.id}
-    takes = words("class") if room().open else words("takes")
+    takes = words("takes")
+    if room().open:
+        whose = "Your class shares" if room().member(visitor()) else "A class is using"
+        takes = f"{whose} this machine, so your run may have to wait for its turn."
     if engine().paused:
         takes = words("paused")
     elif others:
@@ -194,6 +197,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     if run.is_simulated:
         simulated.badge()
     text, share = progress.in_short(run)
+    if run.job.status == "interrupted":
+        text = run.job.message
     result = None if run.diverged else run.result
     if result and (seconds := result.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
@@ -226,6 +231,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
 def _ask_first_run() -> None:
     """Ask what a first run will reach, until a run of the class has shown it."""
     if spoilers.is_first_run_known():
+        if answers.of_visitor().get(FIRST_RUN) is None:
+            st.caption("A run of the class has finished, so no more guesses count.")
         return
     more: dict[str, Any] = {"on_change": _keep_first_run, "args": ()}
     answers.radio(words("question"), IMAGES, FIRST_RUN, horizontal=True, **more)

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Update, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.store import codec
+from core.store.runs import GOING_ON
 from core.store.tables import Act, Class, Member, RunSummary, clean
 from core.store.visitors import ensure_visitor, new_code
 from core.store.writer import Rows, Write
@@ -84,13 +85,24 @@ class Classes(Rows):
         change = delete(Class).where(Class.id == class_id)
         self.writer.now(lambda session: session.execute(change), erases=True)
 
-    def join(self, member: Member, joined: int) -> Write:
-        """Add a member, without waiting; `joined` counts all who have joined so far."""
+    def join(self, member: Member, joined: int, since: float) -> Write:
+        """Add a member, without waiting; `joined` counts all who have joined so far.
+
+        The member's jobs that haven't ended, and were submitted after the time.time
+        `since`, become the class's.
+        """
+        begun = update(RunSummary).where(
+            RunSummary.visitor == member.visitor,
+            RunSummary.class_id.is_(None),
+            RunSummary.status.in_(GOING_ON),
+            RunSummary.submitted >= since,
+        )
 
         def work(session: Session) -> None:
             ensure_visitor(session, member.visitor)
             session.merge(member)
             session.execute(_change(member.class_id, joined=joined))
+            session.execute(begun.values(class_id=member.class_id))
 
         return self.writer.put(work)
 

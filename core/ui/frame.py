@@ -13,7 +13,16 @@ from core.measure.environment import Machine
 from core.serving import forms
 from core.serving.page_html import SIDEBAR
 from core.store.codec import StoreError
-from core.ui import answers, class_rules, course, format, hosts, practice, runs
+from core.ui import (
+    answers,
+    class_rules,
+    course,
+    format,
+    hosts,
+    practice,
+    runs,
+    spoilers,
+)
 from core.ui.course import CLASS, HOME, LESSONS, RUNS, TEACHER, after, link
 from core.ui.server import (
     come,
@@ -30,7 +39,8 @@ LOADING = ":material/hourglass: The app is loading torch."
 TABS = "names_of_tabs"  # in the session's state: those of the page drawn last
 MORE = "More"  # the tab with what doesn't belong to the course
 PROSE = 700  # the greatest width of a text, in pixels
-JOBS_SECONDS = 5.0  # between two updates of the jobs in the sidebar
+LIVE_SECONDS = 5.0  # between two looks at the visitor's jobs, and at the class's wall
+HOUR = 3600.0
 JOB_ICONS = {"finished": ":material/check_circle:", "failed": ":material/error:"}
 # If one of these environment variables is set, people can sign in as teachers.
 TEACHING = {"TEACHER_PASSWORD", "TEACHER_EMAILS"}
@@ -64,7 +74,7 @@ def begin(title: str) -> None:
         if room().is_teacher(visitor()):
             link(TEACHER)
         _machine_badge()
-        _jobs()
+        _live()
         if engine().machine() is None:
             # Drawn last, so that nothing moves when the fragment disappears.
             _wait_for_machine(engine().problem)
@@ -249,14 +259,21 @@ def _machine_badge() -> None:
             hosts.table()
 
 
-def _jobs() -> None:
-    """Draw links to the pages of this visitor's jobs, and keep them up to date."""
-    ids = [job.id for job in engine().going_on(visitor())]
-    if not ids:
-        return
+def _live() -> None:
+    """Draw links to the pages of this visitor's jobs, and keep the page up to date.
 
-    @st.fragment(run_every=JOBS_SECONDS)
+    The page is redrawn when the open class, or what its wall shows, changes. After a
+    restart of the server, only a page with a fragment asks for itself again
+    (streamlit/streamlit#11890), and is counted: so every page has this one.
+    """
+    ids = [job.id for job in engine().going_on(visitor())]
+    before = spoilers.on_wall()
+    changes = bool(ids) or spoilers.is_student()
+
+    @st.fragment(run_every=LIVE_SECONDS if changes else HOUR)
     def live() -> None:
+        if spoilers.on_wall() != before:
+            st.rerun()
         for job_id in ids:
             job = None
             with suppress(StoreError):

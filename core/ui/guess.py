@@ -35,7 +35,11 @@ def ask(
     guessed, is_held = of(key), spoilers.are_held(key)
     if is_held and guessed == JUST_SHOW:
         return HELD
-    if guessed == JUST_SHOW or (guessed is None and spoilers.are_told(key)):
+    if guessed is None and spoilers.are_told(key):
+        # Somebody may have clicked an answer just then.
+        st.caption("Your teacher has shown the result, so no more guesses count.")
+        return JUST_SHOW
+    if guessed == JUST_SHOW:
         return JUST_SHOW
     guessed = radio(
         f"Your guess: {question}",

@@ -201,7 +201,8 @@ def on_show() -> Run | None:
     begun = [job for job in mine if job.progress.started]
     kept = [job for job in begun if job.status != "cancelled"]
     here = going_on[:1] or kept[-1:] or begun[-1:] or mine[-1:]
-    ids = chain((job.id for job in here), _done(IMAGE_TASKS, visitor()))
+    earlier = _interrupted(IMAGE_TASKS, visitor()), _done(IMAGE_TASKS, visitor())
+    ids = chain((job.id for job in here), *earlier)
     return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 
 
@@ -260,6 +261,16 @@ def _done(tasks: Container[str], owner: str) -> Iterator[str]:
     """The ids of the owner's newest finished runs on `tasks` in the database."""
     rows = stored_runs(owner, limit=5, status="finished")
     yield from (row.id for row in rows if row.task in tasks)
+
+
+def _interrupted(tasks: Container[str], owner: str) -> Iterator[str]:
+    """The id of the owner's last run on `tasks`, if a restart has interrupted it.
+
+    Interrupted runs are in the database alone.
+    """
+    for row in stored_runs(owner, limit=1):
+        if row.status == "interrupted" and row.task in tasks:
+            yield row.id
 
 
 def number(run_id: str, owner: str) -> int:

@@ -19,6 +19,15 @@ def is_student(who: str = "") -> bool:
     return bool(who) and room().open is not None and not room().is_teacher(who)
 
 
+def on_wall() -> tuple[str | None, ...]:
+    """The open class, the guess that its wall shows, and the results that it has shown.
+
+    Empty if no class is open.
+    """
+    classroom = room().open
+    return (classroom.id, classroom.revealed, classroom.told) if classroom else ()
+
+
 def are_held(key: str, who: str = "") -> bool:
     """Whether the wall shows the guesses with this key, and holds the result back."""
     return is_student(who) and room().revealed == key and not room().with_result
@@ -29,6 +38,10 @@ def are_told(key: str, who: str = "") -> bool:
     return is_student(who) and key in room().told
 
 
+def is_too_late(key: str) -> bool:
+    """Whether the open class may no longer guess, since a member knows the result."""
+    return key in room().told or (key == FIRST_RUN and room().has_results)
+
+
 def is_first_run_known() -> bool:
-    """Whether it's too late to guess: a classmate knows what a first run reaches."""
-    return is_student() and (room().has_results or FIRST_RUN in room().told)
+    return is_student() and is_too_late(FIRST_RUN)

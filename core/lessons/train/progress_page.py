@@ -286,7 +286,7 @@ def status(current: Run) -> tuple[str, float]:
             return text, 0.0
         text = "A worker is starting the run."
         if engine().machine() is None:
-            text = "The workers are starting. This takes a few seconds."
+            text = "The workers are starting. This can take a minute."
         return job.message or text, 0.0
     if job.message:  # the worker doesn't respond
         return job.message, share

@@ -71,7 +71,10 @@ def test_no_student_reaches_what_is_the_teachers(school):
 
 @pytest.mark.browser
 def test_nothing_keeps_people_from_using_the_class_pages(school, browser, contexts):
-    """What axe-core finds for a student and, on each tab, for the teacher."""
+    """What axe-core finds for a student and, on each tab, for the teacher.
+
+    Then the teacher closes the class, and a student's page follows without a reload.
+    """
     server, monday = school
     contexts += [browser.new_context(**PHONE), browser.new_context()]
     student, teacher = (context.new_page() for context in contexts)
@@ -89,3 +92,10 @@ def test_nothing_keeps_people_from_using_the_class_pages(school, browser, contex
         tab.click()
         expect(tab).to_have_attribute("aria-selected", "true")
         assert barriers(ready(teacher)) == [], tab.inner_text()
+    student.goto(f"{server.url}/Train")
+    limits = student.get_by_text("In your class")
+    expect(limits).to_be_visible(timeout=SLOW)
+    teacher.get_by_role("button", name="More").click()
+    key(teacher, "close_class").click()
+    key(teacher, "sure").click()
+    expect(limits).to_have_count(0, timeout=SLOW)

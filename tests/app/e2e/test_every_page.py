@@ -107,8 +107,9 @@ def fits(page: Page) -> bool:
 def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, address):
     """At 1280 × 900, and then what its main button brings.
 
-    What is selected is legible in the dark; there and on a phone, nothing sticks out.
-    At first and at last, axe-core finds nothing that keeps people from using it.
+    What is selected is legible in the dark, and stands out; there and on a phone,
+    nothing sticks out. At first and at last, axe-core finds nothing that keeps people
+    from using it.
     """
     sight = SIGHTS[address]
     page = ready(visitor(address))
@@ -127,6 +128,8 @@ def test_a_page_opens_cold_by_its_address_and_shows_something_real(visitor, addr
     page.emulate_media(color_scheme="dark")
     for chosen in page.locator("[aria-checked=true], [aria-selected=true]").all():
         expect(chosen).to_have_css("color", TEXT)
+    for chosen in page.locator(".stButtonGroup [data-selected=true]").all():
+        expect(chosen).to_have_css("border-top-color", TEXT)
     page.set_viewport_size(PHONE["viewport"])
     assert fits(ready(page))
     assert barriers(page) == []

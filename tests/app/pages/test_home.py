@@ -24,6 +24,7 @@ from tests.app.pages.walk import (
     texts,
     wait,
 )
+from tests.app.store.made_up import queue
 from tests.figures import figures
 from to_device.errors import ExplainedError
 
@@ -162,6 +163,15 @@ def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     assert at.button(key="train_now").label == "Train again"
 
 
+def test_home_says_that_a_restart_has_interrupted_the_run(newcomer):
+    store, why = server.store(), "The app stopped."
+    queue(store, "cut off", newcomer, RunConfig(task="sprites"))
+    store.writer.wait(store.runs.end("cut off", "interrupted", message=why))
+    at = open_page("home.py")
+    assert why in status(at)
+    assert at.button(key="train_now").label == "Train again"
+
+
 def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
     other = engine.submit(now.runs.RUN, LONG)
     wait(engine, other, lambda job: job.progress.losses)
@@ -172,7 +182,7 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     at = open_page("home.py")
     assert now.words("idle") not in texts(at.markdown)
     assert "Best accuracy" not in {metric.label for metric in at.metric}
-    assert now.words("class") in texts(at.markdown)
+    assert now.words("takes") not in texts(at.markdown)
     engine.cancel(other)
     room.pause(TEACHER)
     at.run()

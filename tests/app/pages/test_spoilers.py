@@ -203,6 +203,24 @@ def test_a_guess_stays_visible_beside_the_result_that_it_shows(key, measured_bef
     assert f"show_{key}" not in {button.key for button in at.button}
 
 
+@pytest.mark.usefixtures("me")
+def test_a_guess_after_the_wall_has_shown_the_result_is_told_why(room, measured_before):
+    (question,) = (guess for guess in GUESSES if guess.key == "timing_guess")
+    key, address = question.key, question.address
+    job = Job("id", address, (), "train", status="finished")
+    measured_before[address] = replace(job, value=samples.TIMING, stopped=1.0)
+    at = open_page(of_address(address).file, tab=TABS[address])
+    assert not spoilers.is_too_late(key)
+    before = spoilers.on_wall()
+    room.reveal(TEACHER, key, question.title, True)
+    assert spoilers.is_too_late(key)
+    assert spoilers.on_wall() != before
+    at.radio(key=key).set_value(question.options[0]).run()
+    assert guess.of(key) is None
+    assert key not in {radio.key for radio in at.radio}
+    assert "no more guesses count" in " ".join(text.value for text in at.caption)
+
+
 def test_home_says_which_seed_a_class_gives_to_every_run(me, room):
     finish_run(me)
     seed = 20_261
@@ -227,6 +245,13 @@ def test_a_tab_that_is_behind_does_not_change_a_final_guess(
     late = at.radio(key=key).set_value(second) if is_guess else at.button(f"show_{key}")
     (late if is_guess else late.click()).run()
     assert server.store().answers.of(me)[key] == first
+
+
+@pytest.mark.usefixtures("me")
+def test_home_says_why_it_asks_for_no_guess_any_more():
+    finish_run("amber")
+    captions = " ".join(text.value for text in open_page("home.py").caption)
+    assert "no more guesses count" in captions
 
 
 @pytest.mark.usefixtures("me")

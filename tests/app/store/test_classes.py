@@ -1,4 +1,5 @@
 import json
+import math
 
 from core.classroom.rules import Rules
 from core.store.export import everything
@@ -9,11 +10,13 @@ from tests.app.store.made_up import queue
 RULES = Rules(epochs=5, fixed={"model": "ann"})
 
 
-def join(store: Store, joined: Class, visitor: str, count: int = 1) -> Member:
+def join(
+    store: Store, joined: Class, visitor: str, count: int = 1, since: float = math.inf
+) -> Member:
     member = Member(
         class_id=joined.id, visitor=visitor, name=f"M {visitor}", joined=1.0, runs=0
     )
-    store.writer.wait(store.classes.join(member, count))
+    store.writer.wait(store.classes.join(member, count, since))
     return member
 
 
@@ -33,6 +36,17 @@ def test_a_run_is_of_the_open_class_that_its_visitor_is_in(store: Store):
         queue(store, f"of {visitor}", visitor)
     assert [run.id for run in store.classes.runs(opened.id)] == ["of ada"]
     assert store.classes.runs(closed.id) == []
+
+
+def test_a_run_that_waits_when_its_visitor_joins_becomes_the_classs(store: Store):
+    physics = store.classes.create("Physics", 30, RULES)
+    queue(store, "before the class", "ada", submitted=1.0)
+    store.classes.change(physics.id, is_open=True)
+    for run_id, visitor in (("has ended", "ada"), ("waits", "ada"), ("of bob", "bob")):
+        queue(store, run_id, visitor, submitted=2.0)
+    store.writer.wait(store.runs.end("has ended", "failed"))
+    join(store, physics, "ada", since=2.0)
+    assert [run.id for run in store.classes.runs(physics.id)] == ["waits"]
 
 
 def test_a_class_is_deleted_with_its_members_runs_and_log(store: Store):
