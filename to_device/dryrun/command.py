@@ -104,13 +104,13 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     if is_module:
         del arguments[first]
         end -= 1
-    script = arguments[first] if first < end else ""
+    name = arguments[first] if first < end else ""
     first += 1  # what comes after the script's name
     names = [part.partition("=")[0] for part in arguments[first:end]]
     doubtful = sorted({*names} & {*NAMED})
     if doubtful:
-        own = own_options(script, is_module)
-        doubtful = [name for name in doubtful if name in own]
+        own_names = own_options(name, is_module)
+        doubtful = [option for option in doubtful if option in own_names]
     arguments[first:end] = marked(arguments[first:end], doubtful)
     ours, of_script = parser.parse_known_args(arguments[:end])
     ours.is_module, ours.environment, ours.doubtful = is_module, environment, doubtful
@@ -288,6 +288,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
     report = dry_run(request)
     if request.values and ran_out(report) and not is_small:
         report = dry_run(request := without)
+    if report["fails_after_visit"]:
+        report = dry_run(request := dataclasses.replace(request, visits=False))
     if report["fails_after_loop"]:
         whole = dry_run(dataclasses.replace(request, shortens=False))
         report = whole if whole["failure"] or whole["status"] == OK else report
