@@ -8,7 +8,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -28,15 +29,25 @@ HELP = """Find out, on a machine without CUDA, whether a script would run on CUD
     to-device dryrun torchrun --nproc-per-node 4 train.py
     to-device dryrun - < train.py
 
-Other options are passed to the script, and so is everything after "--". The exit
-status is 0 without a device error, 1 with one, 2 if the script fails for another reason
-or can't be read, and 3 if the simulated device can't tell.
+Other options are passed to the script, and so is everything after "--". After the
+script's name, an option below is the script's own if the script has one of this name;
+before it, each is the dry run's. The exit status is 0 without a device error, 1 with
+one, 2 if the script fails for another reason or can't be read, and 3 if the simulated
+device can't tell.
 """
 FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
 FLAGS = ("--json", "--without-values")  # options without a value
+NAMED = (*FLAGS, "--steps", "--memory", "--seconds")  # which a script may have as well
+IMPORTED = re.compile(r"(?m)^\s*(?:from|import) +([.\w]+)")
 # What follows a script's own `--gpu`: indices such as 0 or 0,1, another option, nothing
 NO_NAME = re.compile(r"(\d+(,\d+)*|-.*)?")
-GPU_OF_SCRIPT = "--gpu-of-script"  # stands for the script's own `--gpu` meanwhile
+OF_SCRIPT = "-of-script"  # marks a script's own option that has the name of one of ours
+# Libraries that make a script's options out of its variables' names
+NAMERS = re.compile(
+    r"(?m)^\s*(from|import) (fire|tyro|simple_parsing|jsonargparse|draccus)\b"
+    "|HfArgumentParser|TrlParser|LightningCLI"
+)
+MOST_FILES = 200  # in so many files of its own, a script's options are looked for
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
 # What an operating system, torch, and Python say when the machine's memory is full
 NO_ROOM = re.compile("DefaultCPUAllocator|MemoryError|out of memory")
@@ -58,7 +69,10 @@ def size(text: str) -> int:
 
 
 def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
-    """This command's options; `arguments` in them are the script's own."""
+    """This command's options; `arguments` in them are the script's own.
+
+    `doubtful` are those that the script got, although this command has them, too.
+    """
     parser = Parser(prog, description=HELP, allow_abbrev=False)
     parser.add_argument(
         "script",
@@ -90,28 +104,63 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     if is_module:
         del arguments[first]
         end -= 1
+    name = arguments[first] if first < end else ""
     first += 1  # what comes after the script's name
-    arguments[first:end] = without_indices(arguments[first:end])
+    names = [part.partition("=")[0] for part in arguments[first:end]]
+    doubtful = sorted({*names} & {*NAMED})
+    if doubtful:
+        own_names = own_options(name, is_module)
+        doubtful = [option for option in doubtful if option in own_names]
+    arguments[first:end] = marked(arguments[first:end], doubtful)
     ours, of_script = parser.parse_known_args(arguments[:end])
-    ours.is_module = is_module
-    ours.environment = environment
-    of_script = [part.replace(GPU_OF_SCRIPT, "--gpu") for part in of_script]
+    ours.is_module, ours.environment, ours.doubtful = is_module, environment, doubtful
+    of_script = [re.sub(f"^(--[a-z-]+){OF_SCRIPT}", r"\1", part) for part in of_script]
     ours.arguments = of_script + arguments[end + 1 :]
     return ours
 
 
-def without_indices(arguments: Sequence[str]) -> list[str]:
-    """Options after a script's name, with GPU_OF_SCRIPT for a `--gpu` of the script's.
+def own_options(script: str, is_module: bool) -> set[str]:
+    """Which options of NAMED a script's own files have, as far as their text tells.
 
-    Many scripts have such an option, with a GPU's index where ours has a GPU's name.
+    Read are the script and what it imports from its folder or the current one.
     """
-    marked = []
+    try:
+        waiting = [find(script)[1] if is_module else Path(script)]
+    except ExplainedError:  # `read` says so
+        return set()
+    folders, texts = [waiting[0].parent, Path.cwd()], dict[Path, str]()
+    while waiting and len(texts) < MOST_FILES:
+        file = waiting.pop()
+        with suppress(OSError, UnicodeDecodeError):
+            texts[file] = file.read_text("utf-8")
+        modules = (m.strip(".") for m in IMPORTED.findall(texts.get(file, "")))
+        for module in filter(None, modules):
+            for folder in (*folders, file.parent):
+                place = folder.joinpath(*module.split("."))
+                beside = place.with_suffix(".py"), place / "__init__.py"
+                waiting += [f for f in beside if f.is_file() and f not in texts]
+    text = "\n".join(texts.values())
+    makes = NAMERS.search(text)  # options, of the names of variables
+    return {
+        name
+        for name in NAMED
+        if re.search(f"[\"']{name}[\"'/=]", text)
+        or (makes and re.search(rf"\b{name.strip('-').replace('-', '_')}\s*[:=]", text))
+    }
+
+
+def marked(arguments: Sequence[str], own: Collection[str]) -> list[str]:
+    """The options after a script's name, of which those in `own` get a mark.
+
+    A `--gpu` with an index gets one, too: our own has a GPU's name there.
+    """
+    result = []
     for part, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, has_value, value = part.partition("=")
         is_index = NO_NAME.fullmatch(value if has_value else following)
-        is_of_script = name == "--gpu" and is_index
-        marked.append(part.replace(name, GPU_OF_SCRIPT, 1) if is_of_script else part)
-    return marked
+        is_own = name in own or (name == "--gpu" and is_index)
+        result.append(part.replace(name, name + OF_SCRIPT, 1) if is_own else part)
+    return result
 
 
 def find(module: str) -> tuple[str, Path]:
@@ -201,6 +250,12 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         print(f"{prog}: {error}", file=sys.stderr)
         return 2
     os.environ.update(ours.environment)
+    if names := " and ".join(ours.doubtful):
+        print(
+            f"{prog}: {ours.script} has {names} itself and gets this. To give the dry "
+            "run its own, put it before the script's name.",
+            file=sys.stderr,
+        )
     if importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("there is no torch", name="torch")
     try:
@@ -233,6 +288,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
     report = dry_run(request)
     if request.values and ran_out(report) and not is_small:
         report = dry_run(request := without)
+    if report["fails_after_visit"]:
+        report = dry_run(request := dataclasses.replace(request, visits=False))
     if report["fails_after_loop"]:
         whole = dry_run(dataclasses.replace(request, shortens=False))
         report = whole if whole["failure"] or whole["status"] == OK else report

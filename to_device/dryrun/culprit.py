@@ -6,7 +6,7 @@ import linecache
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -17,6 +17,18 @@ from torch.utils._pytree import tree_leaves
 from to_device.dryrun.origins import Call, Origin, Origins
 from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import MOVES, Line
+from to_device.dryrun.statements import (
+    FETCHES,
+    assignments,
+    copy_of,
+    is_dropped,
+    joined_to,
+    list_of,
+    moves,
+    names_in,
+    statement_at,
+    tree,
+)
 from to_device.words import Words
 
 words = Words(__file__)
@@ -32,9 +44,16 @@ ASSIGNED = re.compile(r"load_state_dict\(.*assign *= *True")
 
 
 def line_to_change(
-    tensor: Tensor, line: Line, frames: Frames, origins: Origins
+    tensor: Tensor,
+    line: Line,
+    frames: Frames,
+    origins: Origins,
+    others: Sequence[Tensor] = (),
 ) -> tuple[Line, str]:
-    """The line that should have moved this tensor from the CPU, and why."""
+    """The line that should have moved this tensor from the CPU, and why.
+
+    `others` are the tensors on the device that it met at `line`.
+    """
     if at := origins.moved_back.get(id(tensor)):
         return (
             at,
@@ -53,23 +72,19 @@ def line_to_change(
                 "this function moves tensors, but this line passes on one "
                 "that is still on the CPU",
             )
+    held = [key for data in origins.datasets for key in attributes(data, tensor)]
+    if held and (at := taking_line(tensor, held, start, line, frames)):
+        return (
+            at,
+            "the tensor is a data set's, which stays on the CPU: move it here with "
+            ".to(device)",
+        )
     origin = origin_to_move(start, line, frames)
     if origin is None:
         return line, "this line uses a tensor on the CPU"
     *_, root = origin.chain()
-    if root.is_fetched and origin.line != root.line:
-        return (
-            line,
-            f"line {root.line.number} copied a tensor to the CPU, but a "
-            "tensor that it meets here stayed on the GPU: copy both, or "
-            "neither",
-        )
-    if root.is_fetched:
-        return (
-            root.line,
-            "this line copies a tensor to the CPU, but the tensors that "
-            "it meets stay on the GPU",
-        )
+    if found := fetching_line(tensor, others, origin, line, frames):
+        return found
     if is_moved(origin.source) or "deepcopy" in origin.line.code:
         early = next(filter(comes_before_a_move, origin.calls), origin.calls[0])
         return (
@@ -94,6 +109,105 @@ def line_to_change(
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
     return place(origin, frames, start or origin)
+
+
+def fetching_line(
+    tensor: Tensor,
+    others: Sequence[Tensor],
+    origin: Origin,
+    line: Line,
+    frames: Frames,
+) -> tuple[Line, str] | None:
+    """The line that copied one tensor to the CPU and not the other, if one did."""
+    *_, root = origin.chain()
+    if at := line_without_copy(tensor, others, root, line, frames):
+        return at, "a line beside this one copies a tensor to the CPU: do so here, too"
+    if not root.is_fetched:
+        return None
+    is_argument = any(at == root.line for at, _ in frames)
+    if origin.line == root.line or is_argument:
+        return (
+            root.line,
+            "this line copies a tensor to the CPU, but the tensors that "
+            "it meets stay on the GPU",
+        )
+    return (
+        line,
+        f"line {root.line.number} copied a tensor to the CPU, but a "
+        "tensor that it meets here stayed on the GPU: copy both, or neither",
+    )
+
+
+def line_without_copy(
+    tensor: Tensor, others: Sequence[Tensor], root: Origin, line: Line, frames: Frames
+) -> Line | None:
+    """The line that should have copied one of `others` to the CPU, as its neighbor did.
+
+    Two such lines stand in one block. Each assigns a tensor to a variable, adds it to
+    a list, or joins it to what it has collected in a variable on the CPU.
+    """
+    if not frames:
+        return None
+    _, frame = frames[-1]
+    here = statement_at(line)[0]
+    if root.is_fetched:
+        known = {name for other in others for name in variables(frame, other)}
+        sources = [here] if here else []
+        for name in known:
+            numbers = [n for n in assignments(line.file, [name]) if n <= line.number]
+            made = (statement_at(Line(line.file, n))[0] for n in numbers[-1:])
+            sources += filter(None, made)
+        used = {name for source in sources for name in names_in(source)}
+        copying, block = statement_at(root.line)
+        found = [
+            statement
+            for statement in block
+            if not moves(statement)
+            and (copy_of(statement) in known or list_of(statement) in used)
+        ]
+        if copying and found:
+            nearest = min(found, key=lambda s: abs(s.lineno - copying.lineno))
+            return Line(root.line.file, nearest.lineno)
+    elif here and joined_to(here) in variables(frame, tensor) and not moves(here):
+        for statement in statement_at(line)[1]:
+            if joined_to(statement) and FETCHES.search(ast.unparse(statement)):
+                return line
+    return None
+
+
+def taking_line(
+    tensor: Tensor,
+    keys: Collection[str],
+    origin: Origin | None,
+    line: Line,
+    frames: Frames,
+) -> Line | None:
+    """The line that took a tensor out of an object and used it, or passed it on.
+
+    `keys` are the object's attributes that hold the tensor. Looks in the functions that
+    run, the outermost first.
+    """
+    made = {ancestor.line for ancestor in origin.chain()} if origin else set()
+
+    def assigned(at: Line, frame: FrameType) -> tuple[list[str], list[Line]]:
+        """The function's variables that are the tensor, and where they got it."""
+        names = [name for name, value in frame.f_locals.items() if value is tensor]
+        before = range(frame.f_code.co_firstlineno, at.number)
+        taken: list[Line] = []
+        for name in names:
+            numbers = assignments(at.file, [name])
+            lines = {Line(at.file, number) for number in numbers if number in before}
+            taken += () if lines & made else lines  # or else, it was made there
+        return names, sorted(taken)
+
+    for outer, inner in zip_longest(frames, frames[1:]):
+        if taken := assigned(*outer)[1]:
+            return taken[-1]
+        names, taken = assigned(*inner) if inner else ([], [])
+        if names and not taken:
+            return outer[0]
+    is_named = any(re.search(rf"\.{key}\b", line.code) for key in keys)
+    return line if is_named else None
 
 
 def calling_line(
@@ -194,17 +308,34 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
     """
     chain = list(origin.chain()) if origin else []
     running = {frame.f_code for _, frame in frames}
-    built = [o for o in chain if o.makers and not isinstance(o.tensor(), nn.Parameter)]
+    owners = [frame.f_locals.get("self") for _, frame in frames]
+    modules = [owner for owner in owners if isinstance(owner, nn.Module)]
+    built = [
+        origin
+        for origin in chain
+        if (origin.makers and not isinstance(origin.tensor(), nn.Parameter))
+        or is_kept(origin, modules)
+    ]
     for ancestor in chain:
         if ancestor.copies or is_moved(ancestor.source):
             return ancestor
-        function = ancestor.function
-        if function not in running and function is not ancestor.first_function:
+        function = ancestor.function  # None for the script itself, which always runs
+        has_ended = function is not None and function not in running
+        if has_ended and function is not ancestor.first_function:
             continue
         is_new = ancestor.is_of_loop or not ancestor.is_same
         if ancestor in built or (ancestor.line != line and is_new):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
+
+
+def is_kept(origin: Origin, modules: Sequence[nn.Module]) -> bool:
+    """Whether one of the modules keeps this tensor as a plain attribute."""
+    tensor = origin.tensor()
+    if tensor is None or isinstance(tensor, nn.Parameter):
+        return False
+    names = [name for module in modules for name in attributes(module, tensor)]
+    return any(not name.startswith("_") for name in names)
 
 
 def is_moved(origin: Origin | None) -> bool:
@@ -241,6 +372,28 @@ def unpacking_line(
     return loop, "the batch"
 
 
+def keeping_line(module: nn.Module | None, tensor: Any, made: Line) -> Line:
+    """The line that keeps a tensor as a plain attribute of a module, or of one inside.
+
+    `made` is the line in the module's `__init__` that made the tensor.
+    """
+    names = [f"self.{key}" for key in attributes(module, tensor)]
+    if names or module is None:
+        lines = assignments(made.file, names) or [made.number]
+        later = [number for number in lines if number >= made.number]
+        return Line(made.file, min(later, default=max(lines)))
+    for part in module.modules():
+        names = [f"self.{key}" for key in attributes(part, tensor)]
+        with suppress(OSError, TypeError):  # there is no source
+            code, first = inspect.getsourcelines(type(part))
+            file = inspect.getsourcefile(type(part)) or made.file
+            inside = range(first, first + len(code))
+            lines = [n for n in assignments(file, names) if n in inside]
+            if lines:
+                return Line(file, lines[-1])
+    return made
+
+
 def variables(frame: FrameType, tensor: Any) -> list[str]:
     """The names of a function's variables, also global ones, that are this tensor.
 
@@ -264,37 +417,6 @@ def attributes(holder: Any, tensor: Any) -> list[str]:
     return names
 
 
-def assignments(file: str, names: Collection[str]) -> list[int]:
-    """The numbers of the lines that assign to variables or attributes."""
-    return [
-        node.lineno
-        for node in ast.walk(tree(file))
-        if isinstance(node, ast.Assign)
-        for part in ast.walk(node.targets[0])
-        if ast.unparse(part) in names
-    ]
-
-
-def tree(file: str) -> ast.Module:
-    return ast.parse("".join(linecache.getlines(file)))
-
-
-def is_dropped(line: Line) -> bool:
-    """Whether a line calls `.to()` or `.cuda()` and at most stores the result.
-
-    It may store the result in a variable, a tuple, or a comprehension's list.
-    """
-    try:
-        nodes = list(ast.walk(ast.parse(line.code)))
-    except SyntaxError:  # the line is only a part of its statement
-        return True
-    values = [n.value for n in nodes if isinstance(n, ast.Expr | ast.Assign)]
-    values += [n.elt for n in nodes if isinstance(n, ast.ListComp | ast.GeneratorExp)]
-    values += [part for n in nodes if isinstance(n, ast.Tuple) for part in n.elts]
-    calls = [v.func for v in values if isinstance(v, ast.Call)]
-    return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
-
-
 def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
     """The line that made the origin's tensor, or a line near it, and why.
 
@@ -312,11 +434,8 @@ def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
         module = maker()
         registered = [*module.parameters(), *module.buffers()] if module else [tensor]
         if not any(tensor is part for part in registered):
-            names = [f"self.{key}" for key in attributes(module, tensor)]
-            lines = assignments(at.file, names) or [at.number]
-            later = [number for number in lines if number >= at.number]
             why = words("why.layers") if is_parameter else words("why.buffer")
-            return Line(at.file, min(later, default=max(lines))), why
+            return keeping_line(module, tensor, at), why
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:

@@ -173,7 +173,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
         host = max(hosts, key=lambda tensor: tensor.dim() > 0)
-        culprit, why = line_to_change(host, line, frames, origins)
+        others = [tensor for tensor in tensors if not tensor.is_cpu]
+        culprit, why = line_to_change(host, line, frames, origins, others)
         for inner, _ in traceback.walk_tb(error.__traceback__):
             optimizer = inner.f_locals.get("self")
             if inner.f_code.co_name == "update_bn":

@@ -5,9 +5,10 @@ import sys
 import traceback
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -97,8 +98,12 @@ class Origin:
 
     @property
     def function(self) -> CodeType | None:
-        """The function, not a comprehension in it, that made the tensor, if any."""
-        codes = (call.code for call in self.calls if call.code.co_name[0] != "<")
+        """The function, not a comprehension in it, that made the tensor, if any.
+
+        There is none for what a file's own lines made, whoever imported the file.
+        """
+        inner = takewhile(lambda call: call.code.co_name != "<module>", self.calls)
+        codes = (call.code for call in inner if call.code.co_name[0] != "<")
         return next(codes, None)
 
     @property
@@ -141,6 +146,8 @@ class Origins:
         self.moved: dict[Line, Line] = {}
         # Which line moved a model's parameter from the device to the CPU, by its id.
         self.moved_back: dict[int, Line] = {}
+        # Weak references to the data sets of the loaders, by their ids
+        self._datasets: dict[int, Any] = {}
 
     def __iter__(self) -> Iterator[Origin]:
         origins = list(self._of.values())
@@ -149,6 +156,10 @@ class Origins:
     def of(self, tensor: Tensor | None) -> Origin | None:
         origin = self._of.get(id(tensor))
         return origin if origin and origin.tensor() is tensor else None
+
+    @property
+    def datasets(self) -> list[Any]:
+        return [dataset() for dataset in self._datasets.values()]
 
     def stack(self) -> Iterator[tuple[Line, FrameType]]:
         """The script's lines that led here, the innermost first."""
@@ -163,6 +174,7 @@ class Origins:
         self.movers.clear()
         self.moved.clear()
         self.moved_back.clear()
+        self._datasets.clear()
 
     def install(self) -> None:
         """Note what no TorchFunctionMode sees: parameters, batches, UNSEEN, METHODS."""
@@ -227,6 +239,9 @@ class Origins:
             if line := self.here():
                 self._lines[id(this), method.__name__] = line
             method(this, *args, **kwargs)
+            if isinstance(this, DataLoader):
+                with suppress(TypeError):  # there is no weak reference to a list
+                    self._datasets[id(this.dataset)] = weakref.ref(this.dataset)
 
         return wrapper
 

@@ -54,6 +54,8 @@ class Request:
     # True: report values, and count waits and copies in the whole run, not in each step
     names: bool = False
     shortens: bool = True  # False: no loop is left early
+    # False: a loop that is left early makes no turn for what only later turns run
+    visits: bool = True
     values: bool = True  # False: large tensors have sizes but no values
     # Code to run in the script's module before the script (unobserved) and after it. If
     # `after` makes a dictionary `facts`, the report includes it.
@@ -179,6 +181,7 @@ class Report:
     values: list[Value] = field(default_factory=list)  # empty without Request.names
     # The script failed after a loop that was left early, so the loop has to run whole.
     fails_after_loop: bool = False
+    fails_after_visit: bool = False  # and before, it ran a branch before its turn
 
     def plain(self) -> dict[str, Any]:
         """The report as JSON data, in which each line comes with its code."""

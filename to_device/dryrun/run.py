@@ -63,6 +63,7 @@ WITHOUT_VALUES = (
     "Numbers that the script took from such a tensor were unknown."
 )
 SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's values
+MOST_PLACES = 8  # in a note
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
@@ -106,6 +107,7 @@ class Run:
             request.steps,
             lambda: self.steps.progress(),
             request.module,
+            request.visits,
         )
         self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins, whole=request.names)
@@ -158,6 +160,34 @@ class Run:
         status, explanation, sentence = OK, None, ""
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)
+        memory, fit = None, None
+        # Once memory has run out, the peak doesn't say how much the script needs.
+        ran_out = explanation is not None and "out of memory" in explanation.message
+        if self.steps.peak.size and not ran_out:
+            memory = self.steps.memory(self.request.memory)
+            fit = self._fit() if self.request.gpu else None
+        fails = status == NOT_SIMULATED and explanation is not None
+        early = self.script.branches.early
+        return Report(
+            status,
+            self.steps.count,
+            explanation,
+            self.steps.waits(),
+            self.steps.copies(),
+            memory,
+            fit,
+            self.steps.growth(),
+            self._on_cpu(),
+            [*self._notes(), *filter(None, [sentence])],
+            self.facts,
+            self.remarks.remarks(),
+            [self.values[place] for place in sorted(self.values)],
+            fails_after_loop=fails and bool(self.script.shortened or early),
+            fails_after_visit=fails and bool(early),
+        )
+
+    def _notes(self) -> list[str]:
+        """Sentences on how this run differed from one on a GPU."""
         notes = (
             ["The dry run skipped torch.compile and ran the model uncompiled."]
             if cuda.compiles
@@ -169,11 +199,7 @@ class Run:
             if rank and rank.was_used
             else []
         )
-        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
-            notes.append(
-                "The dry run left these loops early, so the script's results "
-                f"differ from those of a full run: {loops}."
-            )
+        notes += self._notes_on_loops()
         if not self.request.values:
             notes.append(WITHOUT_VALUES)
         if self.read:
@@ -186,30 +212,30 @@ class Run:
                 f"The {cuda.gpu.title} only emulates bfloat16, which is slow. Use "
                 "float16 with torch.amp.GradScaler there."
             )
-        memory, fit = None, None
-        # Once memory has run out, the peak doesn't say how much the script needs.
-        ran_out = explanation is not None and "out of memory" in explanation.message
-        if self.steps.peak.size and not ran_out:
-            memory = self.steps.memory(self.request.memory)
-            fit = self._fit() if self.request.gpu else None
-        return Report(
-            status,
-            self.steps.count,
-            explanation,
-            self.steps.waits(),
-            self.steps.copies(),
-            memory,
-            fit,
-            self.steps.growth(),
-            self._on_cpu(),
-            [*notes, *filter(None, [sentence])],
-            self.facts,
-            self.remarks.remarks(),
-            [self.values[place] for place in sorted(self.values)],
-            fails_after_loop=status == NOT_SIMULATED
-            and explanation is not None
-            and bool(self.script.shortened),
-        )
+        return notes
+
+    def _notes_on_loops(self) -> list[str]:
+        notes = []
+        if loops := ", ".join(map(self._place, sorted(self.script.shortened))):
+            notes.append(
+                "The dry run left these loops early, so the script's results "
+                f"differ from those of a full run: {loops}."
+            )
+        branches = self.script.branches
+        if early := ", ".join(self._place(Line(*at)) for at in sorted(branches.early)):
+            notes.append(
+                "So that these loops also ran what they only run now and then, the dry "
+                f"run changed these conditions in a last turn: {early}."
+            )
+        if missed := branches.not_run(self.script.shortened):
+            places = [self._place(Line(b.file, b.first), b.last) for b in missed]
+            more = len(places) - MOST_PLACES
+            places[MOST_PLACES:] = [f"and {more} more"] if more > 0 else []
+            notes.append(
+                "These parts of the loops did not run, so the dry run knows nothing of "
+                f"them: {', '.join(places)}."
+            )
+        return notes
 
     def _fit(self) -> Fit:
         least, most = (self.steps.memory(size) for size in cuda.gpu.usable)
@@ -327,6 +353,12 @@ class Run:
                 first = first.tb_next
             traceback.print_exception(error.with_traceback(first))
         sentence = ""
+        if self.script.branches.early:  # a condition may have been wrong for its turn
+            return (
+                NOT_SIMULATED,
+                failure.explain(error, self.origins),
+                "The script fails after a condition that the dry run changed.",
+            )
         if self.script.shortened:  # the loop's end may be what the script lacks
             return (
                 NOT_SIMULATED,
@@ -343,10 +375,14 @@ class Run:
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
         return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
 
-    def _place(self, line: Line) -> str:
+    def _place(self, line: Line, last: int = 0) -> str:
+        """A line, or the lines up to `last`, in words."""
         is_script = line.file == self.request.name
         file = line.file.removeprefix(self.script.folder + os.sep)
-        return f"line {line.number}" + ("" if is_script else f" of {file}")
+        numbers = f"line {line.number}"
+        if last > line.number:
+            numbers = f"lines {line.number} to {last}"
+        return numbers + ("" if is_script else f" of {file}")
 
     def _on_cpu(self) -> Line | None:
         """Where the model was made, if the script uses CUDA but trains on the CPU."""

@@ -4,13 +4,13 @@ Once an optimizer has made enough steps, the loop around it ends, and the script
 after the loop. If the loop is over a range, it skips to the range's last item. A loop
 that calls models but no optimizer, such as an evaluation, ends later. What counts is
 how much torch has done, and never the time: a slow machine leaves the same loops as a
-fast one. All lines keep their numbers.
+fast one. Before a loop ends, it makes a turn for what only its later turns would run
+(see branches.py). All lines keep their numbers.
 """
 
 import ast
 import builtins
 import importlib.machinery
-import itertools
 import json
 import linecache
 import os
@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
+
+from to_device.dryrun.branches import Branches, Guard, Marks, length
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a script
@@ -110,14 +112,18 @@ class Script:
         steps: int,
         progress: Callable[[], Progress],
         module: str = "",
+        visits: bool = True,
     ) -> None:
+        """`visits`: a loop that ends early makes a turn for what later turns run."""
         self.steps, self.progress, self.shortens = steps, progress, False
+        self.visits, self.branches = visits, Branches()
         self.tell: Tell | None = None  # called with each value that a line makes
         # Called with each value that a function with a move (see MOVES) returns
         self.returned: Callable[[Any, str, int], Any] | None = None
         # Called with what each constructor in UNSEEN makes; returns it
         self.made: Callable[[Any, str, int], Any] | None = None
         self.shortened: set[Line] = set()  # loops that ended early
+        self.endings = 0  # how often one of them did
         self.main: set[str] = set()
         # The folder of a script, or the one in which a module's top package is
         self.folder = str(Path(name).resolve().parents[module.count(".")])
@@ -164,6 +170,7 @@ class Script:
             vars(builtins).update(__made__=self.made)
             tree = ast.fix_missing_locations(Constructors(file).visit(tree))
         if self.shortens:
+            tree = Marks(file, self.branches, tree).visit(tree)
             tree = ast.fix_missing_locations(Loops(file).visit(tree))
         return compile(tree, file, "exec")
 
@@ -171,6 +178,7 @@ class Script:
         """Let loops call `turns` and `begin`, also in files beside the script."""
         self.shortens = True
         vars(builtins).update(__turns__=self.turns, __begin__=self.begin)
+        self.branches.install()
         loader: Any = importlib.machinery.SourceFileLoader
         of_python = loader.source_to_code
 
@@ -189,36 +197,79 @@ class Script:
         self, iterable: Iterable, of_library: bool, file: str, number: int
     ) -> Iterator:
         """Yield items until the loop should end, and then a range's last item."""
-        goes_on = self.begin(of_library, file, number)
         last = iterable[-1:] if isinstance(iterable, range) else ()
-        for item in iterable:
-            if item not in last and not goes_on():
-                yield from last
-                return
-            yield item
+        place = Line(file, number)
+        loop = Loop(self, of_library, place, length(iterable), bool(last))
+        try:
+            for item in iterable:
+                if item not in last and not loop.goes_on():
+                    yield from last
+                    return
+                yield item
+        finally:
+            loop.disarm()
 
     def begin(self, of_library: bool, file: str, number: int) -> Callable[[], bool]:
-        """Return a function for a loop that begins now.
+        """Return a function for a `while` that begins now: see Loop.goes_on."""
+        return Loop(self, of_library, Line(file, number)).goes_on
 
-        The loop calls the function before each turn, to know whether to go on. A loop
-        over a model's layers goes on, and so does a library's, unless it trains.
-        """
-        before, turns = self.progress(), itertools.count()
-        if before.in_model:
-            return lambda: True
 
-        def goes_on() -> bool:
-            now, turn = self.progress(), next(turns)
-            steps, calls = now.steps - before.steps, now.calls - before.calls
-            least = LEAST_WORK if steps else LEAST_WORK_WITHOUT_STEPS
-            others = 0 if of_library else min(turn, calls)
-            enough = (steps or others) >= self.steps
-            is_over = enough and now.work - before.work > least
-            if is_over:
-                self.shortened.add(Line(file, number))
-            return not is_over
+class Loop:
+    """A loop that runs, and decides when to end.
 
-        return goes_on
+    A loop over a model's layers doesn't end early, nor does a library's, unless it
+    trains. `length` is how many turns the loop has, if that is known. `has_last` says
+    that the loop makes its last turn even if it ends early.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        of_library: bool,
+        line: Line,
+        length: int | None = None,
+        has_last: bool = False,
+    ) -> None:
+        self.script, self.of_library, self.line = script, of_library, line
+        self.length, self.has_last = length, has_last
+        self.before, self.turns = script.progress(), -1
+        self.endings, self.since = script.endings, script.branches.now
+        self.pending: list[set[Guard]] | None = None  # a set for each of the last turns
+        self.armed: set[Guard] = set()  # those of this turn
+
+    def goes_on(self) -> bool:
+        """Whether to go on. The loop asks before each turn, but a range's last."""
+        self.turns += 1
+        if self.before.in_model or not self._is_over():
+            return True
+        script = self.script
+        if self.pending is None:
+            # If a loop in this one ended early, counters would have risen further.
+            bound = None if script.endings > self.endings else self.length
+            self.pending = (
+                script.branches.pending(self.since, self.turns, bound, self.line)
+                if script.visits
+                else []
+            )
+        self.disarm()
+        self.armed = self.pending.pop(0) if self.pending else set()
+        script.branches.armed |= self.armed
+        if self.armed and not self.has_last:
+            return True
+        script.shortened.add(self.line)
+        script.endings += 1
+        return False
+
+    def disarm(self) -> None:
+        self.script.branches.armed -= self.armed
+
+    def _is_over(self) -> bool:
+        now, before = self.script.progress(), self.before
+        steps, calls = now.steps - before.steps, now.calls - before.calls
+        least = LEAST_WORK if steps else LEAST_WORK_WITHOUT_STEPS
+        others = 0 if self.of_library else min(self.turns, calls)
+        enough = (steps or others) >= self.script.steps
+        return enough and now.work - before.work > least
 
 
 class Values(ast.NodeTransformer):

@@ -209,8 +209,7 @@ class Steps:
         # loop with gradients trains, and ends early even if the script has no step.
         acts = module.training and not torch.is_grad_enabled()
         fills = acts and self.origins.has_optimizer and not self.count
-        # A class may have a method `parameters` of its own.
-        if not fills and any(p is not None for p in module._parameters.values()):
+        if not fills and has_parameters(module):
             self.calls += 1
         self._depth += 1
         is_outermost, self._was_called = not self._was_called, True
@@ -305,6 +304,15 @@ class Steps:
             largest = (limit - (passes.size - grows)) * self.batch // grows
             largest = 0 if self.peak.parts()[WORK] and not fits else max(0, largest)
         return Memory(self.peak.size, dict(parts), limit, fits, self.batch, largest)
+
+
+def has_parameters(module: nn.Module) -> bool:
+    """Whether a module, without those inside, has parameters, perhaps in a list."""
+    lists = nn.ParameterList, nn.ParameterDict
+    inner = [part for part in module._modules.values() if isinstance(part, lists)]
+    # A class may have a method `parameters` of its own.
+    found = (p for part in (module, *inner) for p in part._parameters.values())
+    return any(parameter is not None for parameter in found)
 
 
 def _differences(numbers: list[int]) -> list[int]:

@@ -57,3 +57,42 @@ def test_a_gpu_option_of_the_script(
 ) -> None:
     ours = command.options(arguments.split(), "to-device dryrun")
     assert (ours.script, ours.gpu, ours.arguments) == ("train.py", gpu, rest)
+
+
+SCRIPTS = {
+    "own.py": "parser.add_argument('--steps', type=int)\n",
+    "imports.py": "from . import x\nfrom tools.options import parse\nparse()\n",
+    "tools/options.py": "parser.add_argument('--json', action='store_true')\n",
+    "fields.py": "import tyro\nclass Args:\n    seconds: int = 3\n",
+    "none.py": "steps = 3  # an option --steps would be nice\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "steps", "has_json", "rest"),
+    [
+        ("own.py --steps 9 --lr 1", 3, False, ["--steps", "9", "--lr", "1"]),
+        ("own.py --steps=9 --json", 3, True, ["--steps=9"]),
+        ("--steps 5 own.py --steps 9", 5, False, ["--steps", "9"]),
+        ("imports.py --steps 5 --json", 5, False, ["--json"]),
+        ("-m imports --steps 5 --json", 5, False, ["--json"]),
+        ("fields.py --seconds 9 --steps 5", 5, False, ["--seconds", "9"]),
+        ("none.py --steps 5 --lr 1", 5, False, ["--lr", "1"]),
+        ("none.py --steps 5 -- --steps 9", 5, False, ["--steps", "9"]),
+    ],
+)
+def test_options_that_the_script_has_too(
+    arguments: str,
+    steps: int,
+    has_json: bool,
+    rest: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After its name, a script gets its own options; before it, we get ours."""
+    (tmp_path / "tools").mkdir()
+    for name, text in SCRIPTS.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    ours = command.options(arguments.split(), "to-device dryrun")
+    assert (ours.steps, ours.json, ours.arguments) == (steps, has_json, rest)

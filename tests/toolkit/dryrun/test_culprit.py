@@ -79,6 +79,84 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "line 15 copied a tensor to the CPU",
     ),
     (
+        LAYER,  # the data set keeps its tensors, and the batches are moved
+        "if not net: x = torch.rand(2, 4)\n"
+        "data = torch.utils.data.TensorDataset(x)\n"
+        "loader = torch.utils.data.DataLoader(data)\nnet.cuda()\n"
+        "for (y,) in loader: net(y.cuda())\nnet(data.tensors[0])",
+        19,
+        "the tensor is a data set's",
+    ),
+    (
+        LAYER,
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __init__(self): self.x = torch.rand(2, 4)\n"
+        "    def __len__(self): return 2\n"
+        "    def __getitem__(self, i): return self.x[i]\n"
+        "data = Data()\nloader = torch.utils.data.DataLoader(data)\n"
+        "def first():\n    part = data.x\n    return net(part)\nnet.cuda()\nfirst()",
+        21,
+        "the tensor is a data set's",
+    ),
+    (
+        LAYER,  # the batch of a loader whose data set made the tensor before
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __init__(self): self.x = torch.rand(2, 4)\n"
+        "    def __len__(self): return 2\n"
+        "    def __getitem__(self, i): return {'x': self.x[i]}\n"
+        "data = Data()\nnet.cuda()\n"
+        "batch = next(iter(torch.utils.data.DataLoader(data)))\n"
+        "net(batch['x'])",
+        20,
+        "this tensor was made on the CPU and never moved",
+    ),
+    (
+        LAYER,  # a module inside keeps what the outer one made
+        "class Masked(nn.Module):\n    def __init__(self, mask):\n"
+        "        super().__init__()\n        self.mask = mask\n"
+        "    def forward(self, x): return x * self.mask\n"
+        "class Outer(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        mask = torch.ones(4)\n"
+        "        self.part = Masked(mask)\n"
+        "    def forward(self, x): return self.part(x)\n"
+        "Outer().cuda()(x.cuda())",
+        17,
+        "self.register_buffer",
+    ),
+    (
+        "y = self.scale.exp()\n        return x * y",  # a method made it anew
+        "net.scale = torch.ones(4).cuda()\n"
+        "def set_scale(net, value): net.scale = torch.full((4,), value)\n"
+        "net.cuda()(x.cuda())\nset_scale(net, 2.0)\nnet(x.cuda())",
+        16,
+        "this line makes a tensor on the CPU",
+    ),
+    (
+        LAYER,  # the other list gets copies on the CPU
+        "net.cuda()\nx = x.cuda()\ny = x[:, 0]\nseen, true = [], []\n"
+        "for _ in range(2):\n    seen.append(net(x)[:, 0].detach().cpu())\n"
+        "    true.append(y)\ntorch.cat(seen) == torch.cat(true)",
+        20,
+        "a line beside this one copies",
+    ),
+    (
+        LAYER,  # the other tensor is joined to copies on the CPU
+        "net.cuda()\nx = x.cuda()\ny = x[:, 0]\n"
+        "seen, true = torch.zeros(0), torch.zeros(0)\n"
+        "for _ in range(2):\n    seen = torch.cat([seen, net(x)[:, 0].cpu()])\n"
+        "    true = torch.cat([true, y])",
+        20,
+        "a line beside this one copies",
+    ),
+    (
+        LAYER,  # the function computes with its argument
+        "net.cuda()\nx = x.cuda()\n"
+        "def same(a, b):\n    a = a.round()\n    return a == b\n"
+        "same(net(x).cpu(), x)",
+        19,
+        "this line copies a tensor to the CPU",
+    ),
+    (
         LAYER,
         "net.cuda()\n"
         "def pair():\n    z = torch.rand(2, 8)\n    return z[:, :4], z[:, 4:]\n"
@@ -290,12 +368,20 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "after this line, y is still on the CPU",
     ),
     (
+        LAYER,  # the part of the batch gets another name
+        "loader = torch.utils.data.DataLoader([*zip(x, x)], 2)\n"
+        "net.cuda()\nfor y, z in loader:\n    y = y.cuda()\n    w = z\n"
+        "    net(y)\n    net(w)",
+        16,
+        "z is still on the CPU",
+    ),
+    (
         LAYER,  # one line keeps two tensors in an object, and only one is moved
         "class Data:\n    def __init__(self):\n"
         "        self.x, self.y = torch.rand(2, 4), torch.rand(2, 4)\n"
         "data = Data()\nnet.cuda()\nx = data.x[:1].cuda()\ny = data.y[:1]\nnet(y)",
-        16,
-        "this line makes a tensor on the CPU",
+        20,
+        "this tensor was made on the CPU and never moved",
     ),
     (
         LAYER,  # an object holds the generator

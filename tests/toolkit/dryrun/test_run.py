@@ -110,6 +110,32 @@ def test_a_script_that_needs_a_loop_whole_gets_the_verdict_of_the_whole_loop() -
     assert dry_run(text, shortens=False).status == OK
 
 
+def test_a_model_whose_parameters_are_in_a_list_ends_its_loop() -> None:
+    """As in meta-learning, where no layer is called."""
+    report = dry_run(
+        """
+        import torch
+        from torch import nn
+
+        class Learner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weights = nn.ParameterList([torch.ones(512, 8)])
+
+            def forward(self, x):
+                return x @ self.weights[0]
+
+        net, batch = Learner().cuda(), torch.ones(16384, 512)
+        with torch.no_grad():
+            for number in range(1_000_000):
+                net(batch.cuda())
+        assert number == 999_999
+    """,
+        seconds=120,
+    )
+    assert report.status == OK
+
+
 @pytest.mark.slow
 def test_loops_that_never_end_early() -> None:
     """Those over a model's layers, and a generator's, however much work they are."""

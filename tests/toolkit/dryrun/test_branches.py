@@ -1,0 +1,140 @@
+import pytest
+
+from tests.toolkit.dryrun.dry_run import dry_run
+from to_device.dryrun.report import DEVICE_ERROR, NOT_SIMULATED, OK
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+# Line 11 fails on a GPU. The batches are so large that a loop ends after some fifteen
+# steps.
+TRAINING = """
+import torch
+net = torch.nn.Linear(512, 8).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+def train(x):
+    optimizer.zero_grad()
+    net(x.cuda()).mean().backward()
+    optimizer.step()
+def evaluate():
+    with torch.no_grad():
+        net(torch.rand(2, 512))
+batch = torch.rand(16384, 512)
+losses = []
+step = 0
+"""
+NOW_AND_THEN = {
+    "in a later turn of the loop": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i % 300 == 299:
+        evaluate()
+""",
+    "in a later epoch": """
+for epoch in range(3):
+    for x in [batch] * 200:
+        train(x)
+        step += 1
+        if step % 500 == 0:
+            evaluate()
+""",
+    "in a method": """
+class Trainer:
+    def __init__(self): self.steps = 0
+    def step(self, x):
+        train(x)
+        self.steps += 1
+        if self.steps % 300: return
+        evaluate()
+trainer = Trainer()
+for x in [batch] * 400: trainer.step(x)
+""",
+    "in a turn that ends the loop": """
+while True:
+    train(batch)
+    step += 1
+    if step >= 5000:
+        evaluate()
+        break
+""",
+    "after a comparison for the other turns": """
+while step < 9999:
+    train(batch)
+    step += 1
+    is_due = step % 1000 == 0
+    if not is_due:
+        continue
+    evaluate()
+""",
+}
+NEVER = {
+    "the loop is too short": """
+for i, x in enumerate([batch] * 200):
+    train(x)
+    if i % 300 == 299:
+        evaluate()
+""",
+    "each epoch is too short": """
+for epoch in range(90):
+    for i, x in enumerate([batch] * 4):
+        train(x)
+        if i % 50 == 49:
+            evaluate()
+""",
+    "the number doesn't grow": """
+for x in [batch] * 400:
+    train(x)
+    if x.ndim % 2 == 1:
+        evaluate()
+""",
+    "the branch is an error": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i == 300:
+        raise RuntimeError
+""",
+}
+
+
+@pytest.mark.parametrize("loop", NOW_AND_THEN.values(), ids=NOW_AND_THEN)
+def test_what_a_loop_runs_only_now_and_then(loop: str) -> None:
+    report = dry_run(TRAINING + loop)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 11
+    assert report.steps < 100
+
+
+@pytest.mark.parametrize("loop", NEVER.values(), ids=NEVER)
+def test_what_a_loop_never_runs(loop: str) -> None:
+    assert dry_run(TRAINING + loop).status == OK
+
+
+def test_which_lines_did_not_run() -> None:
+    loop = """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i % 10 == 0 and x.sum() < 0:
+        net.half()
+        evaluate()
+    elif x.sum() < 0:
+        print(i)
+    else:
+        losses.append(i)
+"""
+    *_, note = dry_run(TRAINING + loop).notes
+    assert "lines 19 to 20" in note
+    assert not any(f"line {number}" in note for number in range(21, 25))
+
+
+def test_a_script_that_fails_after_a_condition_was_changed() -> None:
+    loop = """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    losses.append(i)
+    if i % 300 == 299:
+        losses[299]
+"""
+    report = dry_run(TRAINING + loop)
+    assert (report.status, report.fails_after_visit) == (NOT_SIMULATED, True)
+    assert dry_run(TRAINING + loop, visits=False).status == OK

@@ -1,0 +1,344 @@
+"""Branches that a loop runs only now and then, such as `if step % 1000 == 0:`.
+
+A loop that is left early wouldn't come to most of them. So each comparison of a counter
+with a number is observed. If one had the same result in all turns, the loop makes one
+turn more, in which the comparison has the result of a later turn. At the end, it is
+known which branches have not run even so, and the report says it.
+"""
+
+import ast
+import builtins
+import operator
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+# A comparison that was made more often is not one of training steps.
+MOST_OBSERVED = 50_000
+OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+COUNTS = re.compile(r"\b(range|enumerate|count)\(")
+# Calls that are no reason to say that a branch didn't run
+PRINTS = re.compile(r"print|.*\b(write|info|debug|warning|set_\w+|add_scalars?)")
+Place = tuple[str, int]  # a file and the number of a line in it
+
+
+@dataclass(eq=False)
+class Guard:
+    """A comparison of a counter with a number, and its results so far."""
+
+    place: Place
+    compare: Callable[[Any, Any], Any]
+    has_modulus: bool  # whether the remainder of the counter is compared
+    is_counter: bool  # whether the script's text says that it is a counter
+    ends_loop: bool  # whether its branch does
+    number: int  # in Branches.guards
+    results: set[bool] = field(default_factory=set)
+    first: int = 0  # the counter's first value
+    last: int = -1  # its latest value
+    others: tuple = ()  # what it is compared with: a modulus perhaps, then a number
+    rises: bool = True  # whether the counter has never fallen, and `others` not changed
+    calls: int = 0
+    began: int = 0  # the numbers of its first and its latest call among those of all
+    ended: int = 0
+    tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a counter is compared, and the result has been the same so far."""
+        grows = self.last > self.first if self.calls > 1 else self.is_counter
+        return self.rises and grows and len(self.results) == 1
+
+    def result(self, value: Any, *others: Any) -> Any:
+        if self.has_modulus:
+            modulus, remainder = others
+            return self.compare(value % modulus, remainder)
+        return self.compare(value, *others)
+
+    def observe(self, now: int, result: bool, value: int, *others: int) -> None:
+        if not self.calls:
+            self.first, self.began, self.others = value, now, others
+        is_steady = others == self.others and (not self.has_modulus or others[0] > 0)
+        self.rises &= is_steady and (value >= self.last or not self.calls)
+        self.results.add(result)
+        self.last, self.ended, self.calls = value, now, self.calls + 1
+
+    def changes(self, most: float) -> bool:
+        """Whether the result changes while the counter rises to `most`."""
+        (old,), low = self.results, self.last + 1
+        beside = [self.others[-1] + more for more in (-1, 0, 1)]
+        if self.has_modulus:
+            modulus = self.others[0]
+            beside = [low + (n - low) % modulus for n in beside if 0 <= n < modulus]
+        values = (n for n in (low, *beside) if low <= n <= most)
+        return any(self.result(value, *self.others) is not old for value in values)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Lines of a loop that run only if a condition is met that the loop may change."""
+
+    file: str
+    first: int
+    last: int
+    loops: tuple[int, ...]  # the lines of the loops around it
+    number: int  # in Branches.branches
+
+
+class Branches:
+    """The guards and the branches of a script's files."""
+
+    def __init__(self) -> None:
+        self.guards: list[Guard] = []
+        self.branches: list[Branch] = []
+        self.settled = bytearray()  # by guard: whether it needs no more observation
+        self.ran = bytearray()  # by branch: whether it has run
+        # Guards whose next result is the one that they haven't had so far
+        self.armed: set[Guard] = set()
+        self.early: set[Place] = set()  # where a guard had its result before its turn
+        self.now = 0  # how many observations were made
+
+    def install(self) -> None:
+        vars(builtins).update(
+            __settled__=self.settled, __ran__=self.ran, __due__=self.due
+        )
+
+    def due(self, number: int, *values: Any) -> Any:
+        """The result of a guard's comparison, or the other one if it is armed."""
+        guard = self.guards[number]
+        result = guard.result(*values)
+        if {type(value) for value in values} != {int} or type(result) is not bool:
+            return result
+        self.now += 1
+        guard.observe(self.now, result, *values)
+        if guard in self.armed:
+            self.armed.discard(guard)
+            if guard.is_open:
+                self.early.add(guard.place)
+                result = not result
+                guard.results.add(result)
+        is_over = len(guard.results) == 2 or not guard.rises
+        self.settled[number] = is_over or guard.calls > MOST_OBSERVED
+        return result
+
+    def pending(
+        self, since: int, turns: int, length: int | None, loop: Place
+    ) -> list[set[Guard]]:
+        """The guards whose results change in later turns of a loop.
+
+        They come in two sets: those that end the loop need a turn of their own. Empty
+        sets are left out. `since` is what `now` was before the loop. `length` is how
+        many turns it has in all, if that is known and bounds its counters.
+        """
+        stay, end = set[Guard](), set[Guard]()
+        for guard in self.guards:
+            if guard.ended <= since or not guard.is_open or loop in guard.tried:
+                continue
+            most = float("inf")
+            if length is not None and guard.began > since:
+                each = max(1, (guard.last - guard.first) / max(1, turns - 1))
+                most = guard.last + each * (length - turns)
+            if guard.changes(most):
+                guard.tried.add(loop)
+                (end if guard.ends_loop else stay).add(guard)
+        return [guards for guards in (stay, end) if guards]
+
+    def not_run(self, loops: Iterable[Place]) -> list[Branch]:
+        """The branches of these loops that haven't run, but none inside another."""
+        found: list[Branch] = []
+        for branch in sorted(self.branches, key=lambda b: (b.file, b.first, -b.last)):
+            is_inside = any(
+                branch.file == other.file and branch.last <= other.last
+                for other in found[-1:]
+            )
+            around = {(branch.file, number) for number in branch.loops}
+            if not (self.ran[branch.number] or is_inside) and around.intersection(
+                loops
+            ):
+                found.append(branch)
+        return found
+
+
+class Marks(ast.NodeTransformer):
+    """Makes a file's guards ask Branches.due, and its branches note that they ran."""
+
+    def __init__(self, file: str, branches: Branches, tree: ast.AST) -> None:
+        self.file, self.branches = file, branches
+        # The lines of the loops around the node, and what each of them assigns to
+        self.loops: list[tuple[int, set[str]]] = []
+        # What the file adds to, and what its loops over ranges count
+        self.counters = {
+            ast.unparse(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.AugAssign)
+            or (isinstance(node, ast.For) and COUNTS.search(ast.unparse(node.iter)))
+            for part in stored(node.target)
+        }
+
+    def visit_For(self, loop: ast.For) -> ast.AST:
+        return self._in_loop(loop)
+
+    def visit_While(self, loop: ast.While) -> ast.AST:
+        return self._in_loop(loop)
+
+    def _in_loop(self, loop: Any) -> ast.AST:
+        at = loop.iter if isinstance(loop, ast.For) else loop.test
+        self.loops.append((at.lineno, set(map(ast.unparse, stored(loop)))))
+        self._visit_blocks(loop)
+        self.loops.pop()
+        return loop
+
+    def _visit_blocks(self, node: Any) -> None:
+        node.body = [self.visit(statement) for statement in node.body]
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+
+    def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.AST:
+        outer, self.loops = self.loops, []
+        self.generic_visit(function)
+        self.loops = outer
+        return function
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        self._visit_blocks(node)
+        may_change = self.loops and self._may_change(node.test)
+        # A branch that only fails, or only leaves the loop, isn't worth a turn.
+        if not (_fails(node.body) or _fails(node.orelse) or _only_breaks(node.body)):
+            node.test = self._test(node.test, _ends(node.body))
+        if may_change:
+            self._mark(node.body)
+            is_elif = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
+            if not is_elif:
+                self._mark(node.orelse)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Compare) and _modulus(node.value.left):
+            node.value = self._test(node.value, False)
+        return node
+
+    def _test(self, test: ast.expr, ends_loop: bool) -> ast.expr:
+        """A condition in which each guard, also one of several, asks Branches.due."""
+        if isinstance(test, ast.BoolOp):
+            test.values = [self._test(value, ends_loop) for value in test.values]
+        elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test.operand = self._test(test.operand, ends_loop)
+        elif _modulus(test):  # `if step % 100:` means that it isn't 0
+            zero = ast.copy_location(ast.Constant(0), test)
+            compare = ast.Compare(test, [ast.NotEq()], [zero])
+            return self._guard(ast.copy_location(compare, test), ends_loop)
+        elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+            return self._guard(test, ends_loop)
+        return test
+
+    def _guard(self, test: ast.Compare, ends_loop: bool) -> ast.expr:
+        left, right = test.left, test.comparators[0]
+        compare = OPERATORS.get(type(test.ops[0]))
+        parts = _modulus(left) or [left]
+        names = {ast.unparse(part) for part in expressions(parts[0])}
+        is_counter = bool(names & self.counters)
+        is_number = isinstance(parts[0], ast.Constant)
+        has_call = any(isinstance(p, ast.Call | ast.Subscript) for p in ast.walk(left))
+        is_text = isinstance(right, ast.Constant) and type(right.value) is not int
+        may_count = is_counter or (len(parts) == 2 and not is_number)
+        if compare is None or has_call or is_text or not may_count:
+            return test
+        guard = Guard(
+            (self.file, test.lineno),
+            compare,
+            len(parts) == 2,
+            is_counter,
+            ends_loop,
+            len(self.branches.guards),
+        )
+        self.branches.guards.append(guard)
+        self.branches.settled.append(0)
+        values = [ast.Constant(guard.number), *map(deepcopy, parts), deepcopy(right)]
+        asks = ast.Call(ast.Name("__due__", ast.Load()), values, [])
+        is_settled = _item("__settled__", guard.number, ast.Load())
+        return ast.copy_location(ast.IfExp(is_settled, test, asks), test)
+
+    def _may_change(self, test: ast.expr) -> bool:
+        """Whether a condition depends on what a loop around it assigns to."""
+        names = {ast.unparse(part) for part in expressions(test)}
+        changed = self.counters.union(*(changed for _, changed in self.loops))
+        return not names.isdisjoint(changed)
+
+    def _mark(self, body: list[ast.stmt]) -> None:
+        """Let a branch note that it ran, if it does more than print."""
+        calls = [
+            ast.unparse(part.func)
+            for statement in body
+            for part in ast.walk(statement)
+            if isinstance(part, ast.Call)
+        ]
+        if _fails(body) or all(map(PRINTS.fullmatch, calls)):
+            return
+        first, last = body[0], body[-1]
+        loops = tuple(line for line, _ in self.loops)
+        number = len(self.branches.branches)
+        end = last.end_lineno or last.lineno
+        branch = Branch(self.file, first.lineno, end, loops, number)
+        self.branches.branches.append(branch)
+        self.branches.ran.append(0)
+        target = _item("__ran__", number, ast.Store())
+        mark = ast.Assign([target], ast.Constant(1))
+        body.insert(0, ast.copy_location(mark, first))
+
+
+def expressions(node: ast.AST) -> list[ast.expr]:
+    return [part for part in ast.walk(node) if isinstance(part, ast.expr)]
+
+
+def stored(node: ast.AST) -> list[ast.expr]:
+    """The variables and attributes to which code assigns."""
+    return [p for p in expressions(node) if isinstance(getattr(p, "ctx", 0), ast.Store)]
+
+
+def length(iterable: Any) -> int | None:
+    """How many items there are, if that is known without taking one."""
+    parts = [iterable]
+    with suppress(Exception):  # what these two are made of is known by their copies
+        if isinstance(iterable, enumerate):
+            parts = [iterable.__reduce__()[1][0]]
+        elif isinstance(iterable, zip):
+            parts = list(iterable.__reduce__()[1])
+    numbers = []
+    for part in parts:
+        with suppress(Exception):
+            numbers.append(operator.length_hint(part, -1))
+    known = [number for number in numbers if number >= 0]
+    return min(known, default=None)
+
+
+def _modulus(node: ast.expr) -> list[ast.expr]:
+    """The two operands of `%`; an empty list for another expression."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return [node.left, node.right]
+    return []
+
+
+def _fails(body: list[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], ast.Raise)
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Break | ast.Return)
+
+
+def _only_breaks(body: list[ast.stmt]) -> bool:
+    calls = (p for part in body for p in ast.walk(part) if isinstance(p, ast.Call))
+    return isinstance(body[-1], ast.Break) and not any(calls)
+
+
+def _item(name: str, number: int, context: ast.expr_context) -> ast.Subscript:
+    return ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(number), context)

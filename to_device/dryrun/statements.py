@@ -1,0 +1,103 @@
+"""What a script's statements do with tensors, as far as their text says it."""
+
+import ast
+import linecache
+import re
+from collections.abc import Collection
+
+from to_device.dryrun.origins import SAME
+from to_device.dryrun.script import MOVES, Line
+
+# Code that copies a tensor to the CPU
+FETCHES = re.compile(r"\.(cpu|numpy|tolist|item)\(|\.to\( *(device *= *)?['\"]cpu")
+COLLECTS = ("append", "extend", "add")
+
+
+def assignments(file: str, names: Collection[str]) -> list[int]:
+    """The numbers of the lines that assign to variables or attributes.
+
+    A line doesn't count if it gives one of these names the value of another one.
+    """
+    return [
+        node.lineno
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) not in names
+        for part in ast.walk(node.targets[0])
+        if ast.unparse(part) in names
+    ]
+
+
+def tree(file: str) -> ast.Module:
+    return ast.parse("".join(linecache.getlines(file)))
+
+
+def is_dropped(line: Line) -> bool:
+    """Whether a line calls `.to()` or `.cuda()` and at most stores the result.
+
+    It may store the result in a variable, a tuple, or a comprehension's list.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(line.code)))
+    except SyntaxError:  # the line is only a part of its statement
+        return True
+    values = [n.value for n in nodes if isinstance(n, ast.Expr | ast.Assign)]
+    values += [n.elt for n in nodes if isinstance(n, ast.ListComp | ast.GeneratorExp)]
+    values += [part for n in nodes if isinstance(n, ast.Tuple) for part in n.elts]
+    calls = [v.func for v in values if isinstance(v, ast.Call)]
+    return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
+
+
+def statement_at(line: Line) -> tuple[ast.stmt | None, list[ast.stmt]]:
+    """The innermost statement at a line, and the block that it stands in."""
+    found: ast.stmt | None = None
+    around: list[ast.stmt] = []
+    for node in ast.walk(tree(line.file)):  # outer blocks come before inner ones
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            for statement in block if isinstance(block, list) else ():
+                end = statement.end_lineno or statement.lineno
+                if statement.lineno <= line.number <= end:
+                    found, around = statement, block or []
+    return found, around
+
+
+def moves(statement: ast.stmt) -> bool:
+    """Whether a statement moves something to a device, or to the CPU."""
+    code = ast.unparse(statement)
+    return bool(MOVES.search(code) or FETCHES.search(code))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names of variables and attributes in code, such as "batch.x" and "batch"."""
+    parts = (p for p in ast.walk(node) if isinstance(p, ast.Name | ast.Attribute))
+    return set(map(ast.unparse, parts))
+
+
+def copy_of(statement: ast.stmt) -> str | None:
+    """The variable that gets another one's tensor, perhaps reshaped; or None."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        return None
+    value = statement.value
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in SAME:
+            return None
+        value = value.func.value
+    is_variable = isinstance(value, ast.Name | ast.Attribute)
+    return ast.unparse(statement.targets[0]) if is_variable else None
+
+
+def list_of(statement: ast.stmt) -> str | None:
+    """The list to which a statement adds something; or None."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) else None
+    adds = isinstance(method, ast.Attribute) and method.attr in COLLECTS
+    return ast.unparse(method.value) if adds else None  # type: ignore[union-attr]
+
+
+def joined_to(statement: ast.stmt) -> str | None:
+    """The variable that gets a function's result of itself and others; or None."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        return None
+    target = ast.unparse(statement.targets[0])
+    is_call = isinstance(statement.value, ast.Call)
+    return target if is_call and target in names_in(statement.value) else None
