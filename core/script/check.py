@@ -76,6 +76,8 @@ def check_in_child(text: str, how: How = "off") -> Checked:
         return checked
     request = Request(NAME, text, seconds=code.SECONDS - 1, has_magic=True)
     report, _ = code.run(request, how == "confined")
+    if report["fails_after_visit"]:
+        report, _ = code.run(replace(request, visits=False), how == "confined")
     problems = set(checked.problems)
     if report["status"] != SCRIPT_ERROR:
         problems.update(found_by_running(report))

@@ -97,6 +97,22 @@ def training(move: str, end: str) -> str:
     return TRAINS.format(device=DEVICE, move=move, end=end)
 
 
+NEEDS_ITS_TURN = """\
+import torch
+device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+net = torch.nn.Linear(512, 8).to(device)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+batch, losses = torch.rand(16384, 512), []
+for i in range(400):
+    optimizer.zero_grad()
+    loss = net(batch.to(device)).mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(i)
+    if i % 300 == 299:
+        losses[299]
+"""
+
 RUNS = {  # a script; the lines that running it finds, how sure, and a part of each text
     MOVES: [(7, "sure", "RuntimeError")],
     training(".to(device)", ""): [(13, "sure", checking.words("ran.graph"))],
@@ -117,6 +133,12 @@ def test_a_script_that_may_be_run_is_run(text):
     ):
         assert (problem.line, problem.sureness) == (line, sureness)
         assert part in problem.say
+
+
+def test_a_branch_that_needs_its_turn_is_no_reason_to_say_that_a_script_fails():
+    checked = check_in_child(NEEDS_ITS_TURN, "here")
+    assert checked.ran
+    assert not checked.why_not
 
 
 def test_a_loop_that_never_ends_has_not_run(monkeypatch):
