@@ -10,7 +10,7 @@
     to-device store backup FILE      back up, restore, upgrade, and purge its database
 
 Each command has --help. `explain` needs only Python, and `diagnose` and `dryrun` need
-torch. The course needs: pip install "to-device[app]"
+torch. The course needs, in the project's folder: pip install ".[app]"
 """
 
 import importlib
@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         missing = (error.name or "").partition(".")[0]
         if missing in ("", "to_device", "core"):
             raise
-        package = "torch" if missing == "torch" else '"to-device[app]"'
+        package = "torch"
+        if missing != "torch":
+            package = '".[app]" in the project\'s folder'
         print(
             f"to-device {name} needs the package {missing}. "
             f"Run: python -m pip install {package}",

@@ -136,10 +136,10 @@ def test_without_torch_errors_and_reports_are_explained(bare):
     [
         (["diagnose"], "torch"),
         (["dryrun", "train.py"], "torch"),
-        (["run"], "to-device[app]"),
-        (["bench"], "to-device[app]"),
-        (["store", "upgrade"], "to-device[app]"),
-        ([], "to-device[app]"),
+        (["run"], ".[app]"),
+        (["bench"], ".[app]"),
+        (["store", "upgrade"], ".[app]"),
+        ([], ".[app]"),
     ],
 )
 def test_a_missing_package_is_named_in_a_sentence(bare, arguments, package):
