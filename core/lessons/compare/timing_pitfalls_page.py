@@ -14,6 +14,7 @@ from core.lessons.compare.timing_pitfalls_result import (
     Reading,
     TimingLab,
     misleading,
+    misleads,
 )
 from core.lessons.mistakes.catalogue_page import link_to
 from core.measure import rounding
@@ -57,8 +58,8 @@ class TimingPitfalls(Lab):
         return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *first.interval))
 
     def chart(self, lab: TimingLab) -> None:
-        misleads = misleading(lab)
-        names = {way: _noted(way, bad) for way, bad in misleads.items()}
+        ways = misleading(lab)
+        names = {way: _noted(way, bad) for way, bad in ways.items()}
         calls = [
             (names[reading.way], call, seconds * 1e3)
             for reading in lab.readings
@@ -67,7 +68,7 @@ class TimingPitfalls(Lab):
         st.altair_chart(
             call_chart(
                 pd.DataFrame(calls, columns=["way", "call", "milliseconds"]),
-                {names[way]: bad for way, bad in misleads.items()},
+                {names[way]: bad for way, bad in ways.items()},
             ),
             alt="Milliseconds per call, timed with three methods, on a log scale",
         )
@@ -79,18 +80,16 @@ class TimingPitfalls(Lab):
         )
 
     def lines(self, lab: TimingLab) -> None:
-        misleads = misleading(lab)
+        rows = []
+        for reading in lab.readings:
+            times = median(reading.seconds[1:]), fmean(reading.seconds)
+            noted = (
+                _noted(rounding.precise(t), misleads(lab, reading.way, t))
+                for t in times
+            )
+            rows.append((reading.way, *noted))
         figures.table(
-            [
-                (
-                    reading.way,
-                    rounding.precise(median(reading.seconds[1:])),
-                    _noted(
-                        rounding.precise(fmean(reading.seconds)), misleads[reading.way]
-                    ),
-                )
-                for reading in lab.readings
-            ],
+            rows,
             ("Method", "Later calls", "Mean of all"),
             alt="Median of the later calls and mean of all calls, for each method",
         )

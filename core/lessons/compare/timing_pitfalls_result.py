@@ -98,16 +98,16 @@ class TimingLab:
 
 
 def misleading(lab: TimingLab) -> dict[str, bool]:
-    """For each way, whether the mean of all calls is off by a quarter or more.
+    """For each way, whether the mean of all calls misleads."""
+    return {r.way: misleads(lab, r.way, fmean(r.seconds)) for r in lab.readings}
+
+
+def misleads(lab: TimingLab, way: str, seconds: float) -> bool:
+    """Whether a time that a way of timing gives is off by a quarter or more.
 
     The truth is the median of the calls that were synchronized and warmed up. On the
     CPU, only a first call that stands out can mislead.
     """
     truth = median(next(r.seconds for r in lab.readings if r.way == WAYS[-1]))
     can = lab.environment.backend != "CPU" or lab.stands_out
-    return {
-        reading.way: can
-        and reading.way != WAYS[-1]
-        and not agree((fmean(reading.seconds), truth), MOMENTS)
-        for reading in lab.readings
-    }
+    return can and way != WAYS[-1] and not agree((seconds, truth), MOMENTS)

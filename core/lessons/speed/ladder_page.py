@@ -409,10 +409,10 @@ def draw_caption(climbed: Climbed) -> None:
         limit += f" {words('ladder.tf32')}"
     with st.popover("How these figures were measured", icon=":material/timer:"):
         model, task = format.NAMES[config.model], format.NAMES[config.task]
-        fields = {"model": model, "task": task, "n": config.epochs}
+        images = max(result.samples for result in climbed.results)
         epochs = (
-            "{model} on {task}: the median of n = {n} epochs after "
-            "{steps} warm-up steps, which aren't counted."
-        ).format(**fields, steps=FIRST_STEPS)
+            f"{model} on {task}: the median of n = {config.epochs} epochs of "
+            f"{images:,} images after {FIRST_STEPS} warm-up steps, which don't count."
+        )
         figures.bullets((epochs, *words.table("ladder.how"), limit))
         figures.caption("", climbed)
