@@ -25,6 +25,7 @@ from core.ui import (
     simulated,
 )
 from core.ui.charts import AXES, MIDDLE, palette
+from core.ui.controls import on_phone
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
 from core.ui.runs import (
@@ -42,7 +43,7 @@ from core.ui.server import engine, engine_problem, store, visitor
 from to_device.words import Words
 
 FIRST_STEP_SECONDS = 0.3
-NEWS_SECONDS = 60  # how long a phone's screen keeps showing that a run has ended
+TO_TELL = "run_to_tell"  # in the session's state: the run that has just ended
 COMPARED = 4  # the largest number of earlier runs on a chart
 FEW = 2  # the most settings that fit beside a run's name
 ONE_LINE = 36  # characters of a text that fit beside the other columns at 1280 pixels
@@ -89,6 +90,8 @@ def follow_run(run_id: str) -> None:
     def look() -> Run:
         current = run(run_id)
         if current is None or (current.job.ended, bool(store().problem)) != before:
+            if current is not None and current.job.ended:
+                st.session_state[TO_TELL] = run_id
             st.rerun()
         return current
 
@@ -201,13 +204,12 @@ def nothing_yet(task: str, ready: bool) -> None:
 
 
 def draw_status(current: Run) -> None:
-    # On a phone, page.css keeps run_status on the screen until NEWS_SECONDS after the
-    # run's end.
-    stopped = current.job.stopped
-    # Below 0 if the clock was set back.
-    is_news = stopped is None or 0 <= time.time() - stopped < NEWS_SECONDS
-    with st.container(key="run_status" if is_news else "run_ended"):
+    # On a phone, page.css keeps run_status on the screen, and not what it would cover
+    # once the run has ended.
+    with st.container(key="run_ended" if current.job.ended else "run_status"):
         job_panel.slot(*status(current))
+    if st.session_state.pop(TO_TELL, "") == current.id and on_phone():
+        st.toast(status(current)[0])
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
         link(page("Mistakes"), "Look up this error message")
