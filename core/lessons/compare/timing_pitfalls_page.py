@@ -101,7 +101,8 @@ class TimingPitfalls(Lab):
             st.markdown(
                 f"After the first call, the true time is {short:.3g} times the naive "
                 f"time (median of {len(lab.queueing)} pairs of readings). The "
-                "naive clock measures only how long it takes to queue the work."
+                "naive clock measures only how long queuing takes. So call "
+                "`torch.accelerator.synchronize()` each time before you read the clock."
             )
         else:
             st.markdown(self.words["full_queue"])

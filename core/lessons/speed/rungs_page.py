@@ -426,8 +426,9 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
     difference = result.accuracy - first.accuracy
     if abs(difference) < NOISE:
         above = "above" if difference >= 0 else "below"
-        points = abs(difference) * 100
-        lines.append(words("ladder.remarks.accuracy", apart=points, above=above))
+        apart, least = abs(difference) * 100, NOISE * 100
+        fields = {"apart": apart, "above": above, "least": least}
+        lines.append(words("ladder.remarks.accuracy", **fields))
     return lines
 
 

@@ -257,6 +257,10 @@ STILL_WRONG = {
             .replace("running_loss.item()", "running_loss"),
             *("with", "waits", "Line 33:"),
         ),
+        (
+            SOLUTION[PORTED].replace("+= loss.detach()", "+= loss"),
+            *("with", "graph", "(`Line 33`)"),
+        ),
         (SOLUTION[PORTED].replace("model.eval()", "pass"), "without", "evaluated"),
         (
             SOLUTION[PORTED].replace("        optimizer.step()\n", ""),
@@ -276,6 +280,10 @@ STILL_WRONG = {
         (
             SOLUTION[WRITTEN].replace("        optimizer.zero_grad()\n", ""),
             *("with", "clears"),
+        ),
+        (
+            SOLUTION[WRITTEN].replace("+= loss.detach()", "+= loss"),
+            *("with", "graph", "(`Line 23`)"),
         ),
         (
             SOLUTION[WRITTEN].replace("model.eval()", "pass"),
