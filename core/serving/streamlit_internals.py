@@ -374,7 +374,10 @@ def take_turn_for(script: ScriptRunner, turns: FairTurns) -> None:
     """Wait until a session's thread may draw, or until the session has ended."""
     state, cookie = script._requests, st.context.cookies.get(COOKIE, "")
     address = network(st.context.ip_address or "")
-    is_wanted = lambda: state._state is not ScriptRequestType.STOP  # noqa: E731
+
+    def is_wanted() -> bool:
+        return state._state is not ScriptRequestType.STOP
+
     vars(script)[IN_LINE] = True
     take_turn(turns, address, read(cookie), is_wanted)
     vars(script)[IN_LINE] = False
