@@ -103,7 +103,8 @@ def _exercise(title: str) -> None:
                 answers.keep(keys.verdict, asdict(verdict))
                 answers.keep(keys.tries, tries + verdict.ran)
                 if asdict(verdict) == earlier_verdict:
-                    st.caption("Your code ran again, and the result is the same.")
+                    ran = "Your code ran again" if is_same else "Your new code ran"
+                    st.caption(f"{ran}, and the result is the same.")
     verdict = answers_by_key.get(keys.verdict)
     tries = answers_by_key.get(keys.tries, 0)
     text = answers_by_key.get(keys.code, exercise.code)

@@ -298,6 +298,16 @@ STILL_WRONG = {
             *("with", "measured"),
         ),
         (BEFORE_TRAINING, "with", "evaluation", ": `all of test_ds`"),
+        *(
+            (
+                SOLUTION[WRITTEN]
+                .replace("test_ds, batch_size=64", f"test_ds, batch_size={size}")
+                .replace("dim=1) == labels).sum()", "dim=1) == labels).float().mean()")
+                .replace("/ len(test_ds)", f"/ {-(-168 // size)}"),
+                *("with", "measured"),
+            )
+            for size in (32, 64, 100, 128)
+        ),
     ],
 }
 FORGED = [  # none of these mends anything
