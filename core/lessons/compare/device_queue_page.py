@@ -34,7 +34,10 @@ class DeviceQueue(Lab):
         done = lab.alone.done_by_then
         answers = self.words["answers"]
         right = answers[0 if done < 2 else 1 if done < CALLS - 1 else 2]
-        return Finding(self.words["found"].format(done, lab.alone.share), right)
+        found = self.words["found"].format(done, lab.alone.share)
+        if right != answers[0]:
+            found += f" {self.words['late']}"
+        return Finding(found, right)
 
     def chart(self, lab: QueueLab) -> None:
         colors, percent = charts.palette(), 100 / lab.alone.waited
