@@ -409,8 +409,8 @@ def remarks(result: Result, before: Result, first: Result, gain: Speedup) -> lis
         lines.append(f"We keep this change, {cost} the next rungs build on it.")
     start = rounding.precise(result.start_seconds)
     if result.rung in COMPILED:
-        pays = "you never get back here"
-        if gain.ratio > 1:
+        pays = "you don't get back here"
+        if gain.ratio > CLOSE:
             won = result.epoch_seconds * (gain.ratio - 1)
             epochs = math.ceil((result.start_seconds - before.start_seconds) / won)
             pays = f"you get back after {format.counted(epochs, 'epoch')}"
