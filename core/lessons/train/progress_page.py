@@ -541,6 +541,8 @@ def _epochs(drawn: Sequence[Run]) -> None:
     )
     if references:
         text += " The gray lines show how well people and a small CNN do on this data."
+    if any(run.config.label_smoothing for run in drawn):
+        text += f" {words('figures.smoothed')}"
     st.caption(text)
 
 
