@@ -1,5 +1,7 @@
 """Tensors, modules, and random numbers on two devices."""
 
+from unittest.mock import patch
+
 import numpy as np
 import torch
 from torch import nn
@@ -19,6 +21,13 @@ def created_on_cpu(device):
     assert (x + (hidden := torch.ones(3))).tolist() == [2, 2, 2]  # broken
     hidden = torch.ones(3, device=x.device)  # fixed
     assert (x + hidden).tolist() == [2, 2, 2]
+
+
+def accelerator_is_none(device):
+    with patch.object(torch.accelerator, "current_accelerator", return_value=None):
+        device = torch.accelerator.current_accelerator()  # broken
+        device = torch.accelerator.current_accelerator() or torch.device("cpu")  # fixed
+        assert device.type == "cpu"
 
 
 def input_not_moved(device):
