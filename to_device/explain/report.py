@@ -89,7 +89,7 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")
 # What somebody says that it isn't, as in "this is not a CUDA out of memory."
 DENIED = re.compile(
     r"\b(?:it|this|that)(?:['’]s not| is not| was not| isn['’]t| wasn['’]t)"
-    r" (?:a|an|the|any|due to) (?:[\w-]{1,30} ?){1,5}(?=[.,;)]|$)",
+    r" (?:a|an|the|any|due to) (?:[\w-]{1,30}+ ?+){1,5}+(?=[.,;)]|$)",
     re.IGNORECASE | re.MULTILINE,
 )
 
