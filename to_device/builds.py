@@ -61,6 +61,17 @@ def fields() -> dict[str, str]:
     }
 
 
+def cuda_of(driver: str) -> str:
+    """The major version of CUDA that a driver runs: "13" for "580.95.05".
+
+    "" without a version; "10", or older, for a driver before that of CUDA 11.
+    """
+    if not (number := version(driver)[:1]):
+        return ""
+    first = {int(least): major for major, least in table()["drivers"].items()}
+    return next((first[at] for at in sorted(first)[::-1] if number[0] >= at), "10")
+
+
 @cache
 def _gpus() -> tuple[tuple[int, re.Pattern[str]], ...]:
     """Compute capability times 10, and what names a GPU that has it."""

@@ -54,3 +54,29 @@ def test_the_builds_that_texts_name_exist():
     assert {name for name in named if name} <= exist
     drivers = re.findall(r"\bdrivers? (?:before )?(\d{3})\b", "\n".join(texts))
     assert set(drivers) == {builds.fields()["driver"]}
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda"),
+    [("580.95.05", "13"), ("570.1", "12"), ("470.2", "11"), ("390", "10"), ("", "")],
+)
+def test_a_driver_tells_the_cuda_that_it_runs(driver, cuda):
+    assert builds.cuda_of(driver) == cuda
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("NVIDIA GeForce GTX 960", 52),
+        ("NVIDIA GeForce GTX 960M", 50),
+        ("NVIDIA GeForce GTX 980M", 52),
+        ("NVIDIA GeForce MX130", 50),
+        ("NVIDIA GeForce MX250", 61),
+        ("NVIDIA GeForce RTX 2050", 86),
+        ("NVIDIA GeForce RTX 2060", 75),
+        ("NVIDIA B200", 100),
+        ("NVIDIA B300", 103),
+    ],
+)
+def test_a_name_tells_the_capability(name, code):
+    assert builds.capability(name) == code

@@ -12,13 +12,12 @@ LINES: str = words.table("pasted.lines")  # commands that print such a report
 MOST_CHARACTERS = 100_000
 MOST_OF_A_LINE = 400  # characters
 MOST_ENTRIES = 100  # GPUs, and settings in environment variables
-# The first NVIDIA driver for each major version of CUDA, the newest first.
-_FIRST = {int(driver): cuda for cuda, driver in builds.table()["drivers"].items()}
-DRIVERS = sorted({1: "10", **_FIRST}.items(), reverse=True)
-NOTHING = ("N/A", "None", "Could not collect")
+NOTHING = ("N/A", "None", "Could not collect", "No CUDA")
 # Possessive quantifiers (`++`) and atomic groups (`(?>`) try no other match, so that
 # the time grows only with a line's length, not with its square.
-BUS = re.compile(r"(?im)^(?>.*?\b(?:vga|3d|display)\b).*controller.*$")
+BUS = re.compile(
+    r"(?im)^(?:(?>.*?\b(?:vga|3d|display)\b).*controller|.*processing accelerators).*$"
+)
 MAKERS = {"NVIDIA": r"nvidia", "AMD": r"\bamd|\bati\b", "Intel": r"\bintel"}
 ERROR = re.compile(r"(?m)^(?:\w++\.)*+\w+Error: (.*)$")
 
@@ -44,6 +43,9 @@ def diagnose_report(text: str, releases: Wheels = ()) -> Diagnosis:
             words("pasted.compute"),
         )
         return replace(diagnosis, why=why, way_out=way_out)
+    if diagnosis.cause == "works" and not is_cuda:
+        why = "torch reports a GPU that it can use. Nothing was computed on it."
+        return replace(diagnosis, why=why)
     if diagnosis.cause == "no_gpu" and not BUS.search(text):
         return replace(diagnosis, way_out=words("pasted.bus"))
     return diagnosis
@@ -67,8 +69,6 @@ def read(text: str, releases: Wheels = ()) -> Facts:
     names = re.findall(r"GPU \d++: ([^\n(]+)", text)[:MOST_ENTRIES]
     names = [name.rstrip(" ") for name in names]
     driver = values.get("Nvidia driver version", "")
-    major = int(re.match(r"\d*", driver)[0] or 0)  # type: ignore[index]
-    by_driver = next((cuda for first, cuda in DRIVERS if major >= first), "")
     smi = re.search(r"CUDA Version: *([\d.]+)", text)  # a line of nvidia-smi
     bus = "\n".join(BUS.findall(text))
     error = ERROR.search(text)
@@ -86,7 +86,7 @@ def read(text: str, releases: Wheels = ()) -> Facts:
         vendors=tuple(name for name, by in MAKERS.items() if re.search(by, bus, re.I)),
         nvidia_gpus=tuple(names),
         nvidia_driver=driver,
-        driver_cuda=smi[1] if smi else by_driver,
+        driver_cuda=smi[1] if smi else builds.cuda_of(driver),
         wsl="microsoft" in platform.lower(),
         rosetta=rosetta,
         macos=re.sub(r"[^\d.]", "", system.partition("(")[0]) if is_mac else "",

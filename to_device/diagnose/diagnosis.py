@@ -8,6 +8,7 @@ words.toml under the function's name, and the page lists the docstrings.
 from collections.abc import Callable
 from itertools import chain
 
+from to_device import builds
 from to_device.builds import kind_and_number, runs_on, version
 from to_device.diagnose.machine import VENDORS, Diagnosis, Facts, VisibleDevice
 from to_device.words import Words
@@ -56,9 +57,13 @@ def architecture_missing(facts: Facts) -> Answer:
     else:
         _, number = kind_and_number(gpu)
         missing = f"compute capability {number // 10}.{number % 10}"
-        wheel = _newest_wheel(facts, lambda cuda, codes: runs_on(codes, gpu, cuda))
+        wheel = _wheel_for_driver(facts, gpu) or _newest_wheel(facts, gpu)
         command = _install(wheel)
         ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
+        driver, major = version(facts.driver_cuda), version(wheel)[:1]
+        if driver and driver[:1] < major:
+            needed = builds.table()["drivers"][str(major[0])]
+            ending += words("causes.architecture_missing.newer_driver", driver=needed)
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
     return {"missing": missing, "codes": codes, "advice": advice, "command": command}
 
@@ -128,21 +133,18 @@ def _right_build(facts: Facts) -> dict[str, str]:
     """Words about the build that the first GPU needs, and the command to install it."""
     present = facts.present[0]
     if present == "NVIDIA":
-        driver = version(facts.driver_cuda)
-        wheel = _newest_wheel(facts, lambda cuda, _: not driver or cuda <= driver)
-        # A driver also runs later minor versions of the major version that it knows.
-        wheel = wheel or _newest_wheel(facts, lambda cuda, _: cuda[:1] <= driver[:1])
+        wheel = _wheel_for_driver(facts, _gpu(facts))
         which = "Also install the NVIDIA driver, because torch doesn't include it."
-        if facts.driver_cuda:
-            major = str(driver[0]) if driver else facts.driver_cuda
-            fields = {"driver_cuda": facts.driver_cuda, "major": major}
+        if driver := version(facts.driver_cuda):
             which = (
-                "Your driver supports CUDA {driver_cuda}, so choose a "
-                "version that begins with {major}, or an older one."
-            ).format(**fields)
+                f"Your driver supports CUDA {facts.driver_cuda}, so choose a version "
+                f"that begins with {driver[0]}, or an older one, that has code for "
+                "your GPU."
+            )
         install = (
-            "Install a build with CUDA: [PyTorch's selector]({selector}) "
-            "has the command for your system. {which}"
+            "Install a build with CUDA: [PyTorch's selector]({selector}) has commands "
+            "for the newest torch, and [another page]({previous}) for older ones. "
+            "{which}"
         ).format(which=which, **LINKS)
         command = _install(wheel)
     else:
@@ -160,7 +162,10 @@ def _right_build(facts: Facts) -> dict[str, str]:
 
 def wsl_without_driver(facts: Facts) -> Answer:
     """In WSL, Linux can't reach the Windows driver."""
-    return facts.wsl and facts.build == "CUDA" and not facts.nvidia_driver
+    if not facts.wsl or facts.build != "CUDA" or facts.nvidia_driver:
+        return False
+    container = words("causes.wsl_without_driver.container")
+    return {"container": container if facts.container else ""}
 
 
 def not_passed_through(facts: Facts) -> Answer:
@@ -170,7 +175,7 @@ def not_passed_through(facts: Facts) -> Answer:
 
 
 def no_driver(facts: Facts) -> Answer:
-    """The machine has an NVIDIA GPU, but no driver for the GPU."""
+    """The machine has an NVIDIA GPU, but no driver for the GPU responds."""
     on_the_bus = facts.build == "CUDA" and "NVIDIA" in facts.present
     return on_the_bus and not facts.nvidia_driver
 
@@ -184,11 +189,12 @@ def driver_too_old(facts: Facts) -> Answer:
     major = version(facts.driver_cuda)[:1]
     if facts.build != "CUDA" or not major or major >= version(facts.cuda)[:1]:
         return False
-    wheel = _newest_wheel(facts, lambda cuda, _: cuda[:1] <= major)
+    wheel = _wheel_for_driver(facts, _gpu(facts))
+    ending = words(f"causes.driver_too_old.{'wheel' if wheel else 'no_wheel'}")
     return {
         "driver": f"the NVIDIA driver {_plain(facts.nvidia_driver)}".strip(),
-        "major": str(major[0]),
-        "ending": " with this command." if wheel else ".",
+        "major": str(version(wheel)[0] if wheel else major[0]),
+        "ending": ending.format(**LINKS),
         "command": _install(wheel) or "nvidia-smi",
     }
 
@@ -226,12 +232,16 @@ def cuda_failed(facts: Facts) -> Answer:
     """The driver is new enough and lists a GPU, but CUDA doesn't start."""
     if facts.build != "CUDA" or "NVIDIA" not in facts.present:
         return False
-    return {"driver_runs": facts.driver_cuda or "programs"}
+    versions = "compatible" if facts.driver_cuda else "unknown"
+    fields = {"driver_cuda": facts.driver_cuda, "cuda": facts.cuda}
+    return {"versions": words(f"causes.cuda_failed.{versions}", **fields)}
 
 
 def rocm_failed(facts: Facts) -> Answer:
     """The AMD GPU has a driver, but ROCm doesn't support the GPU."""
-    return facts.build == "ROCm" and "AMD" in facts.vendors
+    if facts.build != "ROCm" or "AMD" not in facts.vendors:
+        return False
+    return {"command": "hipinfo" if facts.system == "Windows" else "rocminfo"}
 
 
 def xpu_without_driver(facts: Facts) -> Answer:
@@ -313,16 +323,39 @@ def in_words(cause: str, facts: Facts, further: dict[str, str]) -> Diagnosis:
 
 
 def _newest_wheel(
-    facts: Facts, fits: Callable[[tuple[int, ...], tuple[str, ...]], bool]
+    facts: Facts,
+    gpu: str,
+    fits: Callable[[tuple[int, ...]], bool] = bool,
 ) -> str:
-    """The newest CUDA version whose wheel `fits`; "" if no wheel does.
+    """The newest CUDA version that `fits` and whose wheel has code for a GPU, or "".
 
-    `fits` gets the version and the architectures that the wheel has code for.
+    `gpu` is the GPU's architecture; any GPU will do if it is "".
     """
     for release, architectures in reversed(facts.releases):
-        if version(release) and fits(version(release), architectures):
+        cuda = version(release)
+        if cuda and fits(cuda) and (not gpu or runs_on(architectures, gpu, cuda)):
             return release
     return ""
+
+
+def _wheel_for_driver(facts: Facts, gpu: str) -> str:
+    """The CUDA version of the newest wheel for the driver and a GPU; "" if none is."""
+    driver = version(facts.driver_cuda)
+    wheel = _newest_wheel(facts, gpu, lambda cuda: not driver or cuda <= driver)
+    # A driver also runs later minor versions of the major version that it knows.
+    wheel = wheel or _newest_wheel(facts, gpu, lambda cuda: cuda[:1] <= driver[:1])
+    if wheel or facts.machine not in ("x86_64", "AMD64"):
+        return wheel
+    # Those that ended have code for about the same GPUs as the oldest that hasn't.
+    ended = builds.releases("x86_64")[0][1]
+    fit = [cuda for cuda in builds.table()["ended"] if version(cuda)[:1] == driver[:1]]
+    return fit[-1] if fit and (not gpu or runs_on(ended, gpu)) else ""
+
+
+def _gpu(facts: Facts) -> str:
+    """The architecture of the first NVIDIA GPU, by its name; "" if it is unknown."""
+    code = builds.capability(facts.nvidia_gpus[0]) if facts.nvidia_gpus else 0
+    return f"sm_{code}" if code else ""
 
 
 def _install(cuda: str) -> str:

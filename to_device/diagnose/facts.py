@@ -52,7 +52,7 @@ def probe() -> Facts:
         vendors=vendors(),
         nvidia_gpus=names,
         nvidia_driver=version,
-        driver_cuda=driver.cuda,
+        driver_cuda=driver.cuda or builds.cuda_of(version),
         kfd=kfd.exists(),
         kfd_readable=os.access(kfd, os.R_OK | os.W_OK),
         render_node=any(Path("/dev/dri").glob("renderD*")),
@@ -114,12 +114,16 @@ def architecture(device: torch.device) -> str:
 def releases() -> tuple[tuple[str, tuple[str, ...]], ...]:
     """CUDA version and architectures of PyTorch's wheels.
 
-    They come from torch, or, before torch 2.9, from the table in builds.toml.
+    They come from torch, or, before torch 2.11, from the table in builds.toml. At
+    first, torch's table had the architectures for x86_64 only.
     """
     kind = "aarch64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     wheels = getattr(torch.cuda, "PYTORCH_RELEASES_CODE_CC", None)
-    if wheels is None:
+    by_kind = wheels is not None and all(isinstance(c, dict) for c in wheels.values())
+    if wheels is None or (not by_kind and kind != "x86_64"):
         return builds.releases(kind)
+    if not by_kind:
+        wheels = {cuda: {kind: codes} for cuda, codes in wheels.items()}
     return tuple(
         (cuda, tuple(f"sm_{code}" for code in sorted(codes[kind])))
         for cuda, codes in wheels.items()

@@ -102,5 +102,9 @@ class Diagnosis:
 
     @property
     def unused_gpu(self) -> bool:
-        """Whether there is a GPU that torch could use, but can't."""
-        return self.state != "accelerator" and self.cause not in ("no_gpu", "intel_mac")
+        """Whether there is a GPU that torch could use, but can't.
+
+        In WSL, nothing shows a GPU to Linux unless its driver responds.
+        """
+        others = ("no_gpu", "intel_mac", "wsl_without_driver")
+        return self.state != "accelerator" and self.cause not in others

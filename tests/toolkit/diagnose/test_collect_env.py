@@ -26,6 +26,11 @@ Apple M1
 NO_GPU = LINUX.replace("GPU 0: NVIDIA GeForce RTX 3090", "Could not collect").replace(
     "580.65.06", "Could not collect"
 )
+NO_CUDA = NO_GPU.replace("Could not collect", "No CUDA")
+AMD_BUILD = NO_GPU.replace("build PyTorch: 13.0", "build PyTorch: N/A").replace(
+    "HIP used to build PyTorch: N/A", "HIP used to build PyTorch: 7.2"
+)
+INSTINCT = "c1:00.0 Processing accelerators: Advanced Micro Devices, Inc. [AMD/ATI]\n"
 BUS = "01:00.0 VGA compatible controller: NVIDIA Corporation GA102 (rev a1)\n"
 SMI = "| NVIDIA-SMI 535.183.01   Driver Version: 535.183.01   CUDA Version: 12.2 |\n"
 GOOD = LINUX.replace("available: False\nGPU", "available: True\nGPU")
@@ -48,6 +53,9 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         (NO_GPU + BUS, "no_driver", ""),
         (NO_GPU + BUS + "RuntimeError: Found no NVIDIA driver", "no_driver", "Found"),
         (NO_GPU.replace("-generic", "-microsoft-WSL2"), "wsl_without_driver", "WSL"),
+        (NO_CUDA + BUS, "no_driver", ""),
+        (NO_CUDA.replace("-generic", "-microsoft-WSL2"), "wsl_without_driver", "WSL"),
+        (AMD_BUILD + INSTINCT, "rocm_failed", "AMD"),
         (GOOD, "works", ""),
         (f"{GOOD}Built for: sm_75\nCapability: 8 6\n", "works", "RTX 3090"),
         (
@@ -57,7 +65,11 @@ ASSERT = "RuntimeError: CUDA error: no kernel image is available"
         ),
         (f"{GOOD}{ASSERT}", "computation_failed", "no kernel image"),
         (MAC + "MPS: True False\n", "macos_too_old", "macOS 14"),
-        (MAC.replace("13.6", "15.1") + "MPS: True True\n", "works", ""),
+        (
+            MAC.replace("13.6", "15.1") + "MPS: True True\n",
+            "works",
+            "Nothing was computed",
+        ),
         (MAC.replace("13.6", "15.1") + "MPS: True False\n", "mps_unavailable", "Metal"),
         (MAC.replace("arm64", "x86_64"), "rosetta", "x86"),
         (

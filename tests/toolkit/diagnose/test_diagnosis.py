@@ -10,7 +10,7 @@ from to_device.diagnose.diagnosis import CAUSES, diagnose, words
 from to_device.diagnose.machine import HIDING, Facts, VisibleDevice
 
 RELEASES = (
-    ("12.6", ("sm_50", "sm_60", "sm_90")),
+    ("12.6", ("sm_50", "sm_60", "sm_80", "sm_90")),
     ("13.0", ("sm_75", "sm_80", "sm_90", "sm_120")),
 )
 BUILT = {"torch": "2.15.0+cu130", "cuda": "13.0", "releases": RELEASES}
@@ -80,6 +80,12 @@ def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
     [
         ("architecture_missing", {}, ["/whl/cu126"]),  # the only one with code for 6.1
         ("driver_too_old", {}, ["/whl/cu126"]),
+        # No wheel of the table has code for this GPU that this driver runs.
+        ("driver_too_old", {"nvidia_gpus": ("RTX 5090",)}, ["previous-versions"]),
+        ("driver_too_old", {"driver_cuda": "11.4"}, ["/whl/cu118"]),
+        ("cpu_build", {"nvidia_gpus": ("GTX 1080",)}, ["/whl/cu126"]),
+        ("cuda_failed", {"driver_cuda": ""}, ["doesn't tell"]),
+        ("wsl_without_driver", {"container": True}, ["--gpus all"]),
         ("cpu_build", {}, ["/whl/cu130"]),
         ("cpu_build", {"driver_cuda": "12.2"}, ["/whl/cu126"]),  # a later minor version
         ("cpu_build", {"system": "Windows"}, ["On Windows"]),
