@@ -110,8 +110,9 @@ def test_gpus_on_the_bus_are_found_by_vendor_and_class(tmp_path: Path) -> None:
     [
         (Facts(), 0),
         (Facts(nvidia_gpus=("T4",), releases=builds.releases("x86_64")), 1),
+        (Facts(cuda="13.2", wsl=True), 0),
     ],
-    ids=["no GPU", "the CPU build beside a GPU"],
+    ids=["no GPU", "the CPU build beside a GPU", "WSL, which may have no GPU"],
 )
 def test_a_program_is_warned_of_a_gpu_that_torch_can_not_use(
     machine: Facts, count: int, monkeypatch: pytest.MonkeyPatch
@@ -124,3 +125,14 @@ def test_a_program_is_warned_of_a_gpu_that_torch_can_not_use(
     said = [str(warning.message) for warning in caught]
     assert len(said) == count
     assert all("pip install" in text for text in said)
+
+
+def test_the_builds_come_from_older_tables_of_torch_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(facts.platform, "machine", lambda: "x86_64")
+    table = "PYTORCH_RELEASES_CODE_CC"
+    monkeypatch.setattr(torch.cuda, table, {"12.8": {120, 70}})
+    assert facts.releases() == (("12.8", ("sm_70", "sm_120")),)
+    monkeypatch.delattr(torch.cuda, table)
+    assert facts.releases() == builds.releases("x86_64")
