@@ -57,7 +57,7 @@ class Modes(Lab):
         backend = costs[0].environment.backend
         peaks = {n: (c.peak_bytes / 1e6,) for n, c in bars.items() if c.peak_bytes}
         if not peaks:
-            st.markdown(f"PyTorch can't report peak memory on {backend}.")
+            st.markdown(f"This app doesn't measure peak memory on {backend}.")
             return
         st.altair_chart(
             cost_chart(peaks, "megabytes", backend),

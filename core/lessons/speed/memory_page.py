@@ -59,7 +59,9 @@ class Memory(Lab):
             )
         else:
             backend = result.environment.backend
-            st.info(f"torch can't report peak memory on {backend}. We show only times.")
+            st.info(
+                f"This app doesn't measure peak memory on {backend}. We show only times."
+            )
 
     def finding(self, lab: MemoryLab) -> Finding | None:
         peaks = {cost.name: cost.peak_bytes for cost in lab.costs}
