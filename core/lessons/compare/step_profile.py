@@ -60,12 +60,13 @@ def profile_it(
 ) -> str:
     """Profile a step of your own script: paste this function there.
 
-    Returns a table of the operations that take the most time, and writes
-    trace.json, which https://ui.perfetto.dev opens.
+    Returns a table of the operations that take the most of the CPU's time (for a
+    GPU's time, sort by self_device_time_total), and writes trace.json, which
+    https://ui.perfetto.dev opens.
     """
     for _ in range(warm_up):
         step()
-    with profile() as recorded:  # of the accelerator, too, if there is one
+    with profile() as recorded:  # of an NVIDIA, AMD, or Intel GPU, too
         for _ in range(steps):
             step()
     recorded.export_chrome_trace("trace.json")

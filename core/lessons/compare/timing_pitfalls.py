@@ -1,7 +1,7 @@
 """Why is your timing wrong? The same operation, timed in three ways.
 
-Each way has a process of its own. Its first call sets up the GPU's context, the
-libraries and the thread pool, as the first call of a script does.
+Each way has a process of its own. Its first call sets up the library that multiplies
+and, on a CPU, the thread pool, as the first product of a script does.
 """
 
 import time

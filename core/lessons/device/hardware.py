@@ -79,7 +79,7 @@ def xpu(device: torch.device) -> dict[str, Any]:
 
 def mps(_: torch.device) -> dict[str, Any]:
     details = {"runtime": "Metal", "lacks": ["float64"], "shared_memory": True}
-    if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.10 or so
+    if hasattr(torch.backends.mps, "get_core_count"):  # since torch 2.9
         details["multiprocessors"] = torch.backends.mps.get_core_count()
     return details
 
