@@ -60,7 +60,8 @@ class Memory(Lab):
         else:
             backend = result.environment.backend
             st.info(
-                f"This app doesn't measure peak memory on {backend}. We show only times."
+                f"This app doesn't measure peak memory on {backend}. "
+                "We show only times."
             )
 
     def finding(self, lab: MemoryLab) -> Finding | None:
