@@ -8,6 +8,7 @@ one simulated device can't do, the run ends with a sentence that says so.
 # ruff: noqa: ARG005 - there is one device, whichever a caller names
 
 import ctypes
+import sys
 import threading
 import types
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -119,7 +119,8 @@ class Legacy(type):
     def __call__(cls, *args: Any) -> Tensor:
         if all(isinstance(arg, int | torch.Size) for arg in args):
             return torch.empty(*args, dtype=cls.dtype, device=SIMULATED)
-        if isinstance(args[0], numpy.ndarray):
+        numpy = sys.modules.get("numpy")  # torch works without it, too
+        if numpy and isinstance(args[0], numpy.ndarray):
             return cls.converted(torch.from_numpy(args[0]))
         tensor: Tensor = getattr(torch, cls.__name__)(*args)
         return tensor.to(SIMULATED)

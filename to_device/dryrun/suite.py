@@ -339,8 +339,8 @@ class Moving:
 
     def is_of_test(self, frame: FrameType | None, directly: bool = False) -> bool:
         """Whether a test file made the call: itself, or through numpy or torch."""
-        through = () if directly else (torch, sys.modules["numpy"])
-        libraries = tuple(str(Path(m.__file__ or "").parent) for m in through)
+        loaded = map(sys.modules.get, () if directly else ("torch", "numpy"))
+        libraries = tuple(str(Path(m.__file__ or "").parent) for m in loaded if m)
         while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
             frame = frame.f_back
         return frame is not None and self.is_test(frame)

@@ -1,3 +1,4 @@
+import os
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -7,7 +8,7 @@ import pytest
 
 from tests.process import python
 from to_device.dryrun import command
-from to_device.dryrun.report import SCRIPT_ERROR
+from to_device.dryrun.report import DEVICE_ERROR, SCRIPT_ERROR
 
 
 def test_processes_that_a_script_leaves_behind(tmp_path: Path) -> None:
@@ -96,3 +97,16 @@ def test_options_that_the_script_has_too(
     monkeypatch.chdir(tmp_path)
     ours = command.options(arguments.split(), "to-device dryrun")
     assert (ours.steps, ours.json, ours.arguments) == (steps, has_json, rest)
+
+
+@pytest.mark.slow
+def test_an_environment_without_numpy(tmp_path: Path) -> None:
+    """Torch doesn't need it, so the dry run doesn't, either."""
+    blocked = tmp_path / "numpy.py"
+    blocked.write_text("raise ModuleNotFoundError(name='numpy')")
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ntorch.zeros(2).cuda() + torch.zeros(2)")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = "-m", "to_device", "dryrun", str(script)
+    done = python(*command, env=env, status=DEVICE_ERROR)
+    assert "script.py:2" in done.stdout
