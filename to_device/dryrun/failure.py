@@ -26,7 +26,7 @@ ARGUMENTS = "_arguments"
 MOST_CHARACTERS = 10_000  # longer messages are cut
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
-    "|invalid device ordinal|out of memory|in forked subprocess|cannot pin"
+    "|out of memory|in forked subprocess|cannot pin"
     "|indices should be either on|on device|is on (cpu|cuda)|deserialize object on"
     "|must be on|CPU int64 tensor|cpu and cuda|cuda.* and cpu|RNG state must be"
     r"|expected device \S+ but got|to be on (cpu|cuda)"
@@ -42,6 +42,7 @@ SPARSE = re.compile("Sparse(Csr)?(sim|TensorImpl)|sparse (row|column) compressed
 # current_accelerator() without check_available=True returns the device that torch was
 # built for, even on a machine without this device.
 CHOOSES_CUDA = re.compile(r"cuda|current_accelerator\(\)")
+NO_SUCH_GPU = "invalid device ordinal"  # for a number of a device, such as 1
 # What PyTorch says where its C++ or a library's kernels meet the spare device.
 NO_KERNEL = re.compile(
     "Could not run .* with arguments from the '.*(sim|cuda|PrivateUse1)'|Triton|DLPack"
@@ -119,6 +120,8 @@ def missing_feature(error: BaseException) -> str:
         return f"A dry run can't simulate {message}."
     if isinstance(error, NeedsValuesError):
         return f"What the script does next depends on {message}."
+    if isinstance(error, torch.AcceleratorError) and NO_SUCH_GPU in message:
+        return "A dry run can't simulate a second GPU."
     if SPARSE.search(message) and not mixes_sparse(error):
         return "A dry run can't simulate sparse tensors on the GPU."
     needs = f"The script needs something that a dry run doesn't have: {message}."

@@ -115,7 +115,7 @@ class Run:
         self.values: dict[tuple[int, str], Value] = {}
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
-        self.is_late = False
+        self.late_after = 0.0  # the seconds of the limit that was reached, if one was
         self.read: set[Line] = set()  # lines that got a 0 in place of a value
         device_memory.capacity = request.capacity
         if request.gpu:
@@ -317,7 +317,9 @@ class Run:
         while not ended.wait(min(0.5, self.request.seconds)):
             is_over = time.monotonic() - start >= self.request.seconds
             if is_over or used() >= self.request.processor_seconds:
-                self.is_late = True
+                self.late_after = self.late_after or (
+                    self.request.seconds if is_over else self.request.processor_seconds
+                )
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
                 _thread.interrupt_main()
 
@@ -332,16 +334,14 @@ class Run:
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         if self.request.simulates and (missing := failure.missing_feature(error)):
             return NOT_SIMULATED, None, missing
-        if self.is_late:
+        if self.late_after:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
-            request = self.request
-            limit = f"{min(request.seconds, request.processor_seconds):.0f}"
             return (
                 NOT_SIMULATED,
                 None,
-                f"The script was stopped after {limit} s{where}, so the rest "
-                "did not run. Look for an endless loop or code that takes "
+                f"The script was stopped after {self.late_after:.0f} s{where}, so the "
+                "rest did not run. Look for an endless loop or code that takes "
                 "too long.",
             )
         for cause in failure.chain(error):

@@ -478,6 +478,7 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ("open('there is no such file')", SCRIPT_ERROR),
         ("import torch\ntorch.ones(2) @ torch.ones(3)", SCRIPT_ERROR),
         ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
+        ("import torch\ntorch.cuda.set_device(1)", NOT_SIMULATED),
         ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
         ("import torch\ntorch.eye(2).to_sparse().cuda()", NOT_SIMULATED),
         (
@@ -510,13 +511,14 @@ def test_statuses(text: str, status: int) -> None:
 def test_a_script_that_does_not_end() -> None:
     """Also where interrupts are ignored: in a program started in the background."""
     text = "import time\nwhile True: time.sleep(0.01)"
+    request = Request("script.py", text, seconds=1, processor_seconds=100)
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        report = command.dry_run(Request("script.py", text, seconds=0.5))
+        report = command.dry_run(request)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == NOT_SIMULATED
-    assert "did not run" in report["notes"][0]
+    assert "after 1 s" in report["notes"][0]  # the limit that it reached
 
 
 @pytest.mark.alone
