@@ -9,8 +9,9 @@
     to-device bench --quick          the course's measurements on this machine
     to-device store backup FILE      back up, restore, upgrade, and purge its database
 
-Each command has --help. `explain` needs only Python, and `diagnose` and `dryrun` need
-torch. The course needs, in the project's folder: pip install ".[app]"
+Each command has --help. `explain` needs only Python, as does `diagnose` for a report of
+another machine. `dryrun`, and `diagnose` for this machine, need torch. The course
+needs, in the project's folder: pip install ".[app]"
 """
 
 import importlib

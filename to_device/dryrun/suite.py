@@ -26,8 +26,8 @@ from to_device.names import NO_DEVICES, REPORTED, SIMULATED
 from to_device.sim import ledger, memory, simulation
 
 BESIDE_GPU = (
-    "--dry-cuda steps aside: this machine has {}, and the tests run on it. To test "
-    "without it, set CUDA_VISIBLE_DEVICES to nothing."
+    "--dry-cuda steps aside: this machine has {}, and the tests run on it. To hide a "
+    "GPU from NVIDIA or AMD, set CUDA_VISIBLE_DEVICES to nothing."
 )
 COMPILES = "The test failed, and a dry run skips the torch.compile that it calls."
 TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
