@@ -30,6 +30,7 @@ from to_device.sim.simulation import in_cuda_words
 
 TIMES_LONGER, MOST_TIMES = 8, 24
 NOISE = 0.001  # seconds; a shorter time says nothing
+SLOWEST = 100 * NOISE  # of processor time, where most patterns take less than NOISE
 TRIES = 4  # on a busy machine, one may go wrong
 
 # What a text may consist of: runs of one character, and what patterns begin with.
@@ -214,3 +215,7 @@ def test_no_pattern_takes_longer_than_its_text_grows(pattern):
     ]
     slow = (text[:200] for text in texts if not is_linear(search, text, "\n!"))
     assert next(slow, None) is None
+    # A repeat within a repeat may take long at each place, though no longer than that.
+    for begin in sorted(begins, key=len)[-8:]:
+        within = f"{begin}{'a' * 500}\n!"
+        assert min(seconds(search, within) for _ in range(TRIES)) < SLOWEST
