@@ -114,8 +114,12 @@ def meet(backend: str = "") -> None:
 
 
 def backend_for(count: int) -> str:
-    """ "nccl" if each of `count` ranks can have a GPU, else "gloo", on the CPU."""
-    return "nccl" if torch.cuda.device_count() >= count else "gloo"
+    """ "nccl" if each of `count` ranks can have a GPU, else "gloo", on the CPU.
+
+    Also "gloo" where torch was built without NCCL, as on Windows.
+    """
+    has_gpus = torch.cuda.device_count() >= count
+    return "nccl" if has_gpus and dist.is_nccl_available() else "gloo"
 
 
 def means(backend: str) -> tuple[str, Environment]:

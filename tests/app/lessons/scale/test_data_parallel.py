@@ -49,6 +49,7 @@ def test_runs_that_are_compared_exchange_by_the_same_backend(gpus, monkeypatch):
         return ()
 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(ranks.dist, "is_nccl_available", lambda: True)
     monkeypatch.setattr(ranks, "run", run)
     monkeypatch.setattr(ranks.devices, "environment", lambda _: samples.PROCESSOR)
     done = [data_parallel.run(count, "sprites", "ann", 64, 1) for count in SIZES]

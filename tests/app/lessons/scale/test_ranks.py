@@ -79,10 +79,12 @@ def test_ranks_end_when_the_job_is_cancelled():
 @pytest.mark.parametrize("gpus", range(6))
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("backend", ["", "gloo"])
+@pytest.mark.parametrize("has_nccl", [True, False])
 def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
-    gpus, count, backend, monkeypatch
+    gpus, count, backend, has_nccl, monkeypatch
 ):
     met, mine = [], []
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: has_nccl)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
     monkeypatch.setattr(torch.cuda, "set_device", mine.append)
     monkeypatch.setattr(dist, "init_process_group", lambda *how, **_: met.append(how))
@@ -91,6 +93,6 @@ def test_ranks_take_a_gpu_each_unless_they_are_told_otherwise(
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, str(count - 1))
     ranks.meet(backend)
-    by_nccl = gpus >= count and not backend
+    by_nccl = gpus >= count and has_nccl and not backend
     assert met == [("nccl" if by_nccl else "gloo", "env://")]
     assert mine == [count - 1] * by_nccl
