@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -16,8 +17,9 @@ from core.store.codec import StoreError
 from core.store.store import Store
 from core.store.tables import SETTINGS, RunSummary
 
-# If a cell begins with one of these, a spreadsheet takes it for a formula, and runs it.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# If a cell begins in this way, a spreadsheet takes it for a formula, and runs it. In
+# many languages, a spreadsheet begins a new cell at each semicolon.
+FORMULA = re.compile(r"(^|[;\t\r\n])(?=[=+\-@＝＋－＠\t\r])")
 TIMES = ("submitted", "started", "ended", "created", "seen", "measured_at", "joined")
 RUN = (
     *("id", "address", "status", "message", "submitted", "started", "ended", "step"),
@@ -52,7 +54,7 @@ def csv_text(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     table.writerow(names)
     for cells in rows:
         table.writerow(
-            f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+            FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell
             for cell in cells
         )
     return text.getvalue()

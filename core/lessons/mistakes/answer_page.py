@@ -18,8 +18,8 @@ from to_device.explain.explainer import (
 from to_device.sim.simulation import in_cuda_words
 from to_device.words import Words
 
-# Characters that the web server reads itself, mostly in 0.02 s; while it reads, it serves
-# nobody else. A worker reads longer texts, one after the other.
+# Characters that the web server reads itself, mostly in 0.02 s; while it reads, it
+# serves nobody else. A worker reads longer texts, one after the other.
 LONGEST_HERE = 4_000
 words = Words(__file__)
 HERE = Path(__file__).parent
