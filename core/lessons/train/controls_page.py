@@ -230,7 +230,7 @@ def patience(config: RunConfig) -> str:
         if before.seconds and before.batch_size == config.batch_size:
             seconds = before.seconds / before.epochs * config.epochs
             return f"An earlier run makes us expect about {format.duration(seconds)}."
-    return words("patience", epochs=config.epochs)
+    return words("patience")
 
 
 def _toggle(label: str, key: str, disabled: bool = False) -> None:

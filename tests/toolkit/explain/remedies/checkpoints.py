@@ -147,6 +147,17 @@ def checkpoint_damaged(device):
     assert state["weight"].tolist() == [0, 0]
 
 
+def freed_storage(device):
+    whole = torch.ones(3)
+    part = whole.clone()
+    part.untyped_storage().resize_(0)
+    file = io.BytesIO()
+    torch.save({"weight": part}, file)  # broken
+    torch.save({"weight": whole}, file)  # fixed
+    file.seek(0)
+    assert torch.load(file)["weight"].tolist() == [1, 1, 1]
+
+
 def checkpoint_empty(device):
     state = {"weight": torch.ones(2)}
     torch.save({"weight": torch.zeros(2)}, "model.pt")
