@@ -438,7 +438,9 @@ def verdict(climbed: Climbed) -> str:
             "because the direct comparison with the textbook loop "
             f"failed. {direct.message}"
         )
-    text = f"**Best rung: {title}.** An epoch takes {precise(rung.epoch_seconds)}."
+    seconds = precise(rung.epoch_seconds)
+    images = f"An epoch of {rung.samples:,} images"
+    text = f"**Best rung: {title}.** {images} takes {seconds}."
     if (gain := climbed.speedup) is not None:
         seconds = precise(median(rung.base_seconds))
         over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
