@@ -6,7 +6,7 @@ answer with the same results as the solution is right, no matter how it is writt
 
 import math
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cache
@@ -49,6 +49,9 @@ class Exercise:
     machines: tuple[str, ...] = ("with",)
     lesson: str = ""  # the lesson's title; "": the exercise has the same title
     given: str = ""  # lines that stand before the learner's in a script of their own
+    # Where no code runs: the lines that count for each place, if there are more than
+    # those that the solution changes
+    places: Sequence[Sequence[int]] = ()
     # Keyed by fact: what is ticked off once the fact is right, on each machine
     checks: Mapping[str, str] = field(default_factory=dict)
 
@@ -62,8 +65,11 @@ class Exercise:
     def changes(self) -> list[set[int]]:
         """For each change that the solution makes, the numbers of its lines, from 1.
 
-        If the change only adds lines, the lines before and after their place.
+        If the change only adds lines, the lines before and after their place. `places`
+        comes instead, if it is given.
         """
+        if self.places:
+            return [*map(set, self.places)]
         lines = self.code.splitlines()
         numbers = {*range(1, len(lines) + 1)}
         matcher = SequenceMatcher(

@@ -17,7 +17,7 @@ LOOK_AGAIN_SECONDS = 60.0  # how long an answer about this machine stays in the 
 NOT_OWN = (
     "Other people can reach this server, and it is not set up to run visitors' code."
 )
-SWITCHED_OFF = "The person who runs this server turned this feature off."
+SWITCHED_OFF = "The person who runs this server has turned off running visitors' code."
 
 
 @dataclass(frozen=True)

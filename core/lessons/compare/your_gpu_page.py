@@ -191,8 +191,8 @@ class YourGpu(Lab):
             text = f"**{lesson['title']}** {' '.join(parts)}"
             st.markdown(text.format(**numbers), width=PROSE)
             script, python = st.columns(SIDES)
-            script.code(lesson["js"], language="javascript")
-            python.code(lesson["torch"])
+            script.code(lesson["js"], language="javascript", wrap_lines=True)
+            python.code(lesson["torch"], wrap_lines=True)
 
     def caption(self, gpu: BrowserGpu) -> str:
         name, other = quoted(gpu.name), opponent(gpu)

@@ -57,7 +57,8 @@ def draw(model: str, device: str) -> None:
         if panel.job is None and device != SIMULATED:
             panel.submit(model, device)
     if st.session_state.get("moved") != (model, device):
-        st.code(f"model = {format.NAMES[model]}()\nmodel = model.to({device!r})")
+        code = f"model = {format.NAMES[model]}()\nmodel = model.to({device!r})"
+        st.code(code, wrap_lines=True)
         return
     outline = simulated.outline("move", device=device)
     with outline, explained("The model was not moved"):
