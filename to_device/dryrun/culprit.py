@@ -54,13 +54,13 @@ def line_to_change(
 
     `others` are the tensors on the device that it met at `line`.
     """
-    if at := origins.moved_back.get(id(tensor)):
-        return (
-            at,
-            "this line moves the model back to the CPU, and later lines "
-            "use it on the device",
-        )
     start = origins.of(tensor)
+    if start and start.moved_back:
+        return (
+            start.moved_back,
+            "this line puts tensors back on the CPU, and later lines use them on "
+            "the device",
+        )
     for ancestor in start.chain() if start else ():
         if ancestor.copies or is_moved(ancestor):
             break

@@ -20,8 +20,10 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data import DataLoader, RandomSampler
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from to_device.dryrun.cuda import is_device
 from to_device.dryrun.script import Line, Script
 
+SET_DATA: Any = vars(torch._C.TensorBase)["data"].__set__  # `tensor.data = ...`
 UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMode sees
 SAME = frozenset(  # functions whose result has the input's numbers
     """
@@ -76,6 +78,8 @@ class Origin:
     # Where a function that moves tensors returned this tensor and hadn't made it.
     passed: Line | None = None
     kept: Line | None = None  # where a move to the CPU left the tensor as it was
+    # Where the tensor's data went from the device to the CPU
+    moved_back: Line | None = None
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
 
     def __post_init__(self) -> None:
@@ -144,8 +148,6 @@ class Origins:
         # By the line that made a tensor: which line last moved it, or a tensor that was
         # computed from it, to the device.
         self.moved: dict[Line, Line] = {}
-        # Which line moved a model's parameter from the device to the CPU, by its id.
-        self.moved_back: dict[int, Line] = {}
         # Weak references to the data sets of the loaders, by their ids
         self._datasets: dict[int, Any] = {}
 
@@ -173,7 +175,6 @@ class Origins:
         self._lines.clear()
         self.movers.clear()
         self.moved.clear()
-        self.moved_back.clear()
         self._datasets.clear()
 
     def install(self) -> None:
@@ -186,8 +187,6 @@ class Origins:
             setattr(torch, name, self._noting(getattr(torch, name)))
         batches: Any = _BaseDataLoaderIter
         batches.__next__ = self._noting_parts(batches.__next__)
-        for name in ("cpu", "to"):
-            setattr(nn.Module, name, self._moving(getattr(nn.Module, name)))
         for kind, name in METHODS:
             setattr(kind, name, self._placing(getattr(kind, name)))
 
@@ -213,20 +212,6 @@ class Origins:
                 if isinstance(tensor, Tensor) and self.of(tensor) is None:
                     self._note(tensor, [])
             return batch
-
-        return wrapper
-
-    def _moving(self, move: Any) -> Any:
-        @wraps(move)
-        def wrapper(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            tensors = list(nn.Module.parameters(module))
-            there = [tensor for tensor in tensors if not tensor.is_cpu]
-            result = move(module, *args, **kwargs)
-            line = self.here()
-            for tensor in there:
-                if line and tensor.is_cpu:
-                    self.moved_back[id(tensor)] = line
-            return result
 
         return wrapper
 
@@ -256,10 +241,20 @@ class Origins:
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
 
-    def note_kept(self, tensor: Tensor) -> None:
+    def note_kept(self, tensor: Tensor, arguments: list[Any]) -> None:
         """Remember where a move to the CPU left a tensor as it was."""
-        if origin := self.of(tensor):
+        names_cpu = tensor.is_cpu and any(map(is_device, arguments))
+        if names_cpu and (origin := self.of(tensor)):
             origin.kept = self.here()
+
+    def note_data(self, tensor: Tensor, data: Any) -> None:
+        """Remember where a tensor on the device gets data on the CPU.
+
+        A move of a model sets the data of its parameters, too.
+        """
+        moves = isinstance(data, Tensor) and data.is_cpu and not tensor.is_cpu
+        if moves and (origin := self.of(tensor)):
+            origin.moved_back = self.here()
 
     def note_made(self, value: Any, *_: Any) -> Any:
         """Remember where a tensor or a generator was made. Returns the value."""

@@ -33,7 +33,7 @@ from torch.utils._pytree import tree_leaves
 
 from to_device import gpus
 from to_device.dryrun import cuda, failure
-from to_device.dryrun.origins import Origins
+from to_device.dryrun.origins import SET_DATA, Origins
 from to_device.dryrun.remarks import Remarks
 from to_device.dryrun.report import (
     DEVICE_ERROR,
@@ -82,6 +82,8 @@ class Mode(TorchFunctionMode):
         name = getattr(function, "__name__", "")
         leaves = tree_leaves((args, kwargs))
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if function == SET_DATA:
+            self.origins.note_data(*args)
         with self.steps.calling(name, tensors):
             try:
                 if sizes.is_on and tensors and sizes.is_unknown(tensors[0]):
@@ -93,8 +95,8 @@ class Mode(TorchFunctionMode):
                 raise
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
             self.origins.note(name, result, tensors)
-            if name == "to" and result is args[0] and any(map(cuda.is_device, leaves)):
-                self.origins.note_kept(result)
+            if name == "to" and result is args[0]:
+                self.origins.note_kept(result, leaves)
             self.remarks.note_loss(name, tensors)
         return result
 

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from to_device.dryrun import cuda, failure
 from to_device.dryrun.command import SHARE_OF_MEMORY, available_memory, size
-from to_device.dryrun.origins import Origins
+from to_device.dryrun.origins import SET_DATA, Origins
 from to_device.dryrun.report import Failure
 from to_device.dryrun.script import OURS, Line, Script
 from to_device.names import NO_DEVICES, REPORTED, SIMULATED
@@ -220,6 +220,8 @@ class Mode(TorchFunctionMode):
         kwargs, suite = kwargs or {}, self.suite
         for moving in suite.modes:
             args = moving.arguments(function, args)
+        if suite.traces and function == SET_DATA:
+            suite.origins.note_data(*args)
         try:
             result = cuda.call(function, args, dict(kwargs))
         except Exception as error:
@@ -235,7 +237,7 @@ class Mode(TorchFunctionMode):
             if not any(map(is_functorch_wrapped_tensor, tensors)):
                 suite.origins.note(name, result, tensors)
                 if name == "to" and result is args[0]:
-                    suite.origins.note_kept(result)
+                    suite.origins.note_kept(result, leaves)
         return result
 
 

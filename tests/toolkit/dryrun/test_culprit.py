@@ -334,7 +334,16 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         LAYER,
         "net.cuda()\nnet(x.cuda())\nstate = net.cpu().state_dict()\nnet(x.cuda())",
         16,
-        "moves the model back",
+        "puts tensors back on the CPU",
+    ),
+    (
+        LAYER,  # tied weights, which a move meets twice
+        "net.more[0].weight = net.layer.weight\nnet.last = net.more[0]\n"
+        "net.cuda()\nfor p in net.parameters():\n"
+        "    average = torch.zeros(p.size())\n    p.data = average.clone()\n"
+        "net(x.cuda())",
+        19,
+        "puts tensors back on the CPU",
     ),
     (LAYER, "y = torch.rand(2)\ntorch.vmap(torch.mul)(x.cuda(), y)", 14, "add device="),
     (
