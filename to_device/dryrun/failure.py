@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,7 +21,8 @@ from to_device.sim.sizes import NeedsValuesError
 from to_device.words import Words
 
 words = Words(__file__)
-# An error gets an attribute of this name: the tensors that the failed call was given.
+# An error gets an attribute of this name: the tensors and generators that the failed
+# call was given.
 ARGUMENTS = "_arguments"
 MOST_CHARACTERS = 10_000  # longer messages are cut
 OF_DEVICES = re.compile(
@@ -73,12 +74,18 @@ def text(error: BaseException) -> str:
         return ""
 
 
-def attach(error: Exception, tensors: list[Tensor]) -> None:
-    """Word an error as CUDA does, and keep the failed call's tensors with it."""
+def attach(error: Exception, arguments: Iterable[Any]) -> None:
+    """Word an error as CUDA does; keep the call's tensors and generators with it."""
     error.args = tuple(
         in_cuda_words(part) if isinstance(part, str) else part for part in error.args
     )
-    error.__dict__.setdefault(ARGUMENTS, tensors)
+    kept = [a for a in arguments if isinstance(a, Tensor | torch._C.Generator)]
+    error.__dict__.setdefault(ARGUMENTS, kept)
+
+
+def given(error: BaseException, kind: type) -> list[Any]:
+    """What the failed call was given of a kind: the tensors, or the generators."""
+    return [a for a in getattr(error, ARGUMENTS, []) if isinstance(a, kind)]
 
 
 def is_of_devices(error: BaseException) -> bool:
@@ -90,7 +97,7 @@ def is_of_devices(error: BaseException) -> bool:
 
 def mixes_sparse(error: BaseException) -> bool:
     """Whether a sparse tensor on the CPU met a tensor on the device."""
-    places = {tensor.is_cpu for tensor in getattr(error, ARGUMENTS, [])}
+    places = {tensor.is_cpu for tensor in given(error, Tensor)}
     return bool(SPARSE.search(text(error))) and len(places) == 2
 
 
@@ -139,7 +146,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     if mixes_sparse(error):
         message = "a sparse tensor on cpu met a tensor on cuda:0"
     # torch.func.vmap wraps tensors.
-    tensors = [debug_unwrap(t) for t in getattr(error, ARGUMENTS, [])]
+    tensors = [debug_unwrap(tensor) for tensor in given(error, Tensor)]
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)
@@ -158,14 +165,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
             "this line makes a copy, and only the original gets a gradient",
         )
     elif "for generator" in message:
-        # Blame the line that made the loader or the sampler that failed, or else the
-        # line that made the generator, which a library's object may hold.
-        scopes = [inner.f_locals for inner, _ in traceback.walk_tb(error.__traceback__)]
-        objects = [scope.get("self") for scope in scopes]
-        scopes += [getattr(value, "__dict__", {}) for value in objects]
-        values = (value for scope in scopes for value in scope.values())
-        objects += [v for v in values if isinstance(v, torch._C.Generator)]
-        culprit = next(filter(None, map(origins.line_of, objects)), line)
+        culprit = generator_line(error, origins) or line
     elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
         culprit = origin.line
     elif NOT_BUILT_IN.search(message) and line:
@@ -186,6 +186,24 @@ def explain(error: BaseException, origins: Origins) -> Failure:
                 culprit = origins.line_of(optimizer, "load_state_dict") or culprit
                 why = words("why.optimizer")
     return Failure(type(error).__name__, message, line, tuple(arguments), culprit, why)
+
+
+def generator_line(error: BaseException, origins: Origins) -> Line | None:
+    """The line that made the failed call's generator, or the loader that uses it.
+
+    A loader or a sampler whose caller gave it no generator makes its own.
+    """
+    for generator in given(error, torch._C.Generator):
+        if line := origins.line_of(generator):
+            return line
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            owner = frame.f_locals.get("self")
+            held = getattr(owner, "__dict__", {})
+            values = (*frame.f_locals.values(), *held.values())
+            is_used = any(value is generator for value in values)
+            if is_used and (line := origins.line_of(owner)):
+                return line
+    return None
 
 
 def frames_of(

@@ -91,7 +91,7 @@ class Mode(TorchFunctionMode):
                 else:
                     result = cuda.call(function, args, kwargs)
             except Exception as error:
-                failure.attach(error, tensors)
+                failure.attach(error, leaves)
                 raise
         if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
             self.origins.note(name, result, tensors)

@@ -225,8 +225,7 @@ class Mode(TorchFunctionMode):
         try:
             result = cuda.call(function, args, dict(kwargs))
         except Exception as error:
-            leaves = tree_leaves((args, kwargs))
-            failure.attach(error, [x for x in leaves if isinstance(x, Tensor)])
+            failure.attach(error, tree_leaves((args, kwargs)))
             raise
         for moving in suite.modes:
             result = moving.result(function, result, kwargs)

@@ -401,6 +401,22 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         18,
         "the generator is on another device",
     ),
+    (
+        LAYER,  # a loader draws with a generator that isn't its own
+        "class Loader(torch.utils.data.DataLoader):\n"
+        "    def __iter__(self): return iter(torch.randperm(2, generator=g))\n"
+        "g = torch.Generator('cuda')\nnext(iter(Loader(x)))",
+        16,
+        "the generator is on another device",
+    ),
+    (
+        LAYER,  # the script gives the loader its generator
+        "torch.set_default_device('cuda')\ng = torch.Generator('cpu')\n"
+        "loader = torch.utils.data.DataLoader(x, shuffle=True, generator=g)\n"
+        "next(iter(loader))",
+        15,
+        "the generator is on another device",
+    ),
     (LAYER, "y = torch.FloatTensor([1] * 4)\nnet.cuda()(y)", 14, "makes a tensor"),
     (
         LAYER,
