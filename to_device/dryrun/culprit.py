@@ -96,14 +96,10 @@ def line_to_change(
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
     is_single = origin.copies or origin.makers or origin.is_of_loop
-    mover = None if is_single else origins.movers.get(tuple(origin.calls))
-    if mover:
-        return (
-            mover,
-            f"line {origin.line.number} makes several tensors, and this "
-            "line doesn't move all of them",
-        )
-    if not is_single and (missed := calling_line(start, frames, origins)):
+    if not is_single and (
+        missed := sisters_line(origin, frames, origins)
+        or calling_line(start, frames, origins)
+    ):
         return missed
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
@@ -208,6 +204,26 @@ def taking_line(
             return outer[0]
     is_named = any(re.search(rf"\.{key}\b", line.code) for key in keys)
     return line if is_named else None
+
+
+def sisters_line(
+    origin: Origin, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that moved another tensor, made by the same line or in the same call.
+
+    The call's function has returned, and its caller moved the other tensor. What a
+    method keeps in its object doesn't count, since its caller gets none of it.
+    """
+    end = "several tensors, and this line doesn't move all of them"
+    if mover := origins.movers.get(tuple(origin.calls)):
+        return mover, f"line {origin.line.number} makes {end}"
+    running = [(id(frame), frame.f_code) for _, frame in frames]
+    for result in () if KEEPS.match(origin.line.code) else origin.results:
+        function, code, caller = result
+        mover = origins.movers.get(result)
+        if mover and (function, code) not in running:
+            return mover, f"line {caller.line.number} gets {end}"
+    return None
 
 
 def calling_line(

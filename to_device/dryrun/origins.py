@@ -122,6 +122,15 @@ class Origin:
             yield outer.line, inner.frame
 
     @property
+    def results(self) -> Iterator[tuple[int, CodeType, Call]]:
+        """The functions that led to the tensor: each one's frame, code, and caller.
+
+        There are none for a model's tensors, which the model moves.
+        """
+        calls = [] if self.makers else self.calls
+        return ((inner.frame, inner.code, outer) for inner, outer in pairwise(calls))
+
+    @property
     def is_of_loop(self) -> bool:
         """Whether the line is a loop's first line, as for the batches of a loader."""
         return self.line.code.startswith("for ")
@@ -143,8 +152,9 @@ class Origins:
         self._of: dict[int, Origin] = {}
         # Where one of METHODS was called last, by object's id and method's name.
         self._lines: dict[tuple[int, str], Line] = {}
-        # Which line last moved a tensor to the device, by the calls that made it.
-        self.movers: dict[tuple[Call, ...], Line] = {}
+        # Which line last moved a tensor to the device: by the calls that made it, and
+        # by the one of its `results` whose caller has the line
+        self.movers: dict[tuple, Line] = {}
         # By the line that made a tensor: which line last moved it, or a tensor that was
         # computed from it, to the device.
         self.moved: dict[Line, Line] = {}
@@ -312,6 +322,10 @@ class Origins:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[tuple(source.calls)] = line
+            moving = [id(frame) for at, frame in self.stack() if at == line]
+            for result in source.results:
+                if result[-1].frame in moving:
+                    self.movers[result] = line
             for ancestor in islice(source.chain(), NEAREST):
                 self.moved[ancestor.line] = line
         self._of[id(tensor)] = origin

@@ -165,6 +165,21 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "doesn't move all of them",
     ),
     (
+        LAYER,  # a function makes two tensors, and its caller moves one of them
+        "def ones(): return torch.ones(2, 4)\n"
+        "def pair():\n    a = torch.rand(2, 4)\n    return a, ones()\n"
+        "net.cuda()\na, b = pair()\n"
+        "[a] = \\\n    list(map(lambda t: t.cuda(), [a]))\nnet(a) - b",
+        21,
+        "line 19 gets several tensors, and this line doesn't move all of them",
+    ),
+    (
+        "return x + torch.ones(4)",  # its caller moved the result of an earlier call
+        "for name in ('cpu', 'cuda'):\n    y = net(x.to(name)).cuda()",
+        11,
+        "makes a tensor",
+    ),
+    (
         LAYER,  # a class of its own moves the tensors
         "class Pair:\n    def __init__(self, *parts): self.parts = parts\n"
         "    def to(self, d): return Pair(*[part.to(d) for part in self.parts])\n"
