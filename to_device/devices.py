@@ -8,11 +8,20 @@ from pathlib import Path
 
 import torch
 
+from to_device.errors import ExplainedError
 from to_device.names import SIMULATED
 
 
 def accelerator() -> torch.device | None:
-    """The real accelerator that torch can use: CUDA, ROCm (as "cuda"), XPU or MPS."""
+    """The real accelerator that torch can use: CUDA, ROCm (as "cuda"), XPU or MPS.
+
+    Raises ExplainedError if torch is too old to say.
+    """
+    if not hasattr(torch, "accelerator"):
+        raise ExplainedError(
+            f"This is torch {torch.__version__}, and torch 2.6 or later is needed. "
+            "Run: python -m pip install --upgrade torch"
+        )
     if not torch.accelerator.is_available():
         return None
     device = torch.accelerator.current_accelerator()

@@ -56,11 +56,12 @@ def of_this_machine() -> Diagnosis:
 def warn() -> None:
     """Warn if this machine has a GPU that torch can't use, with what helps.
 
-    It says nothing if torch sees a GPU, or if there is none.
+    It says nothing if torch sees a GPU, or if there is none. Raises ExplainedError
+    before torch 2.6.
     """
     import torch
 
-    if torch.accelerator.is_available():
+    if hasattr(torch, "accelerator") and torch.accelerator.is_available():
         return
     diagnosis = of_this_machine()
     if diagnosis.unused_gpu:

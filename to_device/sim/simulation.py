@@ -62,16 +62,16 @@ def _install() -> str:
     setting = os.environ.get("SIMULATED_ACCELERATOR", "").lower()
     if setting in ("0", "false", "no", "off"):
         return "The simulated accelerator is turned off on this machine."
+    if version < OLDEST:
+        return (
+            "The simulated accelerator needs torch 2.10 or later, but this is torch "
+            f"{torch.__version__}."
+        )
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
         return (
             "The simulated accelerator is not available alongside a real accelerator, "
             f"and this process has {real}."
-        )
-    if version < OLDEST:
-        return (
-            "The simulated accelerator needs torch 2.10 or later, but this is torch "
-            f"{torch.__version__}."
         )
     from to_device.sim import frontend, selfcheck
 

@@ -15,9 +15,10 @@ import torch
 
 from to_device import builds, devices
 from to_device.diagnose import facts
-from to_device.diagnose.command import warn
+from to_device.diagnose.command import main, warn
 from to_device.diagnose.diagnosis import diagnose
 from to_device.diagnose.machine import Facts
+from to_device.errors import ExplainedError
 from to_device.nvml import NONE
 
 
@@ -125,6 +126,16 @@ def test_a_program_is_warned_of_a_gpu_that_torch_can_not_use(
     said = [str(warning.message) for warning in caught]
     assert len(said) == count
     assert all("pip install" in text for text in said)
+
+
+def test_a_torch_that_is_too_old_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(torch, "accelerator")
+    assert main([]) == 2
+    assert "torch 2.6 or later is needed. Run:" in capsys.readouterr().err
+    with pytest.raises(ExplainedError):
+        warn()
 
 
 def test_the_builds_come_from_older_tables_of_torch_too(
