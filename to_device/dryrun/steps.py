@@ -3,8 +3,9 @@
 import ast
 import hashlib
 import linecache
+import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -116,7 +117,8 @@ class Steps:
         self._live: dict[int, Piece] = {}
         # If the latest step trains only on the CPU, one of its parameters; else None.
         self.on_cpu: Tensor | None = None
-        self._optimizer: Any = None  # the id of the optimizer whose steps are counted
+        # The optimizer whose steps are counted; once it is gone, the next one
+        self._optimizer: Callable[[], Optimizer | None] = lambda: None
         self._was_called = False  # whether this step called the model
 
     def install(self) -> None:
@@ -163,6 +165,8 @@ class Steps:
             cause = f".{why}()" if why in ("item", "nonzero", "synchronize") else why
             if self.name == "__getitem__" and why == "copy to device":
                 cause = "indices from the CPU"
+            elif self.name == "__setitem__" and why.startswith("copy"):
+                cause = why  # no mask has to be counted
             elif self.name in ("to", "cuda") and why == "copy to device":
                 pinned = any(tensor.is_pinned() for tensor in self.arguments)
                 way = "without non_blocking" if pinned else "from unpinned memory"
@@ -232,8 +236,9 @@ class Steps:
         self._in_step = False
         for value in tree_leaves(list(optimizer.state.values())):
             _mark(value, "optimizer state")
-        self._optimizer = self._optimizer or id(optimizer)
-        if self._optimizer != id(optimizer):
+        if self._optimizer() is None:
+            self._optimizer = weakref.ref(optimizer)
+        if self._optimizer() is not optimizer:
             return
         self.count += 1
         self._was_called = False
@@ -259,7 +264,7 @@ class Steps:
                 use.kind,
                 times=min(map(len, steps)),
                 bytes=min(sum(size for size, _ in copies) for copies in steps),
-                same=len(steps) > 1 and all(copies == steps[0] for copies in steps),
+                same=len(steps) > 1 and len(set(map(frozenset, steps))) == 1,
             )
             for use, steps in self._in_each().items()
             if use.kind in WAYS

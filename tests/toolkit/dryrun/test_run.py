@@ -59,6 +59,19 @@ def test_a_right_script() -> None:
     assert (report.failure, report.growth, report.on_cpu) == (None, None, None)
 
 
+def test_the_steps_of_one_optimizer_after_another() -> None:
+    report = dry_run("""
+        import torch
+        net = torch.nn.Linear(2, 2).cuda()
+        for task in range(3):
+            optimizer = torch.optim.SGD(net.parameters())
+            for _ in range(4):
+                net(torch.ones(1, 2).cuda()).sum().backward()
+                optimizer.step()
+    """)
+    assert report.steps == 3 * 4
+
+
 def test_what_comes_after_a_long_loop_is_run() -> None:
     report = training(after="print(epoch == 999_999)\nmodel(torch.rand(1, 784))")
     assert report.status == DEVICE_ERROR
@@ -307,6 +320,8 @@ def test_a_script_that_uses_no_cuda() -> None:
         ("predicted = outputs.argmax(1).tolist()", ".tolist()"),
         ("torch.cuda.synchronize()", ".synchronize()"),
         ("likely = outputs[outputs > 0]", "[mask]"),
+        ("outputs[outputs > 0] = outputs[outputs > 1].sum()", "[mask] ="),
+        ("images[:, :10] = outputs", "copy to host"),
         ("images.cuda()", "a copy from unpinned memory"),
         ("images.pin_memory().cuda()", "a copy without non_blocking"),
     ],
@@ -318,7 +333,11 @@ def test_what_the_host_waits_for_in_each_step(line: str, cause: str) -> None:
 
 
 def test_bytes_that_are_copied_in_each_step() -> None:
-    report = training("torch.ones(6).to(device); torch.zeros(4).to(device)")
+    """The data of line 17 is the same each time, however often a step copies it."""
+    report = training(
+        "torch.ones(6).to(device); "
+        "[torch.zeros(4).to(device) for _ in range(1 + epoch % 2)]"
+    )
     copies = {copy.line.number: copy for copy in report.copies}
     assert copies[12].bytes == 64 * 784 * FLOAT
     assert not copies[12].same
