@@ -2,8 +2,9 @@
 
 A loop that is left early wouldn't come to most of them. So each comparison of a counter
 with a number is observed. If one had the same result in all turns, the loop makes one
-turn more, in which the comparison has the result of a later turn. At the end, it is
-known which branches have not run even so, and the report says it.
+turn more, in which the comparison has the result of a later turn. Another turn follows,
+which meets what the branch left behind. At the end, it is known which branches have not
+run even so, and the report says it.
 """
 
 import ast
@@ -26,6 +27,7 @@ OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+THRESHOLDS = operator.lt, operator.le, operator.gt, operator.ge
 COUNTS = re.compile(r"\b(range|enumerate|count)\(")
 # Calls that are no reason to say that a branch didn't run
 PRINTS = re.compile(r"print|.*\b(write|info|debug|warning|set_\w+|add_scalars?)")
@@ -51,6 +53,12 @@ class Guard:
     began: int = 0  # the numbers of its first and its latest call among those of all
     ended: int = 0
     tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
+    was_early: bool = False  # whether it had its other result before its turn
+
+    @property
+    def stays(self) -> bool:
+        """Whether the result, once it has changed, stays so while the counter rises."""
+        return self.compare in THRESHOLDS and not self.has_modulus
 
     @property
     def is_open(self) -> bool:
@@ -94,6 +102,19 @@ class Branch:
     number: int  # in Branches.branches
 
 
+@dataclass
+class Pending:
+    """The guards whose results change in later turns of a loop.
+
+    Those that end the loop need a turn of their own, and so do those of which only the
+    last turn changes the result: no turn follows it.
+    """
+
+    soon: set[Guard] = field(default_factory=set)
+    ends: set[Guard] = field(default_factory=set)
+    late: set[Guard] = field(default_factory=set)
+
+
 class Branches:
     """The guards and the branches of a script's files."""
 
@@ -104,8 +125,12 @@ class Branches:
         self.ran = bytearray()  # by branch: whether it has run
         # Guards whose next result is the one that they haven't had so far
         self.armed: set[Guard] = set()
-        self.early: set[Place] = set()  # where a guard had its result before its turn
         self.now = 0  # how many observations were made
+
+    @property
+    def early(self) -> set[Place]:
+        """Where a guard had its other result before its turn."""
+        return {guard.place for guard in self.guards if guard.was_early}
 
     def install(self) -> None:
         vars(builtins).update(
@@ -113,44 +138,48 @@ class Branches:
         )
 
     def due(self, number: int, *values: Any) -> Any:
-        """The result of a guard's comparison, or the other one if it is armed."""
+        """The result of a guard's comparison, or the other one if it is armed.
+
+        A guard whose result stays has the other one from then on.
+        """
         guard = self.guards[number]
         result = guard.result(*values)
         if {type(value) for value in values} != {int} or type(result) is not bool:
             return result
         self.now += 1
         guard.observe(self.now, result, *values)
-        if guard in self.armed:
-            self.armed.discard(guard)
-            if guard.is_open:
-                self.early.add(guard.place)
-                result = not result
-                guard.results.add(result)
+        is_armed = guard in self.armed or (guard.was_early and guard.stays)
+        self.armed.discard(guard)
+        if is_armed and guard.is_open:
+            guard.was_early, result = True, not result
         is_over = len(guard.results) == 2 or not guard.rises
         self.settled[number] = is_over or guard.calls > MOST_OBSERVED
         return result
 
     def pending(
-        self, since: int, turns: int, length: int | None, loop: Place
-    ) -> list[set[Guard]]:
+        self, since: int, turns: int, length: int | None, loop: Place, nests: bool
+    ) -> Pending:
         """The guards whose results change in later turns of a loop.
 
-        They come in two sets: those that end the loop need a turn of their own. Empty
-        sets are left out. `since` is what `now` was before the loop. `length` is how
-        many turns it has in all, if that is known and bounds its counters.
+        `since` is what `now` was before the loop. `length` is how many turns it has in
+        all, if that is known. `nests` says that a loop in it ended early, so counters
+        would have risen further than `length` says.
         """
-        stay, end = set[Guard](), set[Guard]()
+        found = Pending()
         for guard in self.guards:
-            if guard.ended <= since or not guard.is_open or loop in guard.tried:
+            is_tried = guard.was_early or loop in guard.tried
+            if guard.ended <= since or not guard.is_open or is_tried:
                 continue
-            most = float("inf")
+            each, last = 1.0, float("inf")  # how the counter rises, and how far
             if length is not None and guard.began > since:
                 each = max(1, (guard.last - guard.first) / max(1, turns - 1))
-                most = guard.last + each * (length - turns)
-            if guard.changes(most):
+                last = guard.last + each * (length - turns)
+            if guard.changes(float("inf") if nests else last):
                 guard.tried.add(loop)
-                (end if guard.ends_loop else stay).add(guard)
-        return [guards for guards in (stay, end) if guards]
+                is_late = guard.changes(last) and not guard.changes(last - each)
+                kind = found.late if is_late else found.soon
+                (found.ends if guard.ends_loop and not is_late else kind).add(guard)
+        return found
 
     def not_run(self, loops: Iterable[Place]) -> list[Branch]:
         """The branches of these loops that haven't run, but none inside another."""

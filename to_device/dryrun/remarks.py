@@ -39,6 +39,7 @@ class ModelUse:
     returns: bool = False  # whether a backward pass has reached any of the calls
     trains: bool = False  # whether the model was in training mode in the last call
     has_modes: bool = False  # whether training mode changes what a layer does
+    was_last: bool = False  # whether no step came after it before a loop was to end
 
 
 class Remarks:
@@ -167,6 +168,11 @@ class Remarks:
         if latest != id(optimizer) and ids == before:
             self._twins[line] += 1
 
+    def note_end(self) -> None:
+        """Note that a loop would end here, but makes another turn."""
+        for use in self._uses.values():
+            use.was_last |= use.after == self._steps
+
     def remarks(self) -> list[Remark]:
         """All remarks, in the order of their lines."""
         for line, steps in self._idle.items():
@@ -177,7 +183,8 @@ class Remarks:
         for (line, _), use in self._uses.items():
             # After a call for training, the optimizer makes a step. After the last
             # evaluation, it doesn't.
-            if self._steps and use.after == self._steps and not use.returns:
+            is_last = use.was_last or use.after == self._steps
+            if self._steps and is_last and not use.returns:
                 if use.records:
                     self._note(line, "recorded")
                 if use.trains and use.has_modes:

@@ -114,6 +114,7 @@ class Run:
         self.origins = Origins(self.script, request.starts_processes)
         self.steps = Steps(request.steps, self.origins, whole=request.names)
         self.remarks = Remarks(self.origins)
+        self.script.visited = self.remarks.note_end
         self.values: dict[tuple[int, str], Value] = {}
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
@@ -226,8 +227,8 @@ class Run:
         branches = self.script.branches
         if early := ", ".join(self._place(Line(*at)) for at in sorted(branches.early)):
             notes.append(
-                "So that these loops also ran what they only run now and then, the dry "
-                f"run changed these conditions in a last turn: {early}."
+                "So that loops also ran what they only run now and then, the dry run "
+                f"changed these conditions before their turn: {early}."
             )
         if missed := branches.not_run(self.script.shortened):
             places = [self._place(Line(b.file, b.first), b.last) for b in missed]

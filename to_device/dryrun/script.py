@@ -4,7 +4,7 @@ Once an optimizer has made enough steps, the loop around it ends, and the script
 after the loop. If the loop is over a range, it skips to the range's last item. A loop
 that calls models but no optimizer, such as an evaluation, ends later. What counts is
 how much torch has done, and never the time: a slow machine leaves the same loops as a
-fast one. Before a loop ends, it makes a turn for what only its later turns would run
+fast one. Before a loop ends, it makes turns for what only its later turns would run
 (see branches.py). All lines keep their numbers.
 """
 
@@ -122,6 +122,8 @@ class Script:
         self.returned: Callable[[Any, str, int], Any] | None = None
         # Called with what each constructor in UNSEEN makes; returns it
         self.made: Callable[[Any, str, int], Any] | None = None
+        # Called after a turn that ran a branch early
+        self.visited: Callable[[], None] = lambda: None
         self.shortened: set[Line] = set()  # loops that ended early
         self.endings = 0  # how often one of them did
         self.main: set[str] = set()
@@ -202,7 +204,9 @@ class Script:
         loop = Loop(self, of_library, place, length(iterable), bool(last))
         try:
             for item in iterable:
-                if item not in last and not loop.goes_on():
+                if item in last:
+                    loop.disarm()
+                elif not loop.goes_on():
                     yield from last
                     return
                 yield item
@@ -234,8 +238,9 @@ class Loop:
         self.length, self.has_last = length, has_last
         self.before, self.turns = script.progress(), -1
         self.endings, self.since = script.endings, script.branches.now
-        self.pending: list[set[Guard]] | None = None  # a set for each of the last turns
-        self.armed: set[Guard] = set()  # those of this turn
+        # What is armed in each turn to come; at the end, in a range's last one
+        self.to_come: list[set[Guard]] | None = None
+        self.armed: set[Guard] = set()  # in this turn
 
     def goes_on(self) -> bool:
         """Whether to go on. The loop asks before each turn, but a range's last."""
@@ -243,22 +248,38 @@ class Loop:
         if self.before.in_model or not self._is_over():
             return True
         script = self.script
-        if self.pending is None:
-            # If a loop in this one ended early, counters would have risen further.
-            bound = None if script.endings > self.endings else self.length
-            self.pending = (
-                script.branches.pending(self.since, self.turns, bound, self.line)
-                if script.visits
-                else []
-            )
+        if self.to_come is None:
+            self.to_come = self._last_turns() if script.visits else [set()]
+        if self.armed:
+            script.visited()
         self.disarm()
-        self.armed = self.pending.pop(0) if self.pending else set()
+        self.armed = self.to_come.pop(0)
         script.branches.armed |= self.armed
-        if self.armed and not self.has_last:
+        if self.to_come:
             return True
         script.shortened.add(self.line)
         script.endings += 1
         return False
+
+    def _last_turns(self) -> list[set[Guard]]:
+        """What is armed in each turn to come, and then in a range's last turn.
+
+        After a turn that runs a branch early, the loop makes one in which nothing is
+        armed. It meets what the branch left behind, such as a model on the CPU.
+        """
+        script, turns = self.script, list[set[Guard]]()
+        pending = script.branches.pending(
+            self.since,
+            self.turns,
+            self.length,
+            self.line,
+            nests=script.endings > self.endings,
+        )
+        for guards in filter(None, (pending.soon, pending.ends)):
+            turns += [guards, set()]
+        if pending.late or (self.has_last and not turns):
+            turns.append(pending.late)
+        return turns if self.has_last else [*turns, set()]
 
     def disarm(self) -> None:
         self.script.branches.armed -= self.armed

@@ -66,6 +66,56 @@ while step < 9999:
     evaluate()
 """,
 }
+# Line 7 meets a model that a branch has left on the CPU.
+LEFT_BEHIND = {
+    "in a range": """
+for epoch in range(200):
+    train(batch)
+    if (epoch + 1) % 120 == 0:
+        net.cpu()
+""",
+    "in an endless loop": """
+while True:
+    train(batch)
+    step += 1
+    if step % 1000 == 0:
+        net.cpu()
+    if step > 4000:
+        break
+""",
+    "in a list": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i == 300:
+        net.cpu()
+""",
+}
+# No line on the GPU meets the model after that.
+LEFT_AT_LAST = {
+    "the last turn of a range": """
+for epoch in range(200):
+    train(batch)
+    if epoch == 199:
+        net.cpu()
+evaluate()
+""",
+    "the last turn of a list": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i == 399:
+        net.cpu()
+evaluate()
+""",
+    "from a certain turn on": """
+while step < 4000:
+    step += 1
+    if step < 2000:
+        train(batch)
+    else:
+        net.cpu()
+        evaluate()
+""",
+}
 NEVER = {
     "the loop is too short": """
 for i, x in enumerate([batch] * 200):
@@ -105,8 +155,34 @@ def test_what_a_loop_runs_only_now_and_then(loop: str) -> None:
     assert report.steps < 100
 
 
+@pytest.mark.parametrize("loop", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+def test_what_a_branch_leaves_behind(loop: str) -> None:
+    report = dry_run(TRAINING + loop)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert report.failure.line
+    assert report.failure.line.number == 7
+    assert report.steps < 100
+
+
 @pytest.mark.parametrize("loop", NEVER.values(), ids=NEVER)
 def test_what_a_loop_never_runs(loop: str) -> None:
+    assert dry_run(TRAINING + loop).status == OK
+
+
+def test_an_evaluation_with_autograd_before_the_last_turn() -> None:
+    loop = """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i % 300 == 299:
+        net(x.cuda())
+"""
+    (remark,) = dry_run(TRAINING + loop).remarks
+    assert remark.line.number == 19
+
+
+@pytest.mark.parametrize("loop", LEFT_AT_LAST.values(), ids=LEFT_AT_LAST)
+def test_what_a_branch_leaves_behind_at_last(loop: str) -> None:
     assert dry_run(TRAINING + loop).status == OK
 
 
