@@ -13,7 +13,6 @@ import threading
 import types
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from torch.utils._pytree import tree_map_only
 from to_device.gpus import GPU, MEBIBYTE
 from to_device.names import SIMULATED
 from to_device.sim import frontend, memory
+from to_device.sim.stand_ins import put
 
 is_requested = False  # whether the script has asked for CUDA
 compiles = False  # whether the script has called torch.compile
@@ -167,10 +167,10 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     script's threads needs its own mode.
     """
     _name_the_device()
-    vars(torch.cuda).update(frontend.FUNCTIONS | ANSWERS | LEGACY)
+    put(torch.cuda, **(frontend.FUNCTIONS | ANSWERS | LEGACY))
     torch.serialization.register_package(1, _tag, _restore)
     backward_class: Any = torch.autograd.function.BackwardCFunction
-    refuse_sharing = partial(_refuse, "CUDA tensors that processes share")
+    refuse_sharing = _refusing("CUDA tensors that processes share")
     for owner, name, replacement in (
         (torch, "compile", skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
@@ -180,13 +180,13 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         (nn.DataParallel, "scatter", _scatter),
         (backward_class, "apply", _within(mode, backward_class.apply)),
     ):
-        setattr(owner, name, replacement)
+        put(owner, **{name: replacement})
     if torch.distributed.is_available():
         from to_device.dryrun import one_rank
 
         one_rank.install(_refuse)
     for name in ("is_autocast_enabled", "get_autocast_dtype"):
-        setattr(torch, name, _of_simulated(getattr(torch, name)))
+        put(torch, **{name: _of_simulated(getattr(torch, name))})
     autocast: Any = torch.autocast
     init = autocast.__init__
 
@@ -194,7 +194,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         device_type = SIMULATED if device_type == "cuda" else device_type
         init(this, device_type, *args, **kwargs)
 
-    autocast.__init__ = with_device
+    put(autocast, __init__=with_device)
     thread_class: Any = threading.Thread
     start = thread_class.start
 
@@ -202,7 +202,7 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
         thread.run = _within(mode, thread.run)
         start(thread)
 
-    thread_class.start = start_with_mode
+    put(thread_class, start=start_with_mode)
 
 
 def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callable:
@@ -241,8 +241,12 @@ def _is_available() -> bool:
     return True
 
 
-def _refuse(feature: str, *_: Any, **__: Any) -> None:
+def _refuse(feature: str) -> None:
     raise CannotSimulateError(feature)
+
+
+def _refusing(feature: str) -> Callable:
+    return lambda *_, **__: _refuse(feature)
 
 
 def _of_simulated(function: Callable) -> Callable:
@@ -301,7 +305,7 @@ class Stream:
 
 
 class Graph:
-    """Stands in for classes of CUDA graphs, which libraries name in annotations."""
+    """Stands in for a class of CUDA graphs, which libraries name in annotations."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise CannotSimulateError("CUDA graphs")
@@ -324,12 +328,14 @@ NOTHING = (
     "set_per_process_memory_fraction set_stream"
 )
 ANSWERS: dict[str, Any] = {
-    **dict.fromkeys(NOTHING.split(), lambda *_, **__: None),
-    **dict.fromkeys(("Stream", "current_stream", "default_stream"), Stream),
-    **dict.fromkeys(("CUDAGraph", "graph"), Graph),
+    **{name: lambda *_, **__: None for name in NOTHING.split()},
+    **{name: type(name, (Graph,), {}) for name in ("CUDAGraph", "graph")},
+    "Stream": Stream,
+    "current_stream": lambda device=None: Stream(),
+    "default_stream": lambda device=None: Stream(),
     "device": Device,
-    "make_graphed_callables": partial(_refuse, "CUDA graphs"),
-    "_lazy_init": partial(_refuse, "CUDA's own library"),
+    "make_graphed_callables": _refusing("CUDA graphs"),
+    "_lazy_init": _refusing("CUDA's own library"),
     "is_available": _is_available,
     "is_current_stream_capturing": lambda: False,  # older optimizers ask in each step
     "Event": frontend.Event,

@@ -15,6 +15,7 @@ from torch.futures import Future
 from torch.utils._pytree import tree_leaves
 
 from to_device.names import SIMULATED
+from to_device.sim.stand_ins import put
 
 BACKEND = "one_rank"  # the name under which PyTorch knows the group
 ENVIRONMENT = {  # what torchrun tells the only process that it starts
@@ -117,9 +118,9 @@ def install(refuse: Callable[[str], Any]) -> None:
         init_process_group(refuse, *args, **options)
 
     for module in (dist, distributed_c10d):
-        new: Any = {
-            "init_process_group": init,
-            "is_nccl_available": lambda: True,
-            "get_backend": lambda _=None: backend.rpartition(":")[2],
-        }
-        vars(module).update(new)
+        put(
+            module,
+            init_process_group=init,
+            is_nccl_available=lambda: True,
+            get_backend=lambda _=None: backend.rpartition(":")[2],
+        )

@@ -19,6 +19,7 @@ from to_device.dryrun.origins import Origins, parameters
 from to_device.dryrun.report import Remark
 from to_device.dryrun.script import Line
 from to_device.sim.memory import to_host
+from to_device.sim.stand_ins import put
 from to_device.words import Words
 
 words = Words(__file__)
@@ -77,8 +78,8 @@ class Remarks:
                 self._note(self.here(), "pickle_refused")
             save(obj, *args, **kwargs)
 
-        torch.save = save_and_note
-        nn.Module.eval = eval_and_note  # type: ignore[method-assign, assignment]
+        put(torch, save=save_and_note)
+        put(nn.Module, eval=eval_and_note)
 
     def _note(self, line: Line | None, slug: str) -> None:
         if line is not None:

@@ -53,6 +53,7 @@ from to_device.errors import quoted
 from to_device.names import NO_DEVICES
 from to_device.sim import ledger, simulation, sizes
 from to_device.sim import memory as device_memory
+from to_device.sim.stand_ins import put
 
 NO_KERNEL = (
     "There, the first operation fails with: CUDA error: no kernel image is available "
@@ -146,7 +147,7 @@ class Run:
     def report(self) -> Report:
         if not self.request.values:
             sizes.is_on = True
-            torch.save = lambda *_, **__: None
+            put(torch, save=lambda *_, **__: None)
         if self.request.simulates:
             # A request with `names` wants values from the whole run: shorten no loops.
             if not self.request.names and self.request.shortens:
@@ -159,7 +160,7 @@ class Run:
             cuda.install(self.mode)
         elif not self.request.starts_processes:  # a loader's workers, or a compiler
             self.origins.install()
-            torch.compile = cuda.skip_compile
+            put(torch, compile=cuda.skip_compile)
         status, explanation, sentence = OK, None, ""
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)

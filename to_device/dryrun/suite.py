@@ -24,6 +24,7 @@ from to_device.dryrun.report import Failure
 from to_device.dryrun.script import OURS, Line, Script
 from to_device.names import NO_DEVICES, REPORTED, SIMULATED
 from to_device.sim import ledger, memory, simulation
+from to_device.sim.stand_ins import put
 
 BESIDE_GPU = (
     "--dry-cuda steps aside: this machine has {}, and the tests run on it. To hide a "
@@ -280,11 +281,11 @@ class Moving:
             return self._moved(from_numpy(array))
 
         # No TorchFunctionMode sees this function, nor the old classes of each dtype.
-        setattr(torch, "from_numpy", moving)  # noqa: B010 - its type is narrower
+        put(torch, from_numpy=moving)
         for kind in torch._tensor_classes:
             if kind.__module__ == "torch":
                 own = {"own": kind, "dtype": kind.dtype, "moved": self._moved}
-                setattr(torch, kind.__name__, TensorClass(kind.__name__, (), own))
+                put(torch, **{kind.__name__: TensorClass(kind.__name__, (), own)})
         base_class: Any = torch.Tensor
         make = base_class.__new__
 
@@ -294,7 +295,7 @@ class Moving:
 
         base_class.__new__ = staticmethod(make_tensor)
         set_default: Any = torch.set_default_tensor_type
-        vars(torch)["set_default_tensor_type"] = lambda t: set_default(own_class(t))
+        put(torch, set_default_tensor_type=lambda t: set_default(own_class(t)))
 
     def _watch(self, kind: Any) -> None:
         init = vars(kind).get("__init__")

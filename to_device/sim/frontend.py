@@ -21,6 +21,7 @@ from torch.utils._device import _device_constructors
 
 from to_device.names import SIMULATED
 from to_device.sim import generator, ledger, memory, operations, queue, refusals
+from to_device.sim.stand_ins import put
 
 
 def install() -> None:
@@ -33,19 +34,19 @@ def install() -> None:
     )
     operations.register()
     generator.default = generator.Generator(SIMULATED)
-    torch.Generator, torch.Event = generator.Generator, Event  # type: ignore[misc]
+    put(torch, Generator=generator.Generator, Event=Event)
     # PyTorch's own function asks C++ for the device's allocator. There is none, so the
     # process would end.
     torch.UntypedStorage.__new__ = staticmethod(new_storage)  # type: ignore[method-assign]
-    for name in FUNCTIONS.keys() & vars(torch.accelerator).keys():
-        setattr(torch.accelerator, name, FUNCTIONS[name])  # PyTorch's own may fail
-    torch.accelerator.set_device_index = refusals.check_device
+    common = FUNCTIONS.keys() & vars(torch.accelerator).keys()  # PyTorch's may fail
+    put(torch.accelerator, **{name: FUNCTIONS[name] for name in common})
+    put(torch.accelerator, set_device_index=refusals.check_device)
     _device_constructors()  # caches the factories before `pinning` replaces them
     for name in FACTORIES.split():
-        setattr(torch, name, make := pinning(getattr(torch, name)))
+        put(torch, **{name: (make := pinning(getattr(torch, name)))})
         _register_builtin(make, f"aten::{name}")  # for torch.jit.script
     if torch.__version__ < "2.15":  # older versions copy numbers to the device
-        torch.Tensor.__setitem__ = set_item  # type: ignore[assignment,method-assign]
+        put(torch.Tensor, __setitem__=set_item)
     backward = raising_errors(graph._engine_run_backward)
     graph._engine_run_backward = torch.autograd._engine_run_backward = backward
 

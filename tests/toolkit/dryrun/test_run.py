@@ -563,35 +563,6 @@ def test_a_busy_machine_gives_the_same_report() -> None:
             loop.wait()
 
 
-def test_what_a_machine_with_cuda_answers() -> None:
-    report = dry_run("""
-        import io, torch
-        CLASSES = "CUDAGraph device Event FloatTensor Stream".split()
-        x = torch.rand(2).to("cuda")
-        assert x.is_cuda and x.device.type == "cuda" and str(x.device) == "cuda:0"
-        assert "cuda:0" in repr(x) and x.type() == "torch.cuda.FloatTensor"
-        assert torch.cuda.device_count() == 1 and torch.cuda.memory_allocated() > 0
-        assert torch.cuda.get_device_properties(0).L2_cache_size > 0
-        graph: torch.cuda.CUDAGraph | None = None
-        for name in CLASSES:
-            assert isinstance(getattr(torch.cuda, name), type)
-        with torch.cuda.device(0), torch.cuda.device(x.device):
-            torch.cuda.reset_accumulated_memory_stats()
-        file = io.BytesIO()
-        torch.save(x, file)
-        for place in (None, "cuda", "cuda:0", torch.device("cuda")):
-            file.seek(0)
-            assert torch.load(file, map_location=place).is_cuda
-        with torch.autocast("cuda", dtype=torch.float16):
-            assert (x.view(1, 2) @ x.view(2, 1)).dtype == torch.float16
-        with torch.device("cuda"):
-            assert torch.nn.Linear(2, 2).weight.is_cuda
-        torch.set_default_device("cuda")
-        assert torch.zeros(1).is_cuda
-    """)
-    assert report.status == OK, report.failure
-
-
 def test_a_notebooks_cells() -> None:
     code = ["%matplotlib inline\n", "import torch\n", "model = torch.nn.Linear(1, 1)"]
     cells = [code, ["model.cuda()(torch.ones(1, 1))"]]
