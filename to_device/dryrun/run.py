@@ -3,6 +3,7 @@
 import _thread
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -63,6 +64,8 @@ WITHOUT_VALUES = (
     "The dry run gave large tensors sizes but no values, and torch.save wrote no file. "
     "Numbers that the script took from such a tensor were unknown."
 )
+STAND_IN = re.compile(r"\bto_device\.(dryrun|sim)\b")
+SHOWS_THROUGH = "The script fails at what stands in for a part of torch:"
 SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's values
 MOST_PLACES = 8  # in a note
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
@@ -356,6 +359,9 @@ class Run:
             while first and not self.script.owns(first.tb_frame.f_code.co_filename):
                 first = first.tb_next
             traceback.print_exception(error.with_traceback(first))
+        for cause in failure.chain(error):
+            if STAND_IN.search(message := failure.text(cause)):
+                return NOT_SIMULATED, None, f"{SHOWS_THROUGH} {quoted(message)}."
         sentence = ""
         if self.script.branches.early:  # a condition may have been wrong for its turn
             return (

@@ -499,6 +499,7 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
         ("import torch\ntorch.zeros(1, device='cuda:1')", NOT_SIMULATED),
         ("import torch\ntorch.cuda.set_device(1)", NOT_SIMULATED),
         ("import torch\ntorch.cuda.CUDAGraph()", NOT_SIMULATED),
+        ("import torch\nraise ValueError(type(torch.cuda.IntTensor))", NOT_SIMULATED),
         ("import torch\ntorch.eye(2).to_sparse().cuda()", NOT_SIMULATED),
         (
             "import torch\ntorch.distributed.init_process_group('nccl', world_size=2)",
