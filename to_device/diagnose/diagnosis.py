@@ -62,8 +62,10 @@ def architecture_missing(facts: Facts) -> Answer:
         ending = f". The build for CUDA {wheel} supports your GPU." if wheel else "."
         driver, major = version(facts.driver_cuda), version(wheel)[:1]
         if driver and driver[:1] < major:
-            needed = builds.table()["drivers"][str(major[0])]
-            ending += words("causes.architecture_missing.newer_driver", driver=needed)
+            # A newer torch may name a CUDA that the table doesn't know.
+            needed = builds.table()["drivers"].get(str(major[0]))
+            least = f" to {needed} or later" if needed else ""
+            ending += words("causes.architecture_missing.newer_driver", least=least)
         advice = words("causes.architecture_missing.cuda", ending=ending, **LINKS)
     return {"missing": missing, "codes": codes, "advice": advice, "command": command}
 
