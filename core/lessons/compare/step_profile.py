@@ -60,9 +60,9 @@ def profile_it(
 ) -> str:
     """Profile a step of your own script: paste this function there.
 
-    Returns a table of the operations that take the most of the CPU's time (for a
-    GPU's time, sort by self_device_time_total), and writes trace.json, which
-    https://ui.perfetto.dev opens.
+    Returns a table of the operations that take the most of the CPU's time
+    (for a GPU's time, sort by self_device_time_total), and writes trace.json,
+    which https://ui.perfetto.dev opens.
     """
     for _ in range(warm_up):
         step()
