@@ -145,23 +145,21 @@ for i, x in enumerate([batch] * 400):
 }
 
 
-@pytest.mark.parametrize("loop", NOW_AND_THEN.values(), ids=NOW_AND_THEN)
-def test_what_a_loop_runs_only_now_and_then(loop: str) -> None:
+@pytest.mark.parametrize(
+    ("loop", "line"),
+    [
+        *(pytest.param(loop, 11, id=name) for name, loop in NOW_AND_THEN.items()),
+        *(pytest.param(loop, 7, id=name) for name, loop in LEFT_BEHIND.items()),
+    ],
+)
+def test_what_a_loop_runs_only_now_and_then_and_leaves_behind(
+    loop: str, line: int
+) -> None:
     report = dry_run(TRAINING + loop)
     assert report.status == DEVICE_ERROR
     assert report.failure
     assert report.failure.line
-    assert report.failure.line.number == 11
-    assert report.steps < 100
-
-
-@pytest.mark.parametrize("loop", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
-def test_what_a_branch_leaves_behind(loop: str) -> None:
-    report = dry_run(TRAINING + loop)
-    assert report.status == DEVICE_ERROR
-    assert report.failure
-    assert report.failure.line
-    assert report.failure.line.number == 7
+    assert report.failure.line.number == line
     assert report.steps < 100
 
 
