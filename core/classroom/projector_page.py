@@ -92,9 +92,26 @@ def _wall(standings: Standings) -> None:
         names=standings.names,
         mistakes=None if tally else _mistakes(standings),
         top=top,
+        scripts={} if tally else _passed(standings),
         now=board.queue_lines(standings, on_wall=True) if classroom.is_open else [],
     )
     st.html(page)
+
+
+def _passed(standings: Standings) -> dict[str, list[str]]:
+    """The sorted names of those who have passed each script; {} until somebody tries."""
+    if not any(
+        own.tries for members in standings.scripts.values() for own in members.values()
+    ):
+        return {}
+    return {
+        title: sorted(
+            standings.names[who]
+            for who, own in members.items()
+            if own.solved and who in standings.names
+        )
+        for title, members in standings.scripts.items()
+    }
 
 
 def _mistakes(standings: Standings) -> tuple[str, str] | None:

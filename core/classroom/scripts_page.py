@@ -61,24 +61,39 @@ def progress(
     )
 
 
-@st.fragment(run_every=PATIENT_SECONDS)
-def draw(classroom: Class) -> None:
+def of_class(classroom: Class) -> dict[str, dict[str, ScriptProgress]]:
+    """Each member's progress, by the title of the script and then by visitor.
+
+    Where no code is run, a script that begins empty can't be passed, so it's left out.
+    """
     titles = [title for title in SCRIPTS if title in EXERCISES]
     if mode(engine().ask).kind == "off":
-        st.caption(words("scripts.by_lines"))
         titles = [title for title in titles if EXERCISES[title].code]
-    keys = [key for title in titles for key in answer_keys(title)]
-    answers = store().answers.of_class(classroom.id, keys)
+    keys = {title: answer_keys(title) for title in titles}
+    wanted = [key for own in keys.values() for key in own if key != own.code]
+    answers = store().answers.of_class(classroom.id, wanted)
     names = room().names(classroom.id)
-    if not names or not titles:
+    return {
+        title: {visitor: progress(answers, title, visitor) for visitor in names}
+        for title in titles
+    }
+
+
+@st.fragment(run_every=PATIENT_SECONDS)
+def draw(classroom: Class) -> None:
+    if mode(engine().ask).kind == "off":
+        st.caption(words("scripts.by_lines"))
+    scripts, names = of_class(classroom), room().names(classroom.id)
+    if not names or not scripts:
         st.markdown("Nobody is in this class yet.")
         return
-    rows, done = [], dict.fromkeys(titles, 0)
-    for visitor, name in sorted(names.items(), key=lambda item: item[1].casefold()):
-        own = {title: progress(answers, title, visitor) for title in titles}
-        for title in titles:
-            done[title] += own[title].solved
-        rows.append((name, *(own[title].text(title) for title in titles)))
-    counts = [f"{title}: **{done[title]} of {len(names)}**" for title in titles]
+    counts = (
+        f"{title}: **{sum(own.solved for own in members.values())} of {len(names)}**"
+        for title, members in scripts.items()
+    )
     st.markdown(" · ".join(counts))
-    st.table(pd.DataFrame(rows, columns=("Name", *titles)).set_index("Name"))
+    rows = [
+        (name, *(scripts[title][visitor].text(title) for title in scripts))
+        for visitor, name in sorted(names.items(), key=lambda item: item[1].casefold())
+    ]
+    st.table(pd.DataFrame(rows, columns=("Name", *scripts)).set_index("Name"))

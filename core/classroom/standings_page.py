@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.classroom import guesses_page as guesses
+from core.classroom import scripts_page as scripts
 from core.classroom.names import APP, OUTSIDER, TEACHER
 from core.classroom.rules import Rules
 from core.jobs.engine import TRAIN_LANE
@@ -36,6 +37,8 @@ class Standings:
     newest: str  # id of the newest tested run that isn't simulated; "": none
     queue: list[Job]  # running jobs, then waiting jobs in their order
     guesses: guesses.Tallies
+    # How far each member is, by the title of the script and then by visitor
+    scripts: Mapping[str, Mapping[str, scripts.ScriptProgress]]
     stuck: Mapping[str, str]  # see `stuck`
 
     def place(self, run: RunSummary) -> int:
@@ -188,6 +191,7 @@ def _gather() -> Standings:
         newest=next(evaluated, ""),
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),
+        scripts=scripts.of_class(classroom),
         stuck=stuck(names, class_runs, {job.owner for job in jobs}),
     )
 

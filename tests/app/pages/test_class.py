@@ -9,6 +9,7 @@ from core.home import first_run_page as first_run
 from core.store.tables import Class
 from core.ui import server
 from core.ui.guess import CLOSE
+from core.ui.practice import answer_keys
 from tests.app.jobs.follow import finish
 from tests.app.pages.walk import TEACHER, open_page, texts
 from tests.app.store.made_up import finished
@@ -254,3 +255,24 @@ def test_a_projector_can_hide_names_also_on_its_chart(opened):
     assert 'class="leader"' in wall(at)
     assert 'class="dot' in wall(at)
     assert name not in wall(at) + page_text(at)
+
+
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_the_projector_counts_those_who_have_passed_a_script(opened, anonymous):
+    room_class = opened(anonymous=anonymous)
+    at = join(room_class)
+    at.query_params["projector"] = "1"
+    name, keys = server.room().member(me(at)).name, answer_keys("Port it")
+    train((f"{room_class.id} run", at))  # before it, the wall shows only how to join
+
+    def rows() -> list[str]:
+        standings_page.clear()
+        return wall(at.run()).split('class="place script"')[1:]
+
+    assert not rows()
+    for solved in (False, True):
+        server.store().answers.keep(me(at), keys.tries, 1)
+        server.store().answers.keep(me(at), keys.verdict, {"solved": solved})
+        first, *_ = rows()
+        assert f"{int(solved)} of 1" in first
+        assert (name in first) == (solved and not anonymous)
