@@ -99,7 +99,7 @@ def _wall(standings: Standings) -> None:
 
 
 def _passed(standings: Standings) -> dict[str, list[str]]:
-    """The sorted names of those who have passed each script; {} until somebody tries."""
+    """The names of those who passed each script, sorted; {} until somebody tries."""
     if not any(
         own.tries for members in standings.scripts.values() for own in members.values()
     ):

@@ -7,16 +7,16 @@ the same id.
 import secrets
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from core.store import codec
-from core.store.codec import StoreError
+from core.store.codec import DamagedError, StoreError
 from core.store.tables import Answer, Measurement, Member, Visitor
 from core.store.writer import Rows
 from to_device.errors import ExplainedError
@@ -135,8 +135,9 @@ class Answers(Rows):
         return False
 
     def of(self, visitor: str) -> dict[str, Any]:
-        rows = self.read(select(Answer).where(Answer.visitor == visitor))
-        return {row.question: codec.loads(row.value, "This answer") for row in rows}
+        """Return {question: answer}."""
+        query = select(Answer).where(Answer.visitor == visitor)
+        return {row.question: answer for row, answer in self._readable(query)}
 
     def of_class(
         self, class_id: str, questions: Collection[str]
@@ -148,6 +149,16 @@ class Answers(Rows):
             .where(Member.class_id == class_id, Answer.question.in_(questions))
         )
         answers: dict[str, dict[str, Any]] = {key: {} for key in questions}
-        for row in self.read(query):
-            answers[row.question][row.visitor] = codec.loads(row.value, "This answer")
+        for row, answer in self._readable(query):
+            answers[row.question][row.visitor] = answer
         return answers
+
+    def _readable(self, query: Select[tuple[Answer]]) -> Iterator[tuple[Answer, Any]]:
+        """Each row with its answer.
+
+        An answer of another version of this app is left out, as if it had not been
+        given, so that it doesn't take away all the others, or a whole class's.
+        """
+        for row in self.read(query):
+            with suppress(DamagedError):
+                yield row, codec.loads(row.value, "This answer")

@@ -1,7 +1,9 @@
 from contextlib import suppress
 
 import pytest
+from sqlalchemy import update
 
+from core.store.tables import Answer
 from core.store.visitors import (
     LONGEST_ANSWER,
     MOST_OF_VISITOR,
@@ -54,6 +56,19 @@ def test_the_newest_answer_to_each_question_is_stored(store):
     store.answers.keep("me", "ladder", "10×")
     store.answers.keep("you", "race", 2)
     assert store.answers.of("me") == {"race": [1, "CPU"], "ladder": "10×"}
+
+
+def test_an_answer_of_another_version_takes_no_other_answer_away(store):
+    for visitor in ("me", "you"):
+        store.answers.keep(visitor, "race", "CPU")
+        store.answers.keep(visitor, "ladder", "10×")
+    store.writer.flush()
+    stale = update(Answer).where(Answer.question == "race", Answer.visitor == "me")
+    store.writer.now(lambda session: session.execute(stale.values(value='"old"')))
+    assert store.answers.of("me") == {"ladder": "10×"}
+    assert store.answers.of("you") == {"race": "CPU", "ladder": "10×"}
+    store.answers.keep("me", "race", "GPU")  # it's made again
+    assert store.answers.of("me")["race"] == "GPU"
 
 
 def test_one_answer_and_all_of_a_visitors_answers_have_a_limit(store):
