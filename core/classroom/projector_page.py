@@ -99,11 +99,7 @@ def _wall(standings: Standings) -> None:
 
 
 def _passed(standings: Standings) -> dict[str, list[str]]:
-    """The names of those who passed each script, sorted; {} until somebody tries."""
-    if not any(
-        own.tries for members in standings.scripts.values() for own in members.values()
-    ):
-        return {}
+    """The sorted names of those who passed, for each script that somebody tried."""
     return {
         title: sorted(
             standings.names[who]
@@ -111,6 +107,7 @@ def _passed(standings: Standings) -> dict[str, list[str]]:
             if own.solved and who in standings.names
         )
         for title, members in standings.scripts.items()
+        if any(own.tries for own in members.values())
     }
 
 

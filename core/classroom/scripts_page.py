@@ -62,28 +62,28 @@ def progress(
 
 
 def of_class(classroom: Class) -> dict[str, dict[str, ScriptProgress]]:
-    """Each member's progress, by the title of the script and then by visitor.
-
-    Where no code is run, a script that begins empty can't be passed, so it's left out.
-    """
-    titles = [title for title in SCRIPTS if title in EXERCISES]
-    if mode(engine().ask).kind == "off":
-        titles = [title for title in titles if EXERCISES[title].code]
-    keys = {title: answer_keys(title) for title in titles}
+    """Each member's progress, by the title of the script and then by visitor."""
+    keys = {title: answer_keys(title) for title in SCRIPTS if title in EXERCISES}
     wanted = [key for own in keys.values() for key in own if key != own.code]
     answers = store().answers.of_class(classroom.id, wanted)
     names = room().names(classroom.id)
     return {
         title: {visitor: progress(answers, title, visitor) for visitor in names}
-        for title in titles
+        for title in keys
     }
 
 
 @st.fragment(run_every=PATIENT_SECONDS)
 def draw(classroom: Class) -> None:
+    scripts, names = of_class(classroom), room().names(classroom.id)
     if mode(engine().ask).kind == "off":
         st.caption(words("scripts.by_lines"))
-    scripts, names = of_class(classroom), room().names(classroom.id)
+        # A script that begins empty has no lines to choose.
+        scripts = {
+            title: members
+            for title, members in scripts.items()
+            if EXERCISES[title].code
+        }
     if not names or not scripts:
         st.markdown("Nobody is in this class yet.")
         return
