@@ -26,6 +26,7 @@ NAME = "your code"  # the name of the learner's code in messages
 STEPS = 10**6
 # Errors of code that can't be read as Python
 SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
+OF_STEPS = {"waits", "graph"}  # facts about what happens in each training step
 FAILED, UNREAD = "failed", "unread"  # flaws that are no facts, see Verdict
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
@@ -126,6 +127,8 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
             found = facts(exercise, report)
             flaw, said = next(_flaws(exercise, report, found, expected), ("", ""))
             passed = {name for name in passed if same(found[name], expected[name])}
+            if not report["steps"]:  # a step that isn't there waits for nothing
+                passed -= OF_STEPS
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
                 ran = failure["kind"] not in SYNTAX_ERRORS

@@ -374,13 +374,17 @@ def test_what_is_still_wrong_is_said(title, text, machine, flaw, told):
         assert start in verdict.say
 
 
+STEPPED = ("device", "model", "loop", "waits")
+
+
 @pytest.mark.parametrize(
     ("end", "passed"),
     [
-        ("criterion =", ()),
-        ("model.eval()", ("device", "model", "loop")),
-        ("torch.save", ("device", "model", "loop", "evaluation", "measured")),
-        ("loaded =", ("device", "model", "loop", "evaluation", "measured", "save")),
+        ("model =", ()),
+        ("criterion =", ("device", "model")),
+        ("model.eval()", STEPPED),
+        ("torch.save", (*STEPPED, "evaluation", "measured")),
+        ("loaded =", (*STEPPED, "evaluation", "measured", "save")),
     ],
 )
 @pytest.mark.parametrize("fails", [False, True])
