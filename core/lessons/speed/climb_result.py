@@ -446,7 +446,28 @@ def verdict(climbed: Climbed) -> str:
         over = gain.sentence("the textbook loop", "the best rung", "pairs of epochs")
         text += f" An epoch of the textbook loop takes {seconds}. {over}"
     limit = to_the_limit(climbed, direct, rung)
-    return "\n\n".join(filter(None, (text, doubt(climbed), limit)))
+    gained = largest_gain(climbed.results)
+    return "\n\n".join(filter(None, (text, gained, doubt(climbed), limit)))
+
+
+def largest_gain(results: Sequence[Result]) -> str:
+    """A sentence on the change that made the loop faster by the largest factor.
+
+    Each rung is compared with its own base, which was measured in turn with it. "" if no
+    rung is surely faster than its base.
+    """
+    gains = {
+        name: gain
+        for name, result in measured(results).items()
+        if (gain := gain_of(result, results)) and gain.is_sure and gain.winner == 1
+    }
+    if not gains:
+        return ""
+    name = max(gains, key=lambda name: gains[name].ratio)
+    return (
+        f"The change that gains most by itself is **{BY_NAME[name].title}**: "
+        f"{times(gains[name].ratio)} times the speed of the loop before it."
+    )
 
 
 def doubt(climbed: Climbed) -> str:

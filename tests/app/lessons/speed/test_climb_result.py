@@ -172,6 +172,19 @@ def test_the_best_rung_is_the_one_that_the_gains_lead_to():
     assert climb_result.best(()) is None
 
 
+def test_the_largest_gain_is_the_surest_of_one_change_over_its_own_base():
+    results = [
+        FIRST,
+        after((2.0, 2.0, 2.0)),
+        after((1.6, 1.6, 1.6), (2.0, 2.0, 2.0), "four_workers"),  # the fastest loop
+        after((0.1, 9.0, 0.1), rung="fused"),  # nobody can tell
+    ]
+    said = climb_result.largest_gain(results)
+    assert climb_result.BY_NAME["two_workers"].title in said
+    assert figures(said) == ["2.0"]
+    assert climb_result.largest_gain([FIRST, after((4.0, 4.1, 3.9))]) == ""
+
+
 def test_the_rest_of_a_climb_is_known_after_the_first_rung():
     climb = replace(CLIMBED.climb, epochs=3)
     left = climb_result.seconds_left
