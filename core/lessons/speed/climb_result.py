@@ -453,8 +453,8 @@ def verdict(climbed: Climbed) -> str:
 def largest_gain(results: Sequence[Result]) -> str:
     """A sentence on the change that made the loop faster by the largest factor.
 
-    Each rung is compared with its own base, which was measured in turn with it. "" if no
-    rung is surely faster than its base.
+    Each rung is compared with its own base, which was measured in turn with it. "" if
+    no rung is surely faster than its base.
     """
     gains = {
         name: gain
