@@ -59,8 +59,8 @@ class Parallel(Lab):
         label, rate = recorded
         return (
             f"{label}: in a product of large matrices, **{rate / 1e12:,.0f} trillion "
-            "multiplications per second**: while light goes 30 cm, in a nanosecond, "
-            f"{rate / 1e9:,.0f}. "
+            f"multiplications per second**, which is {rate / 1e9:,.0f} in a nanosecond, "
+            "the time in which light travels 30 cm. "
             "How many does a core of this machine manage?"
         )
 
