@@ -307,9 +307,10 @@ def status(current: Run) -> tuple[str, float]:
 
 
 def in_short(current: Run) -> tuple[str, float]:
-    """`status` in one short line."""
+    """`status` in one short line: without the steps."""
     text, share = status(current)
-    return text.partition(" · step")[0], share
+    parts = text.split(" · ")
+    return " · ".join(part for part in parts if not part.startswith("step ")), share
 
 
 def _figures(current: Run) -> None:

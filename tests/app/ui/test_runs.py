@@ -7,6 +7,7 @@ import pytest
 
 from core.config import RunConfig
 from core.jobs.job import Job, Progress
+from core.lessons.train import progress_page as progress
 from core.results import Epoch, LossPoint, Started, StepProgress, training_speed
 from core.ui import runs
 from tests.app.samples import CPU
@@ -71,7 +72,10 @@ def test_tables_of_several_runs_name_each(job):
 
 def test_the_time_left_is_estimated_once_enough_is_done():
     assert runs.view(after(1)).seconds_left is None
-    assert runs.view(after(10)).seconds_left == pytest.approx(15)
+    run = runs.view(after(10))
+    assert run.seconds_left == pytest.approx(15)
+    short, share = progress.in_short(run)  # Home's line says it, too
+    assert (share, "about 15.0 s left" in short, "step" in short) == (0.25, True, False)
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):
