@@ -33,9 +33,10 @@ def main() -> None:
         os.register_at_fork(after_in_child=let_go)
     os.write(answer, b"\n")  # ready: the script's seconds begin now
     request = Request(**json.loads(sys.stdin.buffer.readline()))
-    os.dup2(2, 1)
-    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - never closed
+    os.dup2(2, 1)  # what follows the request in the standard input is the script's
     status, is_visitors = NO_REPORT, "ANSWER_FD" in os.environ
+    if is_visitors:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - never closed
     try:
         report = json.dumps(run(request).plain())
         with os.fdopen(answer, "w", encoding="utf-8") as output:

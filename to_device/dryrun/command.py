@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from importlib.machinery import PathFinder
@@ -16,7 +17,14 @@ from pathlib import Path
 
 from to_device import gpus
 from to_device.dryrun import launchers
-from to_device.dryrun.report import NOT_SIMULATED, OK, Report, Request, terminal_lines
+from to_device.dryrun.report import (
+    ASKS,
+    NOT_SIMULATED,
+    OK,
+    Report,
+    Request,
+    terminal_lines,
+)
 from to_device.errors import ExplainedError, Parser, end_with_pipe
 
 HELP = """Find out, on a machine without CUDA, whether a script would run on CUDA.
@@ -31,7 +39,8 @@ HELP = """Find out, on a machine without CUDA, whether a script would run on CUD
 
 Other options are passed to the script, and so is everything after "--". After the
 script's name, an option below is the script's own if the script has one of this name
-(--gpu: if an index follows); before it, each is the dry run's. The exit status is 0
+(--gpu: if an index follows) or if it has one dash; before it, each is the dry run's. If
+the script asks for input, it gets what is piped in. The exit status is 0
 without a device error, 1 with one, 2 if the script fails for another reason or can't be
 read, and 3 if the simulated device can't tell.
 """
@@ -41,7 +50,7 @@ NAMED = (*FLAGS, "--steps", "--memory", "--seconds")  # which a script may have 
 IMPORTED = re.compile(r"(?m)^\s*(?:from|import) +([.\w]+)")
 # What follows a script's own `--gpu`: indices such as 0 or 0,1, another option, nothing
 NO_NAME = re.compile(r"(\d+(,\d+)*|-.*)?")
-OF_SCRIPT = "-of-script"  # marks a script's own option that has the name of one of ours
+OF_SCRIPT = "--of-script"  # marks a script's own option that is like one of ours
 # Libraries that make a script's options out of its variables' names
 NAMERS = re.compile(
     r"(?m)^\s*(from|import) (fire|tyro|simple_parsing|jsonargparse|draccus)\b"
@@ -55,6 +64,7 @@ WITHOUT_LIMIT = 1 << 40  # bytes: the device's memory where no size is given
 KILLED = -9  # the exit status of a process that the system ended for its memory
 OUT_OF_MEMORY = "The system ended the dry run, perhaps for want of memory."
 CLOCK_FACTOR = 4  # a script that sleeps ends after so many times its --seconds
+CHUNK, MOST_CHUNKS = 1 << 16, 64  # of what is piped in, so many bytes, so often
 SECONDS_MORE = 30  # time for the process to start, and to write the report
 
 
@@ -114,7 +124,7 @@ def options(arguments: Sequence[str], prog: str) -> argparse.Namespace:
     arguments[first:end] = marked(arguments[first:end], doubtful)
     ours, of_script = parser.parse_known_args(arguments[:end])
     ours.is_module, ours.environment, ours.doubtful = is_module, environment, doubtful
-    of_script = [re.sub(f"^(--[a-z-]+){OF_SCRIPT}", r"\1", part) for part in of_script]
+    of_script = [part.removeprefix(OF_SCRIPT) for part in of_script]
     ours.arguments = of_script + arguments[end + 1 :]
     return ours
 
@@ -150,17 +160,44 @@ def own_options(script: str, is_module: bool) -> set[str]:
 
 
 def marked(arguments: Sequence[str], own: Collection[str]) -> list[str]:
-    """The options after a script's name, of which those in `own` get a mark.
+    """The options after a script's name; those in `own` begin with a mark.
 
-    A `--gpu` with an index gets one, too: our own has a GPU's name there.
+    A `--gpu` with an index gets one, too: our own has a GPU's name there. So does what
+    begins with one dash, which argparse would take for `-h` if an h follows.
     """
     result = []
     for part, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, has_value, value = part.partition("=")
         is_index = NO_NAME.fullmatch(value if has_value else following)
         is_own = name in own or (name == "--gpu" and is_index)
-        result.append(part.replace(name, name + OF_SCRIPT, 1) if is_own else part)
+        is_short = re.match("-[^-]", part)
+        result.append(OF_SCRIPT + part if is_own or is_short else part)
     return result
+
+
+def piped(seconds: float = 1.0) -> bytes:
+    """What is piped in for the script, whole, since each dry run reads it anew.
+
+    A pipe that nobody closes, as in a CI, is read for so many seconds, and a terminal
+    isn't read at all.
+    """
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return b""
+    parts = list[bytes]()
+
+    def read() -> None:
+        with suppress(OSError, ValueError):
+            while len(parts) < MOST_CHUNKS and (part := os.read(source, CHUNK)):
+                parts.append(part)
+
+    try:
+        source = sys.stdin.fileno()
+    except OSError:  # a notebook's or a test's own
+        return b""
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(seconds)
+    return b"".join(parts)
 
 
 def find(module: str) -> tuple[str, Path]:
@@ -214,13 +251,14 @@ def available_memory() -> int:
         return 4 << 30
 
 
-def dry_run(request: Request) -> dict:
+def dry_run(request: Request, given: bytes = b"") -> dict:
+    """The report of a script whose standard input has these bytes."""
     path = os.pathsep.join([FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])])
     text = json.dumps(dataclasses.asdict(request)) + "\n"
     try:
         done = subprocess.run(
             [sys.executable, "-m", "to_device.dryrun.child"],
-            input=text.encode(),
+            input=text.encode() + given,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
             timeout=request.seconds + SECONDS_MORE,
@@ -285,19 +323,24 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
     )
     is_small = limit is not None and limit <= most  # the limit is what ran out
     request = without if ours.without_values else request
-    report = dry_run(request)
+    report, answers = dry_run(request), b""
+    if ASKS in report["notes"] and ours.script != "-":
+        # Only now: what is piped in may be meant for another command, as in a loop.
+        answers = piped()
+        report = dry_run(request, answers) if answers else report
     if request.values and ran_out(report) and not is_small:
-        report = dry_run(request := without)
+        report = dry_run(request := without, answers)
     if report["fails_after_visit"]:
-        report = dry_run(request := dataclasses.replace(request, visits=False))
+        report = dry_run(request := dataclasses.replace(request, visits=False), answers)
     if report["fails_after_loop"]:
-        whole = dry_run(dataclasses.replace(request, shortens=False))
+        whole = dry_run(dataclasses.replace(request, shortens=False), answers)
         report = whole if whole["failure"] or whole["status"] == OK else report
     if limit and ran_out(report):  # what does the script need without a limit?
         more = dataclasses.replace(request, capacity=most)
-        unlimited = dry_run(more) if request.values else report
+        unlimited = dry_run(more, answers) if request.values else report
         if ran_out(unlimited):
-            unlimited = dry_run(dataclasses.replace(without, capacity=WITHOUT_LIMIT))
+            least = dataclasses.replace(without, capacity=WITHOUT_LIMIT)
+            unlimited = dry_run(least, answers)
         report |= {part: unlimited[part] for part in ("memory", "fit")}
     end_with_pipe()
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))

@@ -13,6 +13,7 @@ from to_device.dryrun.script import Line
 from to_device.errors import drawable, plain
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+ASKS = "The script asks for input, and none was piped in."
 NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
 # The ends of lines as Python's tracebacks count them. str.splitlines also splits at

@@ -37,6 +37,7 @@ from to_device.dryrun import cuda, failure
 from to_device.dryrun.origins import SET_DATA, Origins
 from to_device.dryrun.remarks import Remarks
 from to_device.dryrun.report import (
+    ASKS,
     DEVICE_ERROR,
     MOST_PRINTED,
     NOT_SIMULATED,
@@ -354,6 +355,8 @@ class Run:
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
+        if isinstance(error, EOFError) and str(error) == "EOF when reading a line":
+            return NOT_SIMULATED, failure.explain(error, self.origins), ASKS
         if self.request.traceback:  # only frames from the script's first one on
             first = error.__traceback__
             while first and not self.script.owns(first.tb_frame.f_code.co_filename):

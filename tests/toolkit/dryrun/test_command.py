@@ -8,7 +8,7 @@ import pytest
 
 from tests.process import python
 from to_device.dryrun import command
-from to_device.dryrun.report import DEVICE_ERROR, SCRIPT_ERROR
+from to_device.dryrun.report import ASKS, DEVICE_ERROR, NOT_SIMULATED, SCRIPT_ERROR
 
 
 def test_processes_that_a_script_leaves_behind(tmp_path: Path) -> None:
@@ -80,6 +80,7 @@ SCRIPTS = {
         ("fields.py --seconds 9 --steps 5", 5, False, ["--seconds", "9"]),
         ("none.py --steps 5 --lr 1", 5, False, ["--lr", "1"]),
         ("none.py --steps 5 -- --steps 9", 5, False, ["--steps", "9"]),
+        ("none.py -h_dim 32 -s3 -h", 3, False, ["-h_dim", "32", "-s3", "-h"]),
     ],
 )
 def test_options_that_the_script_has_too(
@@ -97,6 +98,22 @@ def test_options_that_the_script_has_too(
     monkeypatch.chdir(tmp_path)
     ours = command.options(arguments.split(), "to-device dryrun")
     assert (ours.steps, ours.json, ours.arguments) == (steps, has_json, rest)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "told"),
+    [(b"y\n", DEVICE_ERROR, "script.py:2"), (b"", NOT_SIMULATED, ASKS)],
+)
+def test_a_script_that_asks_reads_what_is_piped_in(
+    tmp_path: Path, answer: bytes, status: int, told: str
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch; answer = input('Go on? ')\n"
+        "torch.zeros(2).to('cuda' if answer == 'y' else 'cpu') + torch.zeros(2)"
+    )
+    asked = "-m", "to_device", "dryrun", str(script)
+    assert told in python(*asked, status=status, input=answer).stdout
 
 
 @pytest.mark.slow
