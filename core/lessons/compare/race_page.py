@@ -310,6 +310,6 @@ def heat_chart(colors: Palette, pair: Pair, title: str) -> Chart:
     return alt.layer(
         bar.mark_bar(height=16, aria=False).encode(color=color.legend(None)),
         heat.mark_point(fill=colors.quiet, **dot),
-        warm_up.mark_point(fill=colors.page, **dot),
+        warm_up.mark_point(fill="transparent", **dot),  # hollow on a bar, too
         end.mark_text(align="right").encode(x=alt.value("width"), text="text:N"),
     ).properties(height=alt.Step(46))
