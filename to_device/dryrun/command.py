@@ -6,11 +6,12 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -273,6 +274,45 @@ def dry_run(request: Request, given: bytes = b"") -> dict:
     return Report(NOT_SIMULATED, notes=[why]).plain()
 
 
+def once_more(first: dict, request: Request, given: bytes) -> dict:
+    """The report of another dry run of a script.
+
+    If it fails sooner than the first, that may be for what the first has made, such as
+    a folder that must be new. Then it's run again without that. If it still fails
+    sooner, the first report tells more.
+    """
+    report = dry_run(request, given)
+    is_sooner = report["steps"] <= first["steps"] and report["failure"]
+    if not is_sooner or not first["made"] or report["failure"] == first["failure"]:
+        return report
+    with without(first["made"]):
+        report = dry_run(request, given)
+    return first if report["failure"] and report["steps"] < first["steps"] else report
+
+
+@contextmanager
+def without(made: Iterable[str]) -> Iterator[None]:
+    """Put aside what a dry run has made, and remove it if it is made again."""
+    aside = {}
+    with suppress(OSError):  # another program uses it
+        for path in made:
+            if os.path.lexists(path):  # not in a folder that is aside already
+                other = f"{path}.{os.getpid()}"
+                os.rename(path, other)
+                aside[path] = other
+    try:
+        yield
+    finally:
+        for path, other in aside.items():
+            with suppress(OSError):
+                if not os.path.lexists(path):
+                    os.rename(other, path)
+                elif os.path.isdir(other):
+                    shutil.rmtree(other)
+                else:
+                    os.remove(other)
+
+
 def ran_out(report: dict) -> bool:
     """Whether memory ran out: the simulated device's, or this machine's."""
     failure = report["failure"]
@@ -318,29 +358,31 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         processor_seconds=ours.seconds,
         capacity=min(limit or most, most),
     )
-    without = dataclasses.replace(
+    sizes_alone = dataclasses.replace(
         request, values=False, capacity=limit or WITHOUT_LIMIT
     )
     is_small = limit is not None and limit <= most  # the limit is what ran out
-    request = without if ours.without_values else request
+    request = sizes_alone if ours.without_values else request
     report, answers = dry_run(request), b""
     if ASKS in report["notes"] and ours.script != "-":
         # Only now: what is piped in may be meant for another command, as in a loop.
         answers = piped()
-        report = dry_run(request, answers) if answers else report
+        report = once_more(report, request, answers) if answers else report
     if request.values and ran_out(report) and not is_small:
-        report = dry_run(request := without, answers)
+        report = once_more(report, request := sizes_alone, answers)
     if report["fails_after_visit"]:
-        report = dry_run(request := dataclasses.replace(request, visits=False), answers)
+        report = once_more(
+            report, request := dataclasses.replace(request, visits=False), answers
+        )
     if report["fails_after_loop"]:
-        whole = dry_run(dataclasses.replace(request, shortens=False), answers)
+        whole = once_more(report, dataclasses.replace(request, shortens=False), answers)
         report = whole if whole["failure"] or whole["status"] == OK else report
     if limit and ran_out(report):  # what does the script need without a limit?
         more = dataclasses.replace(request, capacity=most)
-        unlimited = dry_run(more, answers) if request.values else report
+        unlimited = once_more(report, more, answers) if request.values else report
         if ran_out(unlimited):
-            least = dataclasses.replace(without, capacity=WITHOUT_LIMIT)
-            unlimited = dry_run(least, answers)
+            least = dataclasses.replace(sizes_alone, capacity=WITHOUT_LIMIT)
+            unlimited = once_more(report, least, answers)
         report |= {part: unlimited[part] for part in ("memory", "fit")}
     end_with_pipe()
     print(json.dumps(report) if ours.json else "\n".join(terminal_lines(report)))

@@ -183,6 +183,7 @@ class Report:
     # The script failed after a loop that was left early, so the loop has to run whole.
     fails_after_loop: bool = False
     fails_after_visit: bool = False  # and before, it ran a branch before its turn
+    made: list[str] = field(default_factory=list)  # paths of new files and folders
 
     def plain(self) -> dict[str, Any]:
         """The report as JSON data, in which each line comes with its code."""

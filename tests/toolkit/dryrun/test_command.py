@@ -116,6 +116,40 @@ def test_a_script_that_asks_reads_what_is_piped_in(
     assert told in python(*asked, status=status, input=answer).stdout
 
 
+@pytest.mark.parametrize(
+    "make",
+    ["os.mkdir('run')", "assert not os.path.exists('log'); open('log', 'w').close()"],
+)
+def test_a_second_dry_run_does_not_meet_what_the_first_has_made(
+    tmp_path: Path, make: str
+) -> None:
+    """The loop is left early, and then needed whole, in a folder that must be new."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        dedent(
+            f"""
+            import os
+            import torch
+
+            os.chdir(os.path.dirname(__file__))
+            {make}
+            weight = torch.zeros(2, device="cuda", requires_grad=True)
+            optimizer = torch.optim.SGD([weight], lr=0.1)
+            losses = []
+            for step in range(200):
+                loss = (weight - 1).square().sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            print(torch.tensor(losses).view(2, 100).mean(1))
+            """
+        )
+    )
+    python("-m", "to_device", "dryrun", str(script))
+    assert len([*tmp_path.iterdir()]) == 2  # nothing is left aside
+
+
 @pytest.mark.slow
 def test_an_environment_without_numpy(tmp_path: Path) -> None:
     """Torch doesn't need it, so the dry run doesn't, either."""
