@@ -13,6 +13,7 @@ from to_device.dryrun.script import Line
 from to_device.errors import drawable, plain
 
 OK, DEVICE_ERROR, SCRIPT_ERROR, NOT_SIMULATED = range(4)  # exit statuses
+SAME = ", the same data in these steps (if it always is, copy it once)"
 ASKS = "The script asks for input, and none was piped in."
 NO_REPORT = 70  # exit status of a process whose report can't be written
 MOST_PRINTED = 64_000  # characters
@@ -287,7 +288,7 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     if report["copies"]:
         yield "In each step, the script makes these copies:"
         for copy in report["copies"]:
-            same = ", the same data each time, so copy it once" if copy["same"] else ""
+            same = SAME if copy["same"] else ""
             yield f"  {_size(copy['bytes'])} {copy['way']}{same}: {_at(copy['line'])}"
     if memory := report["memory"]:
         parts = ", ".join(f"{name} {_size(n)}" for name, n in memory["parts"].items())
