@@ -55,18 +55,22 @@ def ensure_visitor(session: Session, visitor: str) -> None:
 @dataclass(eq=False)
 class Visitors(Rows):
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _visits: dict[str, float] = field(default_factory=dict)  # visitor: time.monotonic()
+    # By visitor: time.monotonic() of the written visit, in the order of these times
+    _visits: dict[str, float] = field(default_factory=dict)
 
     def touch(self, visitor: str) -> None:
         """Queue a visit to be stored, with the visitor's row if missing."""
         now, moment = time.time(), time.monotonic()
         with self._lock:
-            recent = {
-                v: t for v, t in self._visits.items() if moment - t < SEEN_SECONDS
-            }
-            if visitor in recent:
+            # Each visit is dropped once, so a call takes as long with many visitors.
+            while self._visits:
+                oldest = next(iter(self._visits))
+                if moment - self._visits[oldest] < SEEN_SECONDS:
+                    break
+                del self._visits[oldest]
+            if visitor in self._visits:
                 return
-            self._visits = {**recent, visitor: moment}
+            self._visits[visitor] = moment
 
         def work(session: Session) -> None:
             ensure_visitor(session, visitor)

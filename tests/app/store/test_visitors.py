@@ -1,4 +1,6 @@
+import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import update
@@ -9,6 +11,7 @@ from core.store.visitors import (
     MOST_OF_VISITOR,
     SEEN_SECONDS,
     WORDS,
+    Visitors,
     new_code,
 )
 from tests.app.store.made_up import finished
@@ -48,6 +51,19 @@ def test_a_visit_is_written_once_an_hour(store, monkeypatch, jump):
         store.visitors.touch("me")
         store.writer.flush()
         assert store.visitors.get("me").seen == seen
+
+
+def test_a_visit_takes_no_longer_after_many_visitors():
+    """If each of them copied the others, they would take 10 s."""
+    written: list[object] = []
+    writer = SimpleNamespace(put=written.append)
+    visitors = Visitors(SimpleNamespace(), writer)  # type: ignore[arg-type]
+    began = time.thread_time()
+    for number in range(20_000):
+        visitors.touch(f"visitor {number}")
+        visitors.touch("visitor 0")
+    assert time.thread_time() - began < 2
+    assert len(written) == 20_000
 
 
 def test_the_newest_answer_to_each_question_is_stored(store):
