@@ -9,13 +9,13 @@ import math
 import time
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
 
 from core.config import RunConfig
 from core.jobs.estimates import work
 from core.jobs.job import MOST_OF_ALL, Job, PickedUp, Stored
+from core.kept import Kept
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
 from core.store.codec import DamagedError, StoreError
 from core.store.runs import StoredRun, interrupted
@@ -54,7 +54,7 @@ class History:
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the field below
         self._late: dict[str, _Late] = {}
-        self._read = lru_cache(CACHED)(self._read_ended)
+        self._read = Kept(self._read_ended, CACHED)
 
     def queue(self, job: Job, round: int) -> Write | None:
         """Write a waiting job and its round (see `recover`); None if not kept.
@@ -142,7 +142,7 @@ class History:
             self._late = {row.job.id: row for row in late}
         for job_id in job_ids:
             self._written.pop(job_id, None)
-        self._read.cache_clear()
+        self._read.drop(lambda _, job: job.owner == owner)
 
     def recover(self) -> list[tuple[Job, int]]:
         """The jobs that waited when the server ended, in order, each with its round.
@@ -181,7 +181,7 @@ class History:
                 return self._late[job_id].job
         try:
             return self._read(job_id)
-        except KeyError:  # lru_cache doesn't keep errors: the row may come later
+        except KeyError:  # `Kept` keeps no errors: the row may come later
             return None
 
     def _read_ended(self, job_id: str) -> Job:

@@ -12,7 +12,7 @@ from core.serving.forms import Sentence
 from core.store.codec import StoreError
 from core.ui import controls, format, runs
 from core.ui import last_measurement as measured
-from core.ui.server import engine, room, store
+from core.ui.server import FORGET, engine, room, store
 from to_device.words import Words
 
 words = Words(__file__)
@@ -36,25 +36,35 @@ async def delete(request: Request) -> Response:
         return forms.to_page(who, DELETED, "Runs")
     cookie.retire(who)  # first: another tab must not write rows meanwhile
     try:
-        await run_in_threadpool(delete_all_of, who)
+        had_any = await run_in_threadpool(delete_all_of, who)
     except StoreError as error:
         text = f"Some of your data has not been deleted yet. {error}"
         cookie.reinstate(who)  # the visitor has to be able to try again
         return forms.to_page(who, Sentence("warning", text), "Runs")
+    if not had_any:
+        cookie.reinstate(who)  # it says nothing about anybody
+        return forms.to_page(who, DELETED, "Runs")
     answer = forms.to_page(fresh := cookie.new(), DELETED, "Runs")
     cookie.give(answer, fresh, request.scope)
     return answer
 
 
-def delete_all_of(who: str) -> None:
-    """End the visitor's jobs, and delete the visitor's data. Raises StoreError."""
+def delete_all_of(who: str) -> bool:
+    """End the visitor's jobs, and delete the visitor's data; returns if there was any.
+
+    Other visitors' data stays in the caches. Raises StoreError.
+    """
     engine().forget(who)
     room().forget(who)
-    store().visitors.delete(who)
+    models = store().runs.models_of(who)
+    if not store().visitors.delete(who):
+        return False
     engine().forget(who)  # again, since a page may have loaded jobs meanwhile
-    runs.forget()
-    measured.forget()
-    st.cache_data.clear()  # has answers about the visitor's models
+    runs.forget(who)
+    measured.forget(who)
+    for forget in FORGET:
+        forget(who, models)
+    return True
 
 
 ROUTES = [Route(f"/{DELETE}", delete, methods=["POST"])]

@@ -83,7 +83,9 @@ class Classes(Rows):
     def delete(self, class_id: str) -> None:
         """Delete a class with its members, its runs, and its log."""
         change = delete(Class).where(Class.id == class_id)
-        self.writer.now(lambda session: session.execute(change), erases=True)
+        self.writer.now(
+            lambda session: session.connection().execute(change).rowcount, erases=True
+        )
 
     def join(self, member: Member, joined: int, since: float) -> Write:
         """Add a member, without waiting; `joined` counts all who have joined so far.

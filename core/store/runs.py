@@ -33,6 +33,7 @@ from core.store.tables import (
     Class,
     Curve,
     EpochOfRun,
+    Measurement,
     Member,
     Row,
     RunSummary,
@@ -287,6 +288,12 @@ class Runs(Rows):
         changes = tuple(Change(int(step), rate) for step, rate in by_step)
         progress = Progress(start, losses, epochs, fit=fit, changes=changes)
         return StoredRun(run, arguments, progress, value)
+
+    def models_of(self, visitor: str) -> list[str]:
+        """The ids of the runs that a visitor made or measured. Raises StoreError."""
+        own = select(RunSummary.id).where(RunSummary.visitor == visitor)
+        subjects = select(Measurement.subject).where(Measurement.visitor == visitor)
+        return [run_id for run_id in self.read(own.union(subjects)) if run_id]
 
     def checkpoint(self, run_id: str) -> bytes | None:
         """The state_dict as torch.save wrote it; None if the run has none."""

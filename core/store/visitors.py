@@ -89,17 +89,24 @@ class Visitors(Rows):
     def _first(self, condition: ColumnElement[bool]) -> Visitor | None:
         return next(iter(self.read(select(Visitor).where(condition))), None)
 
-    def delete(self, visitor: str) -> None:
-        """Delete all rows of a visitor. The caller must end the visitor's jobs."""
+    def delete(self, visitor: str) -> bool:
+        """Delete all rows of a visitor; returns whether there were any.
 
-        def work(session: Session) -> None:
-            own = Measurement.visitor == visitor
-            session.execute(delete(Measurement).where(own))
-            session.execute(delete(Visitor).where(Visitor.id == visitor))
+        The caller must end the visitor's jobs.
+        """
+        changes = (
+            delete(Measurement).where(Measurement.visitor == visitor),
+            delete(Visitor).where(Visitor.id == visitor),
+        )
 
-        self.writer.now(work, erases=True)
+        def work(session: Session) -> int:
+            connection = session.connection()
+            return sum(connection.execute(change).rowcount for change in changes)
+
+        deleted = self.writer.now(work, erases=True)
         with self._lock:
             self._visits.pop(visitor, None)
+        return bool(deleted)
 
 
 class Answers(Rows):

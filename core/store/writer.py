@@ -39,7 +39,7 @@ class Write:
 
     work: Work
     size: int = 0  # bytes in memory
-    erases: bool = False  # whether deleted data must leave the disk
+    erases: bool = False  # whether the rows that `work` deletes must leave the disk
     ended: bool = False  # whether the database has committed or refused the write
     result: Any = None  # the return value of `work`
     error: Exception | None = None  # why the database refused the write
@@ -218,7 +218,7 @@ class Writer:
                 with Session(self._connection) as session:
                     write.result = write.work(session)
                     session.flush()
-        if any(write.erases for write in batch):
+        if any(write.erases and write.result for write in batch):
             self._database.erase(self._connection)
 
     def _drop_connection(self) -> None:

@@ -6,12 +6,12 @@ Labs show this measurement to visitors who haven't measured yet.
 import logging
 import time
 from datetime import date
-from functools import lru_cache
 
 import streamlit as st
 
 from core.jobs.job import Job
 from core.jobs.measurements import as_job, environments
+from core.kept import Kept
 from core.store.codec import StoreError
 from core.ui import format
 from core.ui.server import engine, room, store, visitor
@@ -37,14 +37,17 @@ def newest(address: str, subject: str | None = None) -> Job | None:
         return None
 
 
-@lru_cache(maxsize=64)
-def _read(measurement_id: str) -> Job | None:
+def _read_job(measurement_id: str) -> Job | None:
     measurement = store().measurements.get(measurement_id)
     return None if measurement is None else as_job(measurement)
 
 
-def forget() -> None:
-    _read.cache_clear()
+_read = Kept(_read_job, 64)
+
+
+def forget(owner: str) -> None:
+    """Drop what the cache holds of an owner whose data is deleted."""
+    _read.drop(lambda _, job: job is None or job.owner == owner)
 
 
 def machine() -> str:

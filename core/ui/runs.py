@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, chain
 from math import ceil, isfinite, log
 from statistics import quantiles
@@ -17,6 +17,7 @@ import streamlit as st
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
 from core.jobs.measurements import KINDS
+from core.kept import Kept
 from core.registry import PACE, RUN
 from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.codec import StoreError
@@ -169,15 +170,23 @@ def why_none(job_id: str) -> str:
     return words("runs.unknown")
 
 
-@lru_cache(maxsize=256)  # so that everybody who watches a run shares its curve
 def view(job: Job) -> Run:
     """The run of a training job; the same object until the job changes."""
+    return _views(job)
+
+
+def _view(job: Job) -> Run:
     return Run(job=job, **vars(job.progress))
 
 
-def forget() -> None:
-    for cached in (view, _before, _numbers):
-        cached.cache_clear()
+_views = Kept(_view, 256)  # so that everybody who watches a run shares its curve
+
+
+def forget(owner: str) -> None:
+    """Drop what caches hold of an owner whose data is deleted."""
+    _views.drop(lambda _, run: run.job.owner == owner)
+    for cached in (_before, _numbers):
+        cached.drop(lambda arguments, _: arguments[0] == owner)
 
 
 def going_on(owner: str | None = None) -> list[Job]:
@@ -293,9 +302,13 @@ def count(owner: str) -> int:
     return len(ids | {job.id for job in engine().jobs(RUN, owner)})
 
 
-@lru_cache(maxsize=512)  # keeps a dictionary for each owner: {run's id: number}
-def _numbers(_owner: str) -> dict[str, int]:
+def _no_numbers(_owner: str) -> dict[str, int]:
     return {}
+
+
+_numbers = Kept(
+    _no_numbers, 512
+)  # keeps a dictionary for each owner: {run's id: number}
 
 
 def earlier(later: Run, most: int) -> list[Run]:
@@ -323,12 +336,16 @@ def earlier(later: Run, most: int) -> list[Run]:
     return runs
 
 
-@lru_cache(maxsize=512)  # since each poll of a run asks again
-def _before(owner: str, before: float, task: str, criterion: str) -> tuple[str, ...]:
+def _read_before(
+    owner: str, before: float, task: str, criterion: str
+) -> tuple[str, ...]:
     """The ids of an owner's runs for `earlier`, the newest first. Raises StoreError."""
     like: dict[str, Any] = {"task": task, "criterion": criterion, "before": before}
     rows = store().runs.find(owner, address=RUN, limit=LOOKED_BACK, **like)
     return tuple(row.id for row in rows)
+
+
+_before = Kept(_read_before, 512)  # since each poll of a run asks again
 
 
 def summary(run: Run) -> RunSummary:

@@ -4,17 +4,18 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
 
 from core.classroom.room import Room
 from core.jobs.engine import Engine, in_background
-from core.jobs.job import Job
+from core.jobs.job import Job, Stored
 from core.jobs.measurements import keep
 from core.serving import monitoring
 from core.serving.request_source import is_direct, network
@@ -116,6 +117,28 @@ def run_code(doing: str, address: str, *arguments: Any) -> Any:
 def ask_once(address: str, *arguments: Any) -> Any:
     """The answer from `ask`, kept for every visitor who asks the same later."""
     return cached_ask()(address, *arguments)
+
+
+# Each drops from a cache what it has of a visitor whose data is deleted. They get the
+# visitor, and the ids of the runs that the visitor made or measured.
+FORGET: list[Callable[[str, Collection[str]], object]] = []
+
+
+def ask_of_model(address: str, stored: Stored) -> Any:
+    """The answer of `ask_once` about a run's checkpoint, until the run is deleted."""
+    _of_models.add(address)
+    return ask_once(address, stored)
+
+
+_of_models: set[str] = set()  # the addresses that `ask_of_model` was called with
+
+
+def _forget_models(_: str, models: Collection[str]) -> None:
+    for address, run_id in product(tuple(_of_models), models):
+        cached_ask().clear(address, Stored(run_id))
+
+
+FORGET.append(_forget_models)
 
 
 @cache

@@ -14,7 +14,7 @@ from core.runs import finished_run_page as finished_run
 from core.ui import charts, controls, figures, format, frame
 from core.ui.charts import Chart
 from core.ui.runs import Run
-from core.ui.server import ask_once, engine, explained
+from core.ui.server import ask_of_model, ask_once, engine, explained
 from to_device.words import Words
 
 words = Words(__file__)
@@ -48,8 +48,8 @@ def draw(run: Run | None) -> None:
             return
         stored: Stored = run.checkpoint
         file = engine().read(stored)
-        tensors = ask_once("core.lessons.checkpoints.round_trip:inspect", stored)
-        safetensors = ask_once(
+        tensors = ask_of_model("core.lessons.checkpoints.round_trip:inspect", stored)
+        safetensors = ask_of_model(
             "core.lessons.checkpoints.round_trip:to_safetensors", stored
         )
         contents(len(file), tensors)

@@ -21,7 +21,15 @@ from core.ui import last_measurement as measured
 from core.ui.charts import Chart
 from core.ui.course import page
 from core.ui.runs import Run
-from core.ui.server import ask, ask_once, engine, explained, store, visitor
+from core.ui.server import (
+    FORGET,
+    ask,
+    ask_once,
+    engine,
+    explained,
+    store,
+    visitor,
+)
 from core.ui.source import code_tabs
 from to_device.words import Words
 
@@ -59,6 +67,14 @@ def evaluate(run_id: str, _anew: bool = False) -> Job:
     job = replace(job, value=evaluation, stopped=now, machine=machine)
     keep(store().measurements, job)
     return job
+
+
+def _forget(_: str, models: Iterable[str]) -> None:
+    for run_id in models:
+        evaluate.clear(run_id)
+
+
+FORGET.append(_forget)
 
 
 def before_any_run() -> None:

@@ -8,17 +8,19 @@ import pandas as pd
 import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # sprites have the same
+from core.kept import Kept
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
 from core.ui import charts, controls, image_wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
-from core.ui.server import ask, ask_once, explained
+from core.ui.server import FORGET, ask, ask_once, explained, visitor
 from to_device.errors import quoted
 from to_device.words import Words
 
 words = Words(__file__)
 
+MOST = 16  # prepared pictures that are kept
 ZOOM = 6  # screen pixels for a pixel of the 28×28 image
 
 
@@ -48,7 +50,7 @@ def draw(run: Run) -> None:
             pixels, caption = _test_image(result)
         else:
             with st.spinner("Shrinking the picture to 28×28 pixels"):
-                picture = _prepared(file.getvalue())
+                picture = _prepared(visitor(), file.file_id, file.getvalue())
             _steps(picture)
             pixels, caption = picture.pixels, "As the model sees it"
         with st.spinner("The model is looking at the picture"):
@@ -101,10 +103,28 @@ def _random(total: int) -> None:
     st.session_state.picture_number = random.randrange(total)
 
 
-@st.cache_data(max_entries=16, show_spinner=False)  # an entry takes 1 MB
-def _prepared(data: bytes) -> Picture:
+@st.cache_data(max_entries=MOST, show_spinner=False)  # an entry takes 1 MB
+def _prepared(owner: str, file_id: str, _data: bytes) -> Picture:
     path = "core.lessons.evaluate.picture:prepare_apart"
-    return ask(path, data, seconds=60, lane="upload")
+    picture = ask(path, _data, seconds=60, lane="upload")
+    _prepared_for(owner, file_id)
+    return picture
+
+
+# The keys of `_prepared`, which can't list its own
+_prepared_for = Kept(lambda *key: key, MOST)
+
+
+def _forget(visitor: str, _: object) -> None:
+    def is_theirs(_: object, key: tuple[str, ...]) -> bool:
+        if key[0] == visitor:
+            _prepared.clear(*key)
+        return key[0] == visitor
+
+    _prepared_for.drop(is_theirs)
+
+
+FORGET.append(_forget)
 
 
 def _steps(picture: Picture) -> None:

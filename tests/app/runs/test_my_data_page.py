@@ -221,6 +221,30 @@ def test_after_deleting_the_browser_is_a_new_visitor(app, store, browsers):
     assert pop_sentence(me(browser)) == DELETED
 
 
+def test_deleting_clears_only_what_caches_have_of_this_visitor(
+    app, store, browsers, monkeypatch
+):
+    """And a visitor without rows, of whom a program has many, clears nothing."""
+    browser, other = browsers
+    who, stranger = me(browser), Client(app)
+    stranger.cookies[COOKIE] = visitor.signer().sign("nobody").decode()
+    finished(store, "mine", who)
+    store.measurements.keep("a:b", 1, machine="here", subject="seen", visitor=who)
+    finished(store, "theirs", me(other))
+    store.writer.flush()
+    forgotten, erased = Mock(), Mock(wraps=store.database.erase)
+    monkeypatch.setattr(delete_my_data_page, "FORGET", [forgotten])
+    monkeypatch.setattr(store.database, "erase", erased)
+    stranger.post(DELETE)
+    assert (forgotten.call_count, erased.call_count) == (0, 0)
+    assert me(stranger) == "nobody"
+    assert pop_sentence("nobody") == DELETED
+    browser.post(DELETE)
+    ((owner, models),) = (call.args for call in forgotten.call_args_list)
+    assert (owner, sorted(models)) == (who, ["mine", "seen"])
+    assert erased.call_count == 1
+
+
 def test_without_the_database_a_browser_keeps_its_cookie(store, browsers, monkeypatch):
     browser, _ = browsers
     who = me(browser)

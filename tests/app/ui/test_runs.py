@@ -79,7 +79,7 @@ def test_the_time_left_is_estimated_once_enough_is_done():
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):
-    runs.forget()
+    runs.forget("me")
     ids = ["a", "b", "c"]
     rows = [SimpleNamespace(id=run_id) for run_id in reversed(ids)]
     monkeypatch.setattr(runs, "stored_runs", lambda *_, **__: rows)

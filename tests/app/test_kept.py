@@ -1,0 +1,38 @@
+from core.kept import Kept
+
+
+def test_the_newest_values_are_kept_until_they_are_dropped():
+    asked = []
+
+    def ask(owner: str, number: int) -> int:
+        asked.append((owner, number))
+        return 10 * number
+
+    kept = Kept(ask, 3)
+    for owner, number in (("a", 1), ("b", 2), ("a", 3), ("a", 1), ("a", 4)):
+        assert kept(owner, number) == 10 * number
+    assert asked == [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
+    kept("b", 2)  # made room for the last one
+    kept.drop(lambda arguments, _: arguments[0] == "a")
+    asked.clear()
+    kept("b", 2)
+    kept("a", 4)
+    assert asked == [("a", 4)]
+
+
+def test_a_value_that_could_not_be_had_is_asked_for_again():
+    answers = iter([ValueError(), 1])
+
+    def ask() -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    kept = Kept(ask, 1)
+    try:
+        kept()
+    except ValueError:
+        assert kept() == kept() == 1
+    else:
+        raise AssertionError("the error was kept")
