@@ -2,14 +2,16 @@ import csv
 import io
 import json
 import math
+import tracemalloc
 from dataclasses import replace
 
 from sqlalchemy import update
 
-from core.store.export import everything, runs_csv
+from core.results import LossPoint
+from core.store.export import everything, runs_csv, runs_json
 from core.store.tables import RunSummary
 from tests.app import samples
-from tests.app.store.made_up import HISTORY, begin, finished
+from tests.app.store.made_up import HISTORY, RESULT, begin, finished
 
 
 def test_the_table_has_a_row_a_run_with_settings_figures_and_times(store):
@@ -58,8 +60,28 @@ def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
     assert diverged["epochs"][0]["loss"] is None
     assert content["visitor"]["code"]
     assert content["measurements"][0]["value"]["steps"] == samples.RACE.steps
+    assert json.loads(runs_json(store, store.runs.find("me"))) == [diverged]
     content = json.loads(everything(store, "me", withheld={"a:b"}))
     assert content["measurements"][0]["value"] is None
+
+
+def test_a_file_takes_little_more_memory_than_its_bytes(file_url, open_store):
+    """However many runs are in it."""
+    store = open_store(file_url)
+    losses = tuple(LossPoint(step, step / 7, 2.3 / step) for step in range(1, 700))
+    for number in range(40):
+        begin(store, str(number))
+        store.runs.end(str(number), "finished", replace(RESULT, losses=losses))
+    store.writer.flush()
+    everything(store, "me")  # what is imported and compiled at the first call stays
+    tracemalloc.start()
+    try:
+        size = len(everything(store, "me"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size > 1_000_000
+    assert most < 2.5 * size  # 12 times, if all runs were in memory as objects
 
 
 def test_a_stranger_has_nothing(store):
