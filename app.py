@@ -57,7 +57,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     engine()  # starts the worker processes, and does not wait for them
     # These modules create Streamlit caches, for which the runtime has to exist already.
     from core import startup
-    from core.serving import garbage
+    from core.serving import full_database, garbage
 
     streamlit_internals.apply()
     startup.load()
@@ -66,7 +66,11 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     in_background(startup.warm_up)
     watching = [
         asyncio.create_task(watch)
-        for watch in (room().watch_expiry(engine().forget), garbage.watch())
+        for watch in (
+            room().watch_expiry(engine().forget),
+            garbage.watch(),
+            full_database.watch(store(), engine().admission.limits.max_database_mb),
+        )
     ]
     yield
     for task in watching:

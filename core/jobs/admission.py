@@ -42,6 +42,7 @@ class Limits:
     max_waiting_jobs: int = 1000  # in each lane; each takes some memory
     max_waiting_seconds: int = 3600  # work in each lane; thrice with short jobs
     max_job_seconds: int = 1200  # counted from when a worker begins the job
+    max_database_mb: int = 10_000  # then the oldest rows go, see core.store.space
 
     @classmethod
     def from_environment(cls) -> Self:

@@ -19,6 +19,7 @@ from core.serving import visitor_cookie as cookie
 from core.serving.forms import Failures, Sentence
 from core.store import export
 from core.store.codec import StoreError
+from core.store.space import OWN
 from core.store.tables import RunSummary, Visitor
 from core.ui import controls, guess, runs
 from core.ui.server import engine, explained, store, visitor_of_cookie
@@ -45,7 +46,11 @@ def draw() -> None:
     if not who:
         st.info(controls.NO_COOKIE, icon=":material/cookie_off:")
         return
-    st.markdown(words("my_data.what"))
+    # At import, Streamlit's caches would be made, before there is a runtime for them.
+    from core.serving.execution_policy import is_for_this_machine
+
+    full = "" if is_for_this_machine() else words("my_data.full", own=OWN)
+    st.markdown(f"{words('my_data.what')} {full}")
     with explained("Your data can't be read right now"):
         me = _row(who)
         with st.container(horizontal=True):

@@ -5,7 +5,9 @@ database. Readers have a small pool of connections; the only connection that wri
 belongs to core.store.writer.
 """
 
+import math
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -264,6 +266,29 @@ class Database:
         finally:
             self._foreign_keys(connection, "ON")
 
+    def used_bytes(self) -> int:
+        """How many bytes the rows take, without room that is free again.
+
+        Raises StoreError.
+        """
+        return self.read(_used_pages if self.is_file else _used_values)
+
+    def room_bytes(self) -> float:
+        """How many bytes there are for a SQLite file; infinity for a server's database.
+
+        A server's disk can't be seen from here.
+        """
+        if not self.is_file:
+            return math.inf
+        try:
+            own = sum(
+                file.stat().st_size
+                for file in self.path.parent.glob(f"{self.path.name}*")
+            )
+            return shutil.disk_usage(self.path.parent).free + own
+        except OSError:  # a file of SQLite's is gone already, or the disk is away
+            return math.inf
+
     def erase(self, connection: sa.Connection) -> None:
         """Remove deleted data from the file and its journal, which shrink."""
         if self.is_file:
@@ -314,6 +339,24 @@ def cause(error: Exception) -> str:
         return causes[name]
     is_lost = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     return LOST if is_lost else ""
+
+
+def _used_pages(session: Session) -> int:
+    pages, free, size = (
+        session.execute(sa.text(f"PRAGMA {name}")).scalar_one()
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (pages - free) * size
+
+
+def _used_values(session: Session) -> int:
+    """The sizes of all values as Postgres stores them, which it knows unread."""
+    used = 0
+    for table in Row.metadata.tables.values():
+        for column in table.columns:
+            size = sa.func.sum(sa.func.pg_column_size(column))
+            used += session.execute(sa.select(size)).scalar() or 0
+    return used
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

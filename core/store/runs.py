@@ -293,7 +293,7 @@ class Runs(Rows):
         """The ids of the runs that a visitor made or measured. Raises StoreError."""
         own = select(RunSummary.id).where(RunSummary.visitor == visitor)
         subjects = select(Measurement.subject).where(Measurement.visitor == visitor)
-        return [run_id for run_id in self.read(own.union(subjects)) if run_id]
+        return [run_id for run_id in {*self.read(own), *self.read(subjects)} if run_id]
 
     def checkpoint(self, run_id: str) -> bytes | None:
         """The state_dict as torch.save wrote it; None if the run has none."""

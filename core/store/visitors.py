@@ -7,7 +7,7 @@ the same id.
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,9 +104,14 @@ class Visitors(Rows):
             return sum(connection.execute(change).rowcount for change in changes)
 
         deleted = self.writer.now(work, erases=True)
-        with self._lock:
-            self._visits.pop(visitor, None)
+        self.forget_visits([visitor])
         return bool(deleted)
+
+    def forget_visits(self, visitors: Iterable[str]) -> None:
+        """Let the next visit be written: these visitors' rows are deleted."""
+        with self._lock:
+            for visitor in visitors:
+                self._visits.pop(visitor, None)
 
 
 class Answers(Rows):
