@@ -14,7 +14,7 @@ from core.classroom import guesses_page as guesses
 from core.classroom import joining_page as joining
 from core.classroom import rules_page as rules
 from core.classroom import standings_page as standings
-from core.classroom.names import LONGEST
+from core.classroom.names import LONGEST, LONGEST_OF_CLASS
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act, button, sign_out
@@ -96,7 +96,12 @@ def _state(classroom: Class) -> None:
 
 def _new(type: Literal["primary", "secondary"] = "secondary") -> None:
     with st.form("new_class", border=False):
-        st.text_input("Name", key="new_class_name", placeholder="Such as: Monday")
+        st.text_input(
+            "Name",
+            key="new_class_name",
+            max_chars=LONGEST_OF_CLASS,
+            placeholder="Such as: Monday",
+        )
         st.number_input("How many people may join", 1, 500, 30, key="new_class_size")
         tell_error("new_class_error")
         st.form_submit_button(

@@ -14,6 +14,7 @@ from core.registry import RUN
 from core.runs import listing
 from core.runs import loss_chart as charts
 from core.store import export
+from core.store.runs import LONGEST_NAME
 from core.store.tables import RunSummary
 from core.ui import controls, format, runs, server
 from core.ui.charts import palette
@@ -83,6 +84,7 @@ def filters(listed: list[RunSummary]) -> list[RunSummary]:
             "Search",
             key="runs_search",
             placeholder="Name, setting, status",
+            max_chars=LONGEST_NAME,
             icon=":material/search:",
             width="stretch",
             label_visibility="collapsed",
@@ -313,7 +315,9 @@ def _rename(run: RunSummary) -> None:
             server.store().runs.rename(run.id, server.visitor(), name)
 
     with st.form("rename", border=False):
-        st.text_input("Name", run.name, key=key, max_chars=80, placeholder="None")
+        st.text_input(
+            "Name", run.name, key=key, max_chars=LONGEST_NAME, placeholder="None"
+        )
         if st.form_submit_button(
             "Save", type="primary", key="save_name", on_click=save
         ):

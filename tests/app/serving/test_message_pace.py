@@ -1,5 +1,6 @@
 import asyncio
 import time
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -72,6 +73,51 @@ def test_a_tab_and_all_tabs_of_an_address_send_only_so_fast(monkeypatch):
     alone = tabs.heard.pop("alone")
     assert 10 <= alone <= 11 + 20 * seconds
     assert 30 <= sum(tabs.heard.values()) <= 31 + 40 * seconds
+
+
+def test_what_the_tabs_of_an_address_hold_has_a_limit(monkeypatch):
+    """500 tabs of a program fill no memory, and a class has three scripts a person."""
+    monkeypatch.setattr(message_pace, "LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(message_pace, "OF_AN_ADDRESS", 1e6)
+    held = Counter[str]()
+
+    async def hold(scope: Scope, receive: Receive, _: Send) -> None:
+        own = 0
+        while (message := await receive())["type"] != "websocket.disconnect":
+            size = len(message["bytes"])
+            held[scope["client"][0]] += max(0, size - own)
+            own = max(own, size)
+
+    app = MessagePace(hold)
+
+    async def open_tab(address: str, sizes: list[int], leaves: asyncio.Event) -> None:
+        messages = [{"type": "websocket.receive", "bytes": bytes(n)} for n in sizes]
+
+        async def receive() -> dict[str, Any]:
+            if messages:
+                return messages.pop(0)
+            await leaves.wait()
+            return {"type": "websocket.disconnect"}
+
+        scope = {"type": "websocket", "client": (address, 1)}
+        await app(scope, receive, None)  # type: ignore[arg-type]
+
+    async def tabs() -> None:
+        leaves = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(500):
+                group.create_task(open_tab("6.6.6.6", [10, 900_000], leaves))
+            for _ in range(300):
+                group.create_task(open_tab("10.0.0.1", [5_000, 200_000, 10], leaves))
+            await asyncio.sleep(0.2)
+            leaves.set()
+        assert 60_000_000 < held["6.6.6.6"] < 64_000_000
+        assert held["10.0.0.1"] == 300 * 200_000
+        await asyncio.sleep(0.2)
+        await open_tab("6.6.6.6", [900_000], leaves)
+        assert held["6.6.6.6"] > 60_900_000
+
+    event_loop.run(tabs())
 
 
 def test_addresses_that_are_quiet_are_forgotten(monkeypatch):
