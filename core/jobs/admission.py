@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from threading import Condition
+from dataclasses import dataclass, field, fields
+from threading import Event, Lock
 from typing import Self
 
 from core.jobs.estimates import Estimates, spoken
@@ -24,8 +24,10 @@ from to_device.words import Words
 
 SHORT_SECONDS = 60.0  # shorter jobs are accepted even when the queue is long
 SHORT_SHARE = 3.0  # of max_waiting_seconds: with short jobs, the queue may hold as much
-OPEN_QUESTIONS = 8  # a person's calls of Engine.ask, waiting or being answered
-LOOK_SECONDS = 1.0  # between two looks at whose turn it is, if nothing ends
+# Calls of Engine.ask that wait or are being answered, each of which takes a thread: of
+# a person, and of a network address, since a program has any number of cookies. A
+# hundred people may share an address.
+OPEN_QUESTIONS, OPEN_OF_ADDRESS = 8, 300
 NEW_SECONDS = 60.0  # a cookie is new for this time
 MOST_ADDRESSES = 10_000  # whose turns are remembered
 words = Words(__file__)
@@ -51,15 +53,15 @@ class Limits:
         Raises ExplainedError if a variable isn't a whole number above 0.
         """
         limits = {}
-        for field in fields(cls):
-            variable = field.name.upper()
+        for limit in fields(cls):
+            variable = limit.name.upper()
             if text := os.environ.get(variable):
                 if not (text.isascii() and text.isdigit() and int(text)):
                     message = (
                         f"{variable} must be a whole number above 0, not {text!r}."
                     )
                     raise ExplainedError(message)
-                limits[field.name] = int(text)
+                limits[limit.name] = int(text)
         return cls(**limits)
 
 
@@ -180,6 +182,9 @@ class Asker:
     person: str = ""  # several owners may count as one person; "": the owner is one
     address: str = ""  # on the network; those who share a turn take it one by one
     since: float = 0.0  # when the owner's cookie was given, by time.monotonic
+    # Set once it is the asker's turn, or has lost its place to another of the address
+    begun: Event = field(default_factory=Event)
+    is_refused: bool = False
 
     def rank(self) -> int:
         """0, 1 or 2: those with a lower rank come first.
@@ -201,8 +206,9 @@ class Questions:
 
     def __init__(self, in_all: int, per_person: int) -> None:
         self._in_all, self._per_person = in_all, per_person
-        self._changed = Condition()  # guards the fields below
+        self._lock = Lock()  # guards the fields below
         self._open: Counter[str] = Counter()  # how many questions each owner has open
+        self._of_address: Counter[str] = Counter()  # and each address
         self._running: Counter[str] = Counter()  # how many of each person's run
         self._waiting: list[Asker] = []  # in the order in which they came
         self._turns: dict[str, int] = {}  # by address: number of its newest turn
@@ -210,7 +216,7 @@ class Questions:
 
     def ahead(self, owner: str, person: str = "") -> int:
         """How many questions have to be answered before this owner's next one."""
-        with self._changed:
+        with self._lock:
             in_all = self._running.total() + len(self._waiting)
             own = self._running[person or owner]
             own += sum(
@@ -223,50 +229,74 @@ class Questions:
         """Wait for the asker's turn, at most `seconds`; the turn lasts for the block.
 
         The server's own questions, with the owner "", don't wait. Raises ExplainedError
-        if no turn comes in time, or if the owner has too many questions open.
+        if no turn comes in time, or if the owner or the address has too many questions
+        open. Of an address, those with the newest cookies lose their places.
         """
         asker = Asker(asker) if isinstance(asker, str) else asker
-        owner, person = asker.owner, asker.person or asker.owner
-        if not owner:
+        if not asker.owner:
             yield
             return
-        with self._changed:
-            if self._open[owner] >= OPEN_QUESTIONS:
+        with self._lock:
+            if self._open[asker.owner] >= OPEN_QUESTIONS:
                 raise ExplainedError(words("questions.too_many"))
-            self._open[owner] += 1
+            if self._of_address[asker.address] >= OPEN_OF_ADDRESS:
+                self._refuse_one_of(asker)
+            self._open[asker.owner] += 1
+            self._of_address[asker.address] += 1
             self._waiting.append(asker)
-            deadline = time.monotonic() + seconds
-            while not (has_turn := self._next() is asker):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    break
-                # Ranks change as time passes, and nobody notifies of that.
-                self._changed.wait(min(left, LOOK_SECONDS))
-            self._waiting.remove(asker)
-            if has_turn:
-                self._number += 1
-                self._turns.pop(asker.address, None)
-                self._turns[asker.address] = self._number
-                if len(self._turns) > MOST_ADDRESSES:
-                    del self._turns[next(iter(self._turns))]
-                self._running[person] += 1
-            else:
-                self._close(owner)
-            self._changed.notify_all()
-        if not has_turn:
-            raise ExplainedError(words("questions.no_turn"))
+            self._begin()
+        has_turn = asker.begun.wait(seconds)
+        with self._lock:
+            if not has_turn and not asker.begun.is_set():
+                self._waiting.remove(asker)
+                self._close(asker)
+                raise ExplainedError(words("questions.no_turn"))
+        if asker.is_refused:
+            raise ExplainedError(words("questions.too_many_here"))
         try:
             yield
         finally:
-            with self._changed:
-                self._running[person] -= 1
+            with self._lock:
+                self._running[asker.person or asker.owner] -= 1
                 self._running += Counter()  # drops people at 0
-                self._close(owner)
-                self._changed.notify_all()
+                self._close(asker)
+                self._begin()
 
-    def _close(self, owner: str) -> None:
-        self._open[owner] -= 1
+    def _refuse_one_of(self, asker: Asker) -> None:
+        """Refuse who has the newest cookie among those who wait at an asker's address.
+
+        Raises ExplainedError if that is the asker.
+        """
+        others = (a for a in self._waiting if a.address == asker.address)
+        newest = max([asker, *others], key=lambda a: (a.rank(), a.since))
+        if newest is asker:
+            raise ExplainedError(words("questions.too_many_here"))
+        self._waiting.remove(newest)
+        self._close(newest)
+        newest.is_refused = True
+        newest.begun.set()
+
+    def _close(self, asker: Asker) -> None:
+        self._open[asker.owner] -= 1
+        self._of_address[asker.address] -= 1
         self._open += Counter()
+        self._of_address += Counter()
+
+    def _begin(self) -> None:
+        """Give the free places to those whose turn it is.
+
+        Only they wake: if all who wait looked whose turn it is, whenever somebody's has
+        ended, some hundred would keep the server busy.
+        """
+        while (asker := self._next()) is not None:
+            self._waiting.remove(asker)
+            self._number += 1
+            self._turns.pop(asker.address, None)
+            self._turns[asker.address] = self._number
+            if len(self._turns) > MOST_ADDRESSES:
+                del self._turns[next(iter(self._turns))]
+            self._running[asker.person or asker.owner] += 1
+            asker.begun.set()
 
     def _next(self) -> Asker | None:
         """Whose turn it is now; None if nobody may begin."""

@@ -183,9 +183,8 @@ def test_one_person_cannot_fill_the_queue(in_all, per_person):
     assert sorted(owners) == ["ada", "eve", "eve", "eve"]
 
 
-def order_of(askers: list[Asker], monkeypatch) -> list[str]:
+def order_of(askers: list[Asker]) -> list[str]:
     """Whom one place serves first, if all of them wait for it."""
-    monkeypatch.setattr(admission, "LOOK_SECONDS", 0.01)
     questions, owners = Questions(1, 1), list[str]()
 
     def ask(asker: Asker) -> None:
@@ -199,18 +198,18 @@ def order_of(askers: list[Asker], monkeypatch) -> list[str]:
     return owners
 
 
-def test_addresses_take_turns_however_many_cookies_each_has(monkeypatch):
+def test_addresses_take_turns_however_many_cookies_each_has():
     flood = [Asker(f"flood {n}", address="a") for n in range(6)]
     ada, bob = Asker("ada", address="b"), Asker("bob", address="c")
-    order = order_of([*flood, ada, bob], monkeypatch)
+    order = order_of([*flood, ada, bob])
     assert {*order[:3]} == {"flood 0", "ada", "bob"}
 
 
-def test_members_come_first_and_new_cookies_last(monkeypatch):
+def test_members_come_first_and_new_cookies_last():
     now = time.monotonic()
     new = [Asker(f"new {n}", since=now) for n in range(3)]
     outside = [Asker(f"outside {n}", person="outside") for n in range(2)]
-    order = order_of([*new, *outside, Asker("member")], monkeypatch)
+    order = order_of([*new, *outside, Asker("member")])
     assert order == ["member", "outside 0", "outside 1", "new 0", "new 1", "new 2"]
 
 
@@ -263,3 +262,55 @@ def test_many_open_questions_are_refused(monkeypatch):
             questions.turn("ada", 5),
         ):
             pytest.fail("she has enough")
+
+
+def test_many_open_questions_of_an_address_are_refused_whoever_asks(monkeypatch):
+    """But not those of a class of a hundred behind it, in two tabs each."""
+    assert admission.OPEN_OF_ADDRESS >= 200
+    monkeypatch.setattr(admission, "OPEN_OF_ADDRESS", 2)
+    questions = Questions(4, 2)
+
+    def turn(owner: str, address: str):
+        return questions.turn(Asker(owner, address=address), 5)
+
+    for _ in range(2):
+        with turn("flood 0", "a"), turn("flood 1", "a"), turn("ada", "b"):
+            here = re.escape(words("questions.too_many_here"))
+            with pytest.raises(ExplainedError, match=here), turn("flood 2", "a"):
+                pytest.fail("they have enough")
+
+
+def test_a_person_takes_the_place_of_a_newer_cookie_at_the_same_address(monkeypatch):
+    monkeypatch.setattr(admission, "OPEN_OF_ADDRESS", 2)
+    questions, refused = Questions(1, 1), list[str]()
+    now = time.monotonic()
+
+    def flood() -> None:
+        try:
+            with questions.turn(Asker("flood", address="a", since=now), 60):
+                pytest.fail("the place is taken")
+        except ExplainedError as error:
+            refused.append(str(error))
+
+    with ThreadPoolExecutor(1) as people:
+        with questions.turn(Asker("bob", address="a"), 5):
+            people.submit(flood)
+            wait(lambda: questions.ahead("x") == 2)
+            ada = Asker("ada", address="a", since=now - 3600)
+            with (
+                pytest.raises(ExplainedError, match=NO_TURN),
+                questions.turn(ada, 0.05),
+            ):
+                pytest.fail("the place is taken")
+        wait(lambda: refused == [words("questions.too_many_here")])
+    assert questions.ahead("x") == 0
+
+
+def test_only_those_wake_whose_turn_it_is(monkeypatch):
+    """If each who waits looked who is next, 40 would look 20,000 times."""
+    looks = []
+    rank = Asker.rank
+    monkeypatch.setattr(Asker, "rank", lambda self: looks.append(self) or rank(self))
+    order = order_of([Asker(f"{n}", address=f"{n}") for n in range(40)])
+    assert order == [f"{n}" for n in range(40)]
+    assert len(looks) <= 1 + 40 * 41 / 2
