@@ -169,7 +169,7 @@ class Answers(Rows):
             answers[row.question][row.visitor] = answer
         return answers
 
-    def _readable(self, query: Select[tuple[Answer]]) -> Iterator[tuple[Answer, Any]]:
+    def _readable(self, query: Select[Answer]) -> Iterator[tuple[Answer, Any]]:
         """Each row with its answer.
 
         An answer of another version of this app is left out, as if it had not been

@@ -59,9 +59,9 @@ class Parallel(Lab):
         label, rate = recorded
         return (
             f"{label}: in a product of large matrices, **{rate / 1e12:,.0f} trillion "
-            f"multiplications per second**, which is {rate / 1e9:,.0f} in a nanosecond, "
-            "the time in which light travels 30 cm. "
-            "How many does a core of this machine manage?"
+            "multiplications per second**, which is "
+            f"{rate / 1e9:,.0f} in a nanosecond, the time in which light travels "
+            "30 cm. How many does a core of this machine manage?"
         )
 
     def gather(self, job: Job) -> Multiplications | tuple[Multiplied, ...]:
