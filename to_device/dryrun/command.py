@@ -292,7 +292,10 @@ def once_more(first: dict, request: Request, given: bytes) -> dict:
 
 @contextmanager
 def without(made: Iterable[str]) -> Iterator[None]:
-    """Put aside what a dry run has made, and remove it if it is made again."""
+    """Put aside what a dry run has made, and then back, in place of what is made anew.
+
+    The first may have downloaded what the next one only began to.
+    """
     aside = {}
     with suppress(OSError):  # another program uses it
         for path in made:
@@ -305,12 +308,9 @@ def without(made: Iterable[str]) -> Iterator[None]:
     finally:
         for path, other in aside.items():
             with suppress(OSError):
-                if not os.path.lexists(path):
-                    os.rename(other, path)
-                elif os.path.isdir(other):
-                    shutil.rmtree(other)
-                else:
-                    os.remove(other)
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path)
+                os.replace(other, path)
 
 
 def ran_out(report: dict) -> bool:

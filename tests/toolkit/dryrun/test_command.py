@@ -150,6 +150,25 @@ def test_a_second_dry_run_does_not_meet_what_the_first_has_made(
     assert len([*tmp_path.iterdir()]) == 2  # nothing is left aside
 
 
+def test_what_was_put_aside_comes_back_whatever_happens_meanwhile(
+    tmp_path: Path,
+) -> None:
+    folder, file, gone = (tmp_path / name for name in ("data", "log", "gone"))
+    folder.mkdir()
+    (folder / "all").write_text("downloaded")
+    file.write_text("first")
+    gone.write_text("not made anew")
+    made = [str(folder), str(folder / "all"), str(file), str(gone)]
+    with command.without(made):
+        assert not [*filter(os.path.exists, made)]
+        folder.mkdir()
+        (folder / "part").write_text("begun")
+        file.write_text("second")
+    assert [path.name for path in folder.iterdir()] == ["all"]
+    assert (file.read_text(), gone.read_text()) == ("first", "not made anew")
+    assert len([*tmp_path.iterdir()]) == 3
+
+
 @pytest.mark.slow
 def test_an_environment_without_numpy(tmp_path: Path) -> None:
     """Torch doesn't need it, so the dry run doesn't, either."""
