@@ -3,8 +3,8 @@
 While there is room, everything stays. After that, rows go in this order: each person's
 ended jobs and measurements beside their newest 200 of each kind, where those who have
 the most lose theirs first; then the ended jobs of those who haven't come for longest;
-then what else is kept about them, such as answers. Runs of a class, and what is kept
-about its members, stay until the class is deleted.
+then what else is kept about them, such as answers. Otherwise than in the first step,
+runs of a class, and what is kept about its members, stay until the class is deleted.
 """
 
 from collections.abc import Iterator
