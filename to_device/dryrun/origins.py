@@ -22,6 +22,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from to_device.dryrun.cuda import is_device
 from to_device.dryrun.script import Line, Script
+from to_device.sim.stand_ins import put
 
 SET_DATA: Any = vars(torch._C.TensorBase)["data"].__set__  # `tensor.data = ...`
 UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMode sees
@@ -194,7 +195,7 @@ class Origins:
         variable: Any = torch.autograd.Variable
         variable.__new__ = staticmethod(self._noting(variable.__new__, is_same=True))
         for name in UNSEEN:
-            setattr(torch, name, self._noting(getattr(torch, name)))
+            put(torch, **{name: self._noting(getattr(torch, name))})
         batches: Any = _BaseDataLoaderIter
         batches.__next__ = self._noting_parts(batches.__next__)
         for kind, name in METHODS:
