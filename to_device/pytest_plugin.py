@@ -70,6 +70,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         getattr(options, "numprocesses", None) and not is_worker
     ):
         return  # pytest-xdist's first process runs no tests
+    from to_device.sim import simulation
+
+    if why := simulation.too_old():
+        raise pytest.UsageError(f"--dry-cuda: {why}")
     from to_device.dryrun import suite
 
     try:

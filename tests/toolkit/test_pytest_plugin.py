@@ -1,8 +1,12 @@
 """The plugin in pytest processes of their own, since the device never leaves one."""
 
+import dataclasses
+import json
+
 import pytest
 
 from tests.process import ROOT, python
+from to_device.dryrun.report import Request
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.timeout(600)
@@ -183,6 +187,24 @@ torch.accelerator.current_accelerator = lambda: torch.device("cuda")
     result = run(tests, "-p", "real_gpu", "--dry-cuda")
     result.assert_outcomes(passed=1)
     assert "--dry-cuda steps aside" in result.stdout.str()
+
+
+def test_an_old_torch_is_a_sentence(run, pytester: pytest.Pytester) -> None:
+    """Said by the command, too. Neither imports what an old torch may lack."""
+    pytester.makepyfile(
+        old_torch="""
+import sys, torch, torch._dynamo
+torch.__version__ = "2.5.1"
+del torch.accelerator
+sys.modules["to_device.dryrun.cuda"] = None  # to import it raises an error
+"""
+    )
+    sentence = "needs torch 2.10 or later, but this is torch 2.5.1"
+    result = run("", "-p", "old_torch", "--dry-cuda")
+    assert sentence in result.stderr.str()
+    child = "import old_torch, to_device.dryrun.child as child\nchild.main()"
+    request = json.dumps(dataclasses.asdict(Request("script.py", ""))).encode()
+    assert sentence in python("-c", child, input=request).stdout
 
 
 def test_a_run_without_the_option_does_not_import_torch() -> None:

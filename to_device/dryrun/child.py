@@ -10,7 +10,8 @@ import os
 import sys
 from os import _exit  # stays the same even if the script replaces os._exit
 
-from to_device.dryrun.report import NO_REPORT, Request
+from to_device.dryrun.report import NO_REPORT, NOT_SIMULATED, Report, Request
+from to_device.sim import simulation
 
 
 def main() -> None:
@@ -19,7 +20,9 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import torch._dynamo  # noqa: F401 - an optimizer's first step would import it
 
-    from to_device.dryrun.run import run
+    why_not = simulation.too_old()
+    if not why_not:
+        from to_device.dryrun.run import run
 
     answer = int(os.environ.get("ANSWER_FD", 0)) or os.dup(1)
     held = [answer]
@@ -38,7 +41,8 @@ def main() -> None:
     if is_visitors:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - never closed
     try:
-        report = json.dumps(run(request).plain())
+        done = Report(NOT_SIMULATED, notes=[why_not]) if why_not else run(request)
+        report = json.dumps(done.plain())
         with os.fdopen(answer, "w", encoding="utf-8") as output:
             output.write(report)
         sys.stdout.flush()

@@ -55,18 +55,35 @@ def offer() -> str:
     return why_not
 
 
+def too_old() -> str:
+    """A sentence if torch is older than the device needs, or else "".
+
+    Ask this before you import the device's other parts, which an old torch may lack.
+    """
+    import torch
+
+    if _version() >= OLDEST:
+        return ""
+    return (
+        "The simulated accelerator needs torch 2.10 or later, but this is torch "
+        f"{torch.__version__}."
+    )
+
+
+def _version() -> tuple[int, ...]:
+    import torch
+
+    return tuple(map(int, torch.__version__.split(".")[:2]))
+
+
 def _install() -> str:
     import torch
 
-    version = tuple(map(int, torch.__version__.split(".")[:2]))
     setting = os.environ.get("SIMULATED_ACCELERATOR", "").lower()
     if setting in ("0", "false", "no", "off"):
         return "The simulated accelerator is turned off on this machine."
-    if version < OLDEST:
-        return (
-            "The simulated accelerator needs torch 2.10 or later, but this is torch "
-            f"{torch.__version__}."
-        )
+    if why := too_old():
+        return why
     if torch.accelerator.is_available():
         real = torch.accelerator.current_accelerator()
         return (
@@ -78,7 +95,7 @@ def _install() -> str:
     try:
         # If the device doesn't fit a newer torch's C++ code, the process may end. So
         # another process tries the device first.
-        if version > NEWEST:
+        if _version() > NEWEST:
             command = [sys.executable, "-m", selfcheck.__name__]
             env = {**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, *sys.path])}
             subprocess.run(command, check=True, timeout=120, env=env)
