@@ -165,7 +165,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
             "this line makes a copy, and only the original gets a gradient",
         )
     elif "for generator" in message:
-        culprit = generator_line(error, origins) or line
+        culprit = generator_line(error, origins) or culprit
     elif "CPU int64 tensor" in message and (origin := origins.of(tensors[-1])):
         culprit = origin.line
     elif NOT_BUILT_IN.search(message) and line:
@@ -203,7 +203,21 @@ def generator_line(error: BaseException, origins: Origins) -> Line | None:
             is_used = any(value is generator for value in values)
             if is_used and (line := origins.line_of(owner)):
                 return line
-    return None
+    if given(error, torch._C.Generator):
+        return None
+    # A loader's worker sends an error without what the failed call was given.
+    held = [
+        value
+        for data in origins.datasets
+        for value in getattr(data, "__dict__", {}).values()
+    ]
+    lines = [
+        origins.line_of(value)
+        for value in held
+        if isinstance(value, torch._C.Generator)
+        and f"found '{value.device.type}'" in text(error)
+    ]
+    return lines[0] if len(lines) == 1 else None
 
 
 def frames_of(
