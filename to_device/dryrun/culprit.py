@@ -29,6 +29,7 @@ from to_device.dryrun.statements import (
     statement_at,
     tree,
 )
+from to_device.dryrun.uses import Side, arguments_of, is_in_loop, wanted
 from to_device.words import Words
 
 words = Words(__file__)
@@ -72,6 +73,16 @@ def line_to_change(
                 "this function moves tensors, but this line passes on one "
                 "that is still on the CPU",
             )
+    may_stay = is_result(others, start, frames, origins)
+    told = wanted(tensor, others, frames) if may_stay else None
+    may_stay &= told is None
+    if told and told[0] is Side.HOST:
+        result = making_line(others, line, frames)
+        return (
+            result,
+            f"{beside(told[1], result)} takes the result for a tensor on the CPU: "
+            "bring this one to the CPU, with .cpu()",
+        )
     held = [key for data in origins.datasets for key in attributes(data, tensor)]
     if held and (at := taking_line(tensor, held, start, line, frames)):
         return (
@@ -95,6 +106,13 @@ def line_to_change(
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
+    result = making_line(others, line, frames)
+    if may_stay and start and line in start.meetings:
+        return (
+            result,
+            f"{beside(line, result)} works with tensors on the CPU at other times: "
+            "bring this one to the CPU, with .cpu()",
+        )
     is_single = origin.copies or origin.makers or origin.is_of_loop
     if not is_single and (
         missed := sisters_line(origin, frames, origins)
@@ -104,7 +122,70 @@ def line_to_change(
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    return place(origin, frames, start or origin)
+    at, why = place(origin, frames, start or origin)
+    stays = why_on_host(start, result, origins) if may_stay and start else ""
+    if not stays:
+        return at, why
+    return (
+        result,
+        f"bring this one to the CPU, with .cpu(), since {stays}; or else move that one "
+        f"to the device, at {beside(at, result)}",
+    )
+
+
+def is_result(
+    others: Sequence[Tensor], start: Origin | None, frames: Frames, origins: Origins
+) -> bool:
+    """Whether the tensors on the device may be results that belong on the CPU.
+
+    They don't if a model computes with them, if the script has moved them itself, or if
+    autograd records them: a training step stays on the device.
+    """
+    _, frame = frames[-1] if frames else (None, None)
+    in_model = frame and isinstance(frame.f_locals.get("self"), nn.Module)
+    if not others or in_model or start is None or start.makers or start.moved_back:
+        return False
+    *_, root = start.chain()
+    of_others = [origins.of(other) for other in others]
+    is_moved = any(origin and origin.source for origin in of_others)
+    is_trained = any(other.requires_grad for other in others)
+    is_parameter = any(isinstance(other, nn.Parameter) for other in others)
+    return not (is_moved or is_trained or is_parameter or root.is_fetched)
+
+
+def making_line(others: Sequence[Tensor], line: Line, frames: Frames) -> Line:
+    """The line that gave a variable one of the tensors on the device.
+
+    The arguments that a function computed it from count as well. Looks in the functions
+    that run, the outermost first. If no variable has one, it is the line that failed.
+    """
+    found = list(others)
+    for at, frame in reversed(frames[1:]):
+        found += arguments_of(at, frame, found)
+    for at, frame in frames:
+        here = frame.f_locals.items()
+        names = [k for k, v in here if any(v is one for one in found)]
+        running, _ = statement_at(at)
+        end = running.lineno if running else at.number
+        earlier = range(frame.f_code.co_firstlineno, end)
+        if numbers := [n for n in assignments(at.file, names) if n in earlier]:
+            return Line(at.file, max(numbers))
+    return line
+
+
+def why_on_host(host: Origin, result: Line, origins: Origins) -> str:
+    """Why a tensor seems to belong on the CPU; "" if nothing says so.
+
+    It met others on the CPU, or the line of the result gave the device a copy of what
+    it comes from. In a loop, that doesn't count: there, a single move before the loop
+    is better than a copy in each turn.
+    """
+    if is_in_loop(result):
+        return ""
+    if any(origins.moved.get(ancestor.line) == result for ancestor in host.chain()):
+        return "this line moves only what the model needs, and the other one stays"
+    met = min(host.meetings, default=None)
+    return f"{beside(met, result)} uses the other one there" if met else ""
 
 
 def fetching_line(
@@ -248,9 +329,7 @@ def calling_line(
         callers = (call.line for call in result.calls if call.code in running)
         line = next(callers, None)
         if mover and line and not KEEPS.match(result.line.code):
-            at = f"line {mover.number}"
-            if mover.file != line.file:
-                at += f" of {Path(mover.file).name}"
+            at = beside(mover, line)
             name = getattr(result.function, "co_name", "")
             return (
                 line,
@@ -258,6 +337,12 @@ def calling_line(
                 f"as {at} does",
             )
     return None
+
+
+def beside(line: Line, other: Line) -> str:
+    """A line's number, for a sentence on another line."""
+    place = "" if line.file == other.file else f" of {Path(line.file).name}"
+    return f"line {line.number}{place}"
 
 
 def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:

@@ -43,6 +43,7 @@ METHODS: tuple[tuple[Any, str], ...] = (
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 NEAREST = 20  # so many of a moved tensor's sources count as moved with it
+MEETINGS = 8  # so many lines are remembered of each tensor on the CPU
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
 
 
@@ -82,6 +83,8 @@ class Origin:
     # Where the tensor's data went from the device to the CPU
     moved_back: Line | None = None
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
+    # Some lines where it met another tensor on the CPU, and both had dimensions
+    meetings: set[Line] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -248,9 +251,20 @@ class Origins:
     def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
         """Remember where the tensors in a function's result were made."""
         is_same = name in SAME or (name in PARTS and self._method() is not None)
+        self._note_meeting(arguments)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
+
+    def _note_meeting(self, arguments: list[Tensor]) -> None:
+        """Remember where tensors on the CPU met."""
+        met = [a for a in arguments if a.dim() > 0]
+        if len(met) > 1 and all(a.is_cpu for a in met):
+            origins = filter(None, map(self.of, met))
+            few = [o for o in origins if len(o.meetings) < MEETINGS]
+            if few and (line := self.here()):
+                for origin in few:
+                    origin.meetings.add(line)
 
     def note_kept(self, tensor: Tensor, arguments: list[Any]) -> None:
         """Remember where a move to the CPU left a tensor as it was."""

@@ -449,6 +449,74 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         22,
         "move it here with .to(device), as line 21 does",
     ),
+    (
+        LAYER,  # numpy gets the result, so this belongs on the CPU
+        "mean = x.mean(0)\nnet.cuda()\nwith torch.no_grad():\n"
+        "    y = net(torch.rand(2, 4, device='cuda'))\n    z = y + mean\n"
+        "print(z.exp().numpy())",
+        17,
+        "line 19 takes the result for a tensor on the CPU",
+    ),
+    (
+        LAYER,  # the same, where another function computes the result
+        "import numpy as np\nmean = x.mean(0)\nnet.cuda()\n"
+        "def shifted(z):\n    z += mean\n    return z\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\n"
+        "y = shifted(y)\nkept = []\nkept.append(y)\nprint(np.stack(kept))",
+        20,
+        "line 24 takes the result for a tensor on the CPU",
+    ),
+    (
+        LAYER,  # the line that fails has worked with a tensor on the CPU
+        "def gap(a, b):\n    mean = a.mean(0)\n    return (mean - b).norm()\n"
+        "mean = x.mean(0)\nprint(gap(x + 1, mean))\nnet.cuda()\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\nprint(gap(y, mean))",
+        20,
+        "line 16 works with tensors on the CPU at other times",
+    ),
+    (
+        LAYER,  # both would be right
+        "mean = x.mean(0)\nx = x - mean\nnet.cuda()\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\nprint(y + mean)",
+        17,
+        "since line 15 uses the other one there; or else move that one to the device, "
+        "at line 14",
+    ),
+    (
+        LAYER,
+        "mean = x.mean(0)\nnet.cuda()\ny = net(x.cuda()).detach()\nprint(y + mean)",
+        16,
+        "or else move that one to the device, at line 14",
+    ),
+    (
+        LAYER,  # the model gets the result
+        "mean = x.mean(0)\nx = x - mean\nnet.cuda()\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\ny = y + mean\nnet(y)",
+        14,
+        "this tensor was made on the CPU",
+    ),
+    (
+        LAYER,  # the result meets another tensor on the device
+        "mean = x.mean(0)\nx = x - mean\nnet.cuda()\nz = x.cuda()\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\ny = y + mean\nprint(y - z)",
+        14,
+        "this tensor was made on the CPU",
+    ),
+    (
+        LAYER,  # the script takes the result for one on the device
+        "mean = x.mean(0)\nx = x - mean\nnet.cuda()\n"
+        "y = net(torch.rand(2, 4, device='cuda')).detach()\n"
+        "print((y + mean).cpu().numpy())",
+        14,
+        "this tensor was made on the CPU",
+    ),
+    (
+        LAYER,  # a single move before a loop is better than a copy in each turn
+        "mean = x.mean(0)\nx = x - mean\nnet.cuda()\nfor _ in range(2):\n"
+        "    y = net(torch.rand(2, 4, device='cuda')).detach()\n    print(y + mean)",
+        14,
+        "this tensor was made on the CPU",
+    ),
 ]
 
 
