@@ -6,8 +6,9 @@ later. The lowest round is served first, and within a round, the oldest job.
 """
 
 import math
+from bisect import bisect_right, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -48,7 +49,7 @@ class Queue:
         tickets = self._lane(job.lane)
         own_rounds = [t.round for t in tickets if t.job.turn_of == job.turn_of]
         own_rounds.append(self._served.get((job.lane, job.turn_of), -1))
-        fixed_rounds = [t.round for t in tickets if self._overtaken(t) >= PATIENCE]
+        fixed_rounds = [t.round for t, n in overtaken(tickets) if n >= PATIENCE]
         turn = max(self._round[job.lane], max(own_rounds) + 1, *fixed_rounds)
         self._wait(job, turn)
         return turn
@@ -158,9 +159,11 @@ class Queue:
             self._lanes[lane] = sorted(tickets, key=lambda t: (t.round, t.number))
         return self._lanes[lane]
 
-    def _overtaken(self, ticket: _Ticket) -> int:
-        """The number of later jobs that go or went before this one."""
-        return ticket.passed + sum(
-            other.number > ticket.number and other.round < ticket.round
-            for other in self._lane(ticket.job.lane)
-        )
+
+def overtaken(tickets: Iterable[_Ticket]) -> Iterator[tuple[_Ticket, int]]:
+    """For a lane's tickets in order: how many later jobs go or went before each."""
+    numbers: list[int] = []  # of the tickets before this one, the lowest first
+    for ticket in tickets:
+        later = len(numbers) - bisect_right(numbers, ticket.number)
+        yield ticket, ticket.passed + later
+        insort(numbers, ticket.number)
