@@ -19,6 +19,7 @@ from core.ui import (
     course,
     format,
     hosts,
+    polling,
     practice,
     runs,
     spoilers,
@@ -268,16 +269,19 @@ def _live() -> None:
     """
     ids = [job.id for job in engine().going_on(visitor())]
     before = spoilers.on_wall()
-    changes = bool(ids) or spoilers.is_student()
+    follows_wall = spoilers.is_student()
 
-    @st.fragment(run_every=LIVE_SECONDS if changes else HOUR)
+    @st.fragment
     def live() -> None:
         if spoilers.on_wall() != before:
             st.rerun()
+        intervals = [LIVE_SECONDS if follows_wall else HOUR]
         for job_id in ids:
             job = None
             with suppress(StoreError):
                 job = engine().job(job_id)
+            seconds = (polling.interval(job) or HOUR) if job else LIVE_SECONDS
+            intervals.append(max(LIVE_SECONDS, seconds))
             lesson = course.of_address(job.address) if job else None
             if job and lesson:
                 icon = JOB_ICONS.get(job.status, ":material/info:")
@@ -287,6 +291,7 @@ def _live() -> None:
                     icon=icon if job.ended else "spinner",
                     query_params={"run": job.id} if job.address == runs.RUN else None,
                 )
+        polling.every(min(intervals))
 
     live()
 

@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.testing.v1 import AppTest
 
 from core.jobs.job import Job
+from core.ui import frame
 from core.ui import polling as looks
 
 
@@ -60,13 +63,56 @@ def test_a_fragment_sets_its_own_interval_and_that_of_another(monkeypatch):
         ("starting", 0, "me", 0.2),
         ("queued", 1, "me", 1.0),
         ("queued", 2, "me", 3.0),
+        ("queued", 200, "me", 20.0),
         ("running", 0, "another", 3.0),
+        ("queued", 200, "another", 20.0),
         ("finished", 0, "me", None),
     ],
 )
-def test_ones_own_job_is_looked_at_more_often(
+def test_a_job_is_polled_the_more_often_the_sooner_it_matters(
     monkeypatch, status, place, owner, seconds
 ):
     monkeypatch.setattr(looks, "visitor", lambda: "me")
     job = Job("a", "path", (), "train", owner, status, place)
     assert looks.interval(job, looks.RUN_SECONDS) == seconds
+
+
+def sidebar() -> None:
+    from core.ui import frame
+
+    frame._live()
+
+
+@pytest.mark.parametrize(
+    ("places", "in_class", "seconds"),
+    [
+        ([], False, frame.HOUR),
+        ([], True, 5.0),
+        ([2], False, 5.0),
+        ([200], False, 20.0),
+        ([200], True, 5.0),
+        ([200, 0], False, 5.0),
+        ([None], False, frame.HOUR),
+        (["unknown"], False, 5.0),
+    ],
+)
+def test_the_sidebar_looks_only_as_often_as_something_changes(
+    monkeypatch, places, in_class, seconds
+):
+    """A job's place; 0 while it runs, None after its end."""
+    jobs = {}
+    for number, place in enumerate(places):
+        status = {0: "running", None: "finished"}.get(place, "queued")
+        job = Job(str(number), "no:page", (), "train", "me", status, place or 0)
+        jobs[job.id] = job
+    known = {} if places == ["unknown"] else jobs
+    engine = SimpleNamespace(going_on=lambda _: [*jobs.values()], job=known.get)
+    monkeypatch.setattr(frame, "engine", lambda: engine)
+    monkeypatch.setattr(frame.spoilers, "is_student", lambda: in_class)
+    monkeypatch.setattr(frame.spoilers, "on_wall", tuple)
+    for module in (frame, looks):
+        monkeypatch.setattr(module, "visitor", lambda: "me")
+    intervals = []
+    monkeypatch.setattr(looks, "every", intervals.append)
+    assert not AppTest.from_function(sidebar).run().exception
+    assert intervals == [seconds]
