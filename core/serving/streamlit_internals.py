@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 from contextlib import suppress
+from functools import cache
 from typing import Any, Literal
 
 import h11
@@ -23,7 +24,9 @@ from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
+from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -506,6 +509,29 @@ def know_no_external_address() -> None:
     net_util.get_external_ip = lambda: None
 
 
+def look_up_theme_once() -> None:
+    """Look the theme up once, instead of at each run of a page or of a part of it.
+
+    Streamlit goes through some 300 settings for the message that begins each run. Of
+    the 4 ms that the server takes for a tab's look at its place in the queue, this is a
+    tenth.
+    """
+    populate = app_session._populate_theme_msg
+
+    @cache
+    def looked_up(section: str) -> CustomThemeConfig:
+        theme = CustomThemeConfig()
+        populate(theme, section)
+        return theme
+
+    def from_cache(message: CustomThemeConfig, section: str = "theme") -> None:
+        # A part that is empty has to stay absent.
+        if (theme := looked_up(section)).ByteSize():
+            message.MergeFrom(theme)
+
+    app_session._populate_theme_msg = from_cache  # type: ignore[assignment]
+
+
 def hang_up_on_slow_readers() -> None:
     """End the connection of a browser for which too many bytes wait.
 
@@ -546,5 +572,6 @@ PATCHES = (
     hang_up_on_half_requests,
     refuse_costly_messages,
     know_no_external_address,
+    look_up_theme_once,
     hang_up_on_slow_readers,
 )

@@ -18,11 +18,12 @@ import pytest
 import streamlit as st
 import uvicorn
 from starlette.applications import Starlette
-from streamlit import net_util
+from streamlit import config, net_util
 from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse, ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -61,6 +62,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for kind, names in (
         (script_requests, ("_coalesce_widget_states",)),
         (net_util, ("get_external_ip",)),
+        (app_session, ("_populate_theme_msg",)),
         (StarletteSessionClient, ("write_forward_msg",)),
         (
             AppSession,
@@ -575,3 +577,26 @@ def test_little_waits_for_a_browser_that_does_not_read(monkeypatch):
     assert event_loop.run(waiting()) == (29, 0)
     streamlit_internals.hang_up_on_slow_readers()
     assert event_loop.run(waiting()) == (0, 1)
+
+
+def test_the_theme_is_looked_up_once(monkeypatch):
+    look_up = Mock(wraps=config.get_options_for_section)
+    monkeypatch.setattr(config, "get_options_for_section", look_up)
+
+    def theme() -> CustomThemeConfig:
+        message = CustomThemeConfig()
+        app_session._populate_theme_msg(message)
+        app_session._populate_theme_msg(message.light, "theme.light")
+        app_session._populate_theme_msg(message.sidebar, "theme.sidebar")
+        return message
+
+    async def looks_up_again() -> bool:
+        assert theme() == before
+        look_up.reset_mock()
+        assert theme() == before
+        return look_up.called
+
+    before = theme()
+    assert before.HasField("light"), "the app has a light theme"
+    assert not before.HasField("sidebar"), "and none of its own for the sidebar"
+    mends(streamlit_internals.look_up_theme_once, looks_up_again)
