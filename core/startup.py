@@ -1,7 +1,8 @@
 """What the server does by itself so that the first visitor doesn't wait.
 
-It imports the pages, compresses the frontend's files, and asks the workers for what
-pages show first. Then core.idle measures while nobody needs the workers.
+It imports the pages, compresses the frontend's files, asks the workers for what pages
+show first, and reads what errors mean. Then core.idle measures while nobody needs the
+workers.
 """
 
 import importlib
@@ -24,6 +25,7 @@ from core.serving import garbage, static_files
 from core.ui import dataset, image_wall
 from core.ui.server import ask_once, engine
 from to_device.errors import ExplainedError
+from to_device.explain.causes import knowledge
 from to_device.names import SIMULATED
 
 LOOK_SECONDS = 0.2  # between two checks whether the workers have started
@@ -47,6 +49,7 @@ def warm_up() -> None:
             return
         time.sleep(LOOK_SECONDS)
     ask(here)
+    knowledge()
     idle.measure(here)
 
 

@@ -1,6 +1,7 @@
 import os
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from prometheus_client import generate_latest
@@ -12,6 +13,7 @@ from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, GROUPS, MISTAKES
 from core.serving.monitoring import REGISTRY
 from tests.app.pages.walk import open_page, open_tab, status, texts, wait, write_code
+from to_device.explain.causes import knowledge
 
 
 def show(at: AppTest, slug: str) -> None:
@@ -128,6 +130,16 @@ def test_a_worker_reads_a_long_log_since_the_server_would_stand_still(monkeypatc
     assert not at.exception
     assert at.query_params["error"] == "label_outside"
     assert "labels = labels - 1" in texts(at.code)
+
+
+def test_home_reads_what_errors_mean_only_for_an_error(monkeypatch):
+    read = Mock(wraps=knowledge)
+    monkeypatch.setattr("core.lessons.mistakes.answer_page.knowledge", read)
+    assert not open_page("home.py").exception
+    read.assert_not_called()
+    at = open_page("home.py", error="label_outside")
+    assert "labels = labels - 1" in texts(at.code)
+    read.assert_called_once_with()
 
 
 def test_home_answers_too_and_leads_to_the_mistake():
