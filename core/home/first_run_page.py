@@ -63,7 +63,8 @@ def draw() -> None:
             st.rerun()  # other parts of the page depend on the run
         own = run if run and run.job.owner == visitor() else None
         if run is None or (run.job.ended and own is None):
-            polling.every(polling.PATIENT_SECONDS)  # to notice when a run starts
+            # To notice when a run starts
+            polling.every(polling.shared(polling.PATIENT_SECONDS))
         else:
             polling.every(polling.interval(run.job, polling.RUN_SECONDS))
         racers = race(run) if run else {}

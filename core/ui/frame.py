@@ -189,8 +189,9 @@ def device_color(backend: str) -> Literal["blue", "orange"]:
     return "blue" if backend == "CPU" else "orange"
 
 
-@st.fragment(run_every=0.5)
+@st.fragment
 def _wait_for_machine(problem: str) -> None:
+    polling.every(polling.shared(0.5))
     if engine().machine() is not None or engine().problem != problem:
         st.rerun()
 
@@ -275,13 +276,14 @@ def _live() -> None:
     def live() -> None:
         if spoilers.on_wall() != before:
             st.rerun()
-        intervals = [LIVE_SECONDS if follows_wall else HOUR]
+        least = polling.shared(LIVE_SECONDS)
+        intervals = [least if follows_wall else HOUR]
         for job_id in ids:
             job = None
             with suppress(StoreError):
                 job = engine().job(job_id)
-            seconds = (polling.interval(job) or HOUR) if job else LIVE_SECONDS
-            intervals.append(max(LIVE_SECONDS, seconds))
+            seconds = (polling.interval(job) or HOUR) if job else least
+            intervals.append(max(least, seconds))
             lesson = course.of_address(job.address) if job else None
             if job and lesson:
                 icon = JOB_ICONS.get(job.status, ":material/info:")

@@ -7,7 +7,7 @@ fragment sends the interval until its next poll.
 
 from core.jobs.job import Job
 from core.serving import streamlit_internals
-from core.ui.server import visitor
+from core.ui.server import count_of_tabs, visitor
 
 RUN_SECONDS = 0.2  # for the visitor's own run: a poll takes the server some 10 ms
 POLL_SECONDS = 1.0  # for other jobs: a poll with an Altair chart takes up to 100 ms
@@ -16,6 +16,8 @@ PATIENT_SECONDS = 3.0  # for other people's jobs, and for jobs that aren't next 
 # comes, the less often it is polled. If 500 tabs waited, and each asked every 3 s, that
 # alone would keep the server busy.
 PLACES_A_SECOND = 10.0
+# How often all tabs together ask for what each of them shows: a fifth of a core
+ALL_A_SECOND = 50.0
 
 
 def fragment() -> str:
@@ -43,3 +45,8 @@ def interval(job: Job, going_on: float = POLL_SECONDS) -> float | None:
     if job.owner not in ("", visitor()) or job.place > 1:
         return max(PATIENT_SECONDS, job.place / PLACES_A_SECOND)
     return POLL_SECONDS if job.place else going_on
+
+
+def shared(seconds: float) -> float:
+    """An interval for what all open tabs poll; with many tabs, more than `seconds`."""
+    return max(seconds, count_of_tabs() / ALL_A_SECOND)

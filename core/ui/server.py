@@ -299,6 +299,12 @@ def open_pages() -> dict[str, str]:
         return {visitor: _pages.get(visitor, "") for visitor in _tabs}
 
 
+def count_of_tabs() -> int:
+    """How many tabs are open, of all visitors."""
+    with _tabs_lock:
+        return _tabs.total()
+
+
 def count_tabs(visitor: str, more: int) -> None:
     with _tabs_lock:
         _tabs[visitor] += more

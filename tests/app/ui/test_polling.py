@@ -77,6 +77,16 @@ def test_a_job_is_polled_the_more_often_the_sooner_it_matters(
     assert looks.interval(job, looks.RUN_SECONDS) == seconds
 
 
+@pytest.mark.parametrize("seconds", [0.5, 3.0])
+def test_many_tabs_together_do_not_ask_more_often_than_some(monkeypatch, seconds):
+    for tabs in (1, 10, 100, 1_000):
+        monkeypatch.setattr(looks, "count_of_tabs", lambda tabs=tabs: tabs)
+        assert looks.shared(seconds) >= seconds
+        assert tabs / looks.shared(seconds) <= max(looks.ALL_A_SECOND, 1 / seconds)
+    monkeypatch.setattr(looks, "count_of_tabs", lambda: 20)
+    assert looks.shared(seconds) == seconds, "a few tabs change nothing"
+
+
 def sidebar() -> None:
     from core.ui import frame
 
@@ -100,7 +110,7 @@ def test_the_sidebar_looks_only_as_often_as_something_changes(
     monkeypatch, places, in_class, seconds
 ):
     """A job's place; 0 while it runs, None after its end."""
-    jobs = {}
+    jobs: dict[str, Job] = {}
     for number, place in enumerate(places):
         status = {0: "running", None: "finished"}.get(place, "queued")
         job = Job(str(number), "no:page", (), "train", "me", status, place or 0)
@@ -112,7 +122,7 @@ def test_the_sidebar_looks_only_as_often_as_something_changes(
     monkeypatch.setattr(frame.spoilers, "on_wall", tuple)
     for module in (frame, looks):
         monkeypatch.setattr(module, "visitor", lambda: "me")
-    intervals = []
+    intervals: list[float] = []
     monkeypatch.setattr(looks, "every", intervals.append)
     assert not AppTest.from_function(sidebar).run().exception
     assert intervals == [seconds]
