@@ -89,6 +89,8 @@ def check_in_child(text: str, how: How = "off") -> Checked:
         error = code.raised(failure)
         line = failure["line"]["line"] if failure["line"] else None
         why_not = f"Line {line} raised {error}." if line else f"{error}."
+        if failure["kind"] == ModuleNotFoundError.__name__:
+            why_not += f" {words('ran.no_package')}"
     return replace(checked, problems=ordered, why_not=why_not)
 
 

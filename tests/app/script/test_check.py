@@ -154,3 +154,10 @@ def test_what_does_not_run_is_read_and_says_so():
     assert not checked.ran
     assert "NameError" in checked.why_not
     assert [problem.line for problem in checked.problems] == [2]
+
+
+def test_a_package_that_is_not_here_is_no_dead_end():
+    checked = check_in_child("import torch\nimport no_such_package as other", "here")
+    assert not checked.ran
+    assert checked.why_not.startswith("Line 2 raised")
+    assert checked.why_not.endswith(checking.words("ran.no_package"))
