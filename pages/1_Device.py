@@ -16,8 +16,8 @@ frame.begin("Device")
 
 facts = None
 with (
-    explained("The worker could not inspect the machine"),
-    st.spinner("The worker is inspecting the machine"),
+    explained("The machine could not be inspected"),
+    st.spinner("The app is inspecting the machine"),
 ):
     facts, devices = machine_page.facts(), machine_page.devices()
 if facts is None:
@@ -33,7 +33,7 @@ machine_page.watch(facts)
 
 
 def ask() -> None:
-    with explained("The worker could not look for a device"):
+    with explained("torch could not be asked for a device"):
         answers = machine_page.answers()
         machine_page.idioms(answers)
         machine_page.trap(answers)

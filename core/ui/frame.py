@@ -243,7 +243,7 @@ def _machine_badge() -> None:
     machine = engine().machine()
     st.space("small")
     if machine is None:
-        st.badge("Workers are starting", icon=":material/hourglass:", color="gray")
+        st.badge("Loading torch", icon=":material/hourglass:", color="gray")
         return
     best = machine.devices[0]
     color = device_color(best.backend)

@@ -55,7 +55,7 @@ def watch(page_facts: Facts) -> None:
 def cards() -> None:
     """Draw a list of all machines, then a card for each device of a worker."""
     hosts.table()
-    with explained("The worker could not report its devices"):
+    with explained("The devices could not be described"):
         loads = live()
         for device in devices():
             with st.container(border=True):

@@ -24,7 +24,7 @@ default_device: KeptAnswer[dict[str, Any]] = KeptAnswer(
 
 def draw() -> None:
     """Ask for a guess, then show on which device each tensor is made."""
-    with explained("The worker could not try the default device"):
+    with explained("The default device could not be tried"):
         with st.spinner("Creating tensors"):
             comparison = default_device()
         question = words("default_device.question")

@@ -286,9 +286,9 @@ def status(current: Run) -> tuple[str, float]:
         if job.status == "queued" and job.place:
             text = f"{place_in_queue(job)}. The run will start by itself."
             return text, 0.0
-        text = "A worker is starting the run."
+        text = "The run is starting."
         if engine().machine() is None:
-            text = "The workers are starting. This can take a minute."
+            text = "The app is loading torch. This can take a minute."
         return job.message or text, 0.0
     if job.message:  # the worker doesn't respond
         return job.message, share

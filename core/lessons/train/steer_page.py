@@ -73,7 +73,7 @@ def draw(current: Run) -> None:
     )
     if is_paused:
         text = (
-            "The run is paused. Other people may need the worker, so the "
+            "The run is paused. Other people may need the machine, so the "
             "run continues by itself in {left} s."
         ).format(left=f"{left:.0f}")
     elif not left:

@@ -22,7 +22,7 @@ def key(page: Page, name: str):
 
 def ready(page: Page) -> Page:
     """The page, once it knows the machine and is shown; before, nothing takes focus."""
-    expect(page.get_by_text("Workers are starting")).to_have_count(0, timeout=SLOW)
+    expect(page.get_by_text("Loading torch")).to_have_count(0, timeout=SLOW)
     expect(page.get_by_test_id("stApp")).to_have_attribute(
         "data-test-script-state", "notRunning", timeout=SLOW
     )
