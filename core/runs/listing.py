@@ -49,7 +49,7 @@ def _recipe(task: str, model: str, fast: bool) -> RunConfig:
 def label(run: RunSummary) -> str:
     """A run's given name, and those of its settings that aren't defaults."""
     usual = _changed(run, fast=False)
-    changed = usual or ["default settings"]
+    changed = usual or ["usual setting"]
     if run.model in FAST and len(fast := _changed(run, fast=True)) < len(usual):
         changed = ["fast setting", *fast]
     return joined(run.name, *changed, format.steered(run))

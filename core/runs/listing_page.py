@@ -146,7 +146,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
         "accuracy": COLUMN.NumberColumn("Accuracy", format="%.2f%%", **right),
         "r2": COLUMN.NumberColumn("R²", format="%.3f", **right),
         "seconds": COLUMN.NumberColumn("Seconds", format="%.1f", **right),
-        "run": COLUMN.TextColumn("Run", help="What differs from the default settings"),
+        "run": COLUMN.TextColumn("Run", help="What differs from the usual setting"),
         "task": COLUMN.TextColumn("Task"),
         "model": COLUMN.TextColumn("Model"),
         "device": COLUMN.TextColumn("Device"),

@@ -21,9 +21,9 @@ def explained(runs: list[RunSummary]) -> list[str]:
 
 
 def test_a_run_is_called_by_what_was_changed() -> None:
-    assert listing.label(run()) == "default settings"
+    assert listing.label(run()) == "usual setting"
     assert listing.label(run(batch_size=256, epochs=1)) == "1 epoch · batch 256"
-    assert listing.label(run(name="mine")) == "mine · default settings"
+    assert listing.label(run(name="mine")) == "mine · usual setting"
     assert listing.label(run(name="mine", batch_size=256)) == "mine · batch 256"
     fast = vars(RunConfig.with_recipe(fast=True))
     assert listing.label(run(**fast)) == "fast setting"
