@@ -227,11 +227,9 @@ def class_table(evaluation: Evaluation, guessed: str) -> None:
         ["Class", *meanings, "Images"],
         "Precision, recall, and F1 of each class",
         formats={"Images": "localized"},
-        column_config={
-            name: percent(name, help=meaning, format="%.1f%%")
-            for name, meaning in meanings.items()
-        },
+        column_config={name: percent(name, format="%.1f%%") for name in meanings},
     )
+    st.caption(" ".join(f"**{name}**: {text}" for name, text in meanings.items()))
 
 
 def confusion_chart(

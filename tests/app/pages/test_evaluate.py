@@ -43,6 +43,14 @@ def test_evaluate_opens_with_the_answers(engine, run_id):
     assert re.search(r"\btorch \d", texts(at.caption))
 
 
+def test_the_columns_of_the_classes_are_explained_beside_them(run_id):
+    """In a text, since a phone shows no tooltip."""
+    at = evaluated(run_id)
+    (table,) = (t.value for t in at.dataframe if "Class" in t.value)
+    for column in table.columns.drop(["Class", "Images"]):
+        assert f"**{column}**: " in texts(at.caption)
+
+
 def test_the_answers_are_asked_once_and_again_on_demand(monkeypatch, run_id):
     addresses, ask, jobs = [], evaluation.ask, []
 
