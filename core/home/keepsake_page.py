@@ -9,13 +9,16 @@ from typing import Any
 import streamlit as st
 
 from core.home import first_run_page as first_run
+from core.lessons.speed import climb_result, ladder_page, rungs_page
 from core.runs import listing
+from core.script.exercises import judge_lines
 from core.ui import (
     answers,
     controls,
     format,
     last_measurement,
     paper,
+    practice,
     runs,
     spoilers,
 )
@@ -46,13 +49,20 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
     solved = sum(lesson.solved(my_answers) for lesson in LESSONS)
     questions = [question for lesson in LESSONS for question in lesson.questions]
     first = sum(question.at_first(my_answers) for question in questions)
-    rows = [_first_run(who, my_answers)]
+    rows = [_first_run(who, my_answers), _ladder(who, my_answers)]
     rows += [_row(lab, who, my_answers) for lab in _labs()]
+    pages = ["Home", *(lesson.title for lesson in LESSONS)]
+    findings = sorted(
+        filter(None, rows), key=lambda row: pages.index(row["title"].split(":")[0])
+    )
     return paper.template(Path(__file__).with_name("keepsake.html")).render(
         day=format.day(date.today()),
         machine=format.provenance(machine.devices[0]) if machine else "",
         lessons=[lesson.title for lesson in LESSONS if lesson.is_done(my_answers)],
         answered=f"{solved} of {len(questions)} questions, {first} on the first try",
+        exercises=[
+            name for name in practice.EXERCISES if _has_solved(name, my_answers)
+        ],
         runs=[
             (
                 f"{format.NAMES.get(run.model, run.model)}, {listing.label(run)}",
@@ -61,20 +71,25 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
             )
             for run in runs.stored_runs(who, status="finished")
         ],
-        findings=[row for row in rows if row],
+        findings=findings,
     )
 
 
 def _labs() -> list[Lab]:
-    """All labs, in the course's order, and on a page by their titles."""
-    lessons = [lesson.title for lesson in LESSONS]
+    """All labs, by their titles."""
+    labs = (kind() for kind in Lab.kinds)
+    return sorted(labs, key=lambda lab: (lab.words.get("title", ""), lab.name))
 
-    def place(lab: Lab) -> tuple[int, str, str]:
-        lesson = of_address(lab.address)
-        number = lessons.index(lesson.title) if lesson else len(lessons)
-        return number, lab.words.get("title", ""), lab.name
 
-    return sorted((kind() for kind in Lab.kinds), key=place)
+def _has_solved(name: str, my_answers: Mapping[str, Any]) -> bool:
+    """Whether the visitor solved the exercise by code, or by the lines to change."""
+    keys = practice.answer_keys(name)
+    verdict, chosen = my_answers.get(keys.verdict), my_answers.get(keys.lines)
+    if verdict and verdict.get("solved"):
+        return True
+    return bool(
+        chosen and judge_lines(practice.EXERCISES[name], chosen["picked"]).solved
+    )
 
 
 def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
@@ -99,6 +114,33 @@ def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | 
         "question": question.question if question else "",
         "guess": guess,
         "finding": finding.sentence,
+        "measured": last_measurement.sentence(job, who, on_paper=True),
+    }
+
+
+def _ladder(who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the ladder's best rung reached, like `_row`.
+
+    None if a rung's result is still hidden from this visitor, or if the visitor neither
+    guessed all the rungs nor climbed.
+    """
+    job = last_measurement.newest(ladder_page.PANEL.address)
+    if job is None or job.value.speedup is None:
+        return None
+    measured = climb_result.measured(job.value.results)
+    keys = [f"guess_{rung}" for rung in measured if rung != climb_result.TEXTBOOK]
+    has_guessed = all(my_answers.get(key) in climb_result.GUESSES for key in keys)
+    has_seen = my_answers.get(rungs_page.SHOW_ALL) and job.owner == who
+    if any(spoilers.are_held(key, who) for key in keys):
+        return None
+    if not (has_guessed or has_seen):
+        return None
+    headline, _, _ = climb_result.verdict(job.value).partition("\n\n")
+    return {
+        "title": "Speed: The ladder",
+        "question": "",
+        "guess": "",
+        "finding": headline,
         "measured": last_measurement.sentence(job, who, on_paper=True),
     }
 
