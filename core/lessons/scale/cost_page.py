@@ -91,21 +91,23 @@ class CostLab(Lab):
         for step in cost.steps:
             if step.ranks == 1:
                 continue
-            speedup = cost.speedup(step)
-            text = f"**{step.ranks} ranks**: {speedup.by} times the speed of one rank"
+            speedup, parts = cost.speedup(step), list[str]()
+            if step != two(cost):  # the finding has its speedup
+                parts.append(f"{speedup.by} times the speed of one rank")
             if speedup.is_sure:
-                ideal = f"{speedup.ratio / step.ranks:.0%} of the ideal {step.ranks}×"
-                text += f", {ideal}"
+                share = speedup.ratio / step.ranks
+                parts.append(f"{share:.0%} of the ideal {step.ranks}×")
             share = step.exchange / median(step.seconds)
             exchange = "less than 1% of a step"
             if share >= 0.01:
                 seconds = rounding.precise(step.exchange)
                 exchange = f"{seconds}, which is {share:.0%} of a step"
-            text += f". The exchange takes {exchange}."
+            parts.append(f"the exchange takes {exchange}")
+            text = f"**{format.counted(step.ranks, 'rank')}**: {'; '.join(parts)}."
             if step.ranks > cost.cores and cost.environment.backend == "CPU":
                 text += f" The ranks share {format.counted(cost.cores, 'core')}."
             lines.append(text)
-        return [*lines, verdict(cost), self.words["when"]]
+        return [*lines, *filter(None, [verdict(cost)]), self.words["when"]]
 
     def caption(self, cost: Cost) -> str:
         return (
@@ -130,11 +132,14 @@ def two(cost: Cost) -> Step:
 def verdict(cost: Cost) -> str:
     """A sentence on whether several ranks are faster than one rank here.
 
-    The fastest way with several ranks is compared with the fastest way with one rank.
+    The fastest way with several ranks is compared with the fastest way with one rank;
+    "" if the finding compares just these two.
     """
     steps = sorted(cost.steps, key=lambda step: median(step.seconds))
     single = next(step for step in steps if step.ranks == 1)
     several = next(step for step in steps if step.ranks > 1)
+    if (single, several) == (cost.steps[0], two(cost)):
+        return ""
     gain = paired(single.seconds, several.seconds)
     helps = {0: "More ranks don't help. ", 1: "More ranks help. ", None: ""}
     return helps[gain.winner] + gain.sentence(name(single), name(several))

@@ -1,8 +1,10 @@
 import re
+from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.lessons.scale import cost_page
 from core.lessons.scale.data_parallel_page import words
 from core.lessons.scale.scale_result import ParallelRun, RankEnd, RankLoss
 from core.ui import figures
@@ -88,7 +90,8 @@ def show_result(lab: str) -> AppTest:
         (
             "cost",
             [
-                r"\b1\.20\b.+\b60%.+\b2×",
+                r"2 ranks\*\*: 60%.+\b2×",  # 1.20 times as fast, says the finding
+                r"4 ranks\*\*: 0\.50 times",
                 r"1 rank \(2 threads\).+\b1\.11\b.+2 ranks \(1 thread each\)",
                 r"\b2 cores\b",  # which the ranks share
             ],
@@ -100,6 +103,12 @@ def test_the_result_is_put_into_words(lab, told):
     for part in told:
         assert re.search(part, texts(at.markdown))
     assert not metrics(at)
+
+
+def test_no_two_sentences_compare_the_same_ranks():
+    one, _, *several = samples.COST.steps  # as on a single core
+    assert cost_page.verdict(samples.COST)
+    assert not cost_page.verdict(replace(samples.COST, steps=(one, *several)))
 
 
 @pytest.mark.parametrize("lab", RESULTS)
