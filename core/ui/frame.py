@@ -69,8 +69,10 @@ def begin(title: str) -> None:
         _course()
         st.space("small")
         link(RUNS)
-        # Without a class, the page Class is useful only for a teacher's sign-in.
-        if room().on_board is not None or any(map(os.environ.get, TEACHING)):
+        # An open class has its link at the top. Without a class, the page Class is only
+        # useful for a teacher's sign-in.
+        is_useful = room().on_board is not None or any(map(os.environ.get, TEACHING))
+        if is_useful and room().open is None:
             link(CLASS)
         if room().is_teacher(visitor()):
             link(TEACHER)
@@ -223,6 +225,8 @@ def _course() -> None:
     further = [lesson for lesson in LESSONS if lesson.further]
     st.markdown("**to(device)**  \nLearn to run PyTorch on an accelerator")
     link(HOME, "Home")
+    if room().open is not None:  # a class comes back to its page again and again
+        link(CLASS)
     for lesson in (*course, *further):
         if further and lesson is further[0]:
             st.markdown(":small[Going further]")

@@ -72,6 +72,17 @@ def train(*runs: tuple[str, AppTest]) -> None:
     standings_page.clear()
 
 
+def test_an_open_class_comes_before_the_lessons(opened, room):
+    """Its members come back to its page again and again."""
+    monday = opened()
+    at = open_page("pages/10_Runs.py")
+    assert links(at)[:2] == ["Home", "Class"]
+    assert links(at).count("Class") == 1
+    room.close(TEACHER, monday.id)
+    ended = links(open_page("pages/10_Runs.py"))
+    assert ended.index("Class") > ended.index("Runs")
+
+
 def test_without_a_class_nothing_leads_to_it_and_no_link_does_harm():
     at = open_page(PAGE)
     assert "Class" not in links(at)
