@@ -39,6 +39,7 @@ if state.run_id and runs.run(state.run_id) is None:
 current = progress.chosen(asks_settings=bool(query))
 alive = current is not None and not current.job.ended
 mine = current is not None and current.job.owner == visitor()
+compared = progress.compared(current)
 
 with st.container(key="workbench"):
     left, right = st.columns([3, 8], gap="medium")
@@ -51,7 +52,7 @@ with left:
         if folded:
             with st.expander("Settings", icon=":material/tune:"):
                 controls.draw(devices)
-                controls.fast_setting()
+                controls.fast_setting(compared)
         else:
             controls.draw(devices)
         if current and alive and mine:
@@ -71,7 +72,7 @@ with left:
             controls.duration()
         steer.setting()
         if not folded:
-            controls.fast_setting()
+            controls.fast_setting(compared)
     if machine and not has_data:
         dataset_page.offer(machine)
 with right:

@@ -1,6 +1,6 @@
 """A run's controls, which the page's address may set, and the run's start."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from typing import Any
@@ -265,7 +265,11 @@ def _common(key: str) -> dict[str, Any]:
     }
 
 
-def fast_setting() -> None:
+def fast_setting(compared: Collection[str] = ()) -> None:
+    """Draw the button of the fast setting, and what it changes or whether it is faster.
+
+    `compared` has the ids of the runs that the page compares elsewhere.
+    """
     state = st.session_state
     if state.model not in FAST or class_rules.holds(FAST["ann"]):
         return
@@ -280,14 +284,18 @@ def fast_setting() -> None:
         args=(fast,),
     )
     batch = FAST[state.model]["batch_size"]
-    text = both_settings(state.task, state.model) or words("fast", batch=batch)
+    text, both = words("fast", batch=batch), both_settings(state.task, state.model)
+    if not both:
+        text = f"{text} {words('is_it')}"
+    elif not {run.id for run, _ in both} <= {*compared}:
+        text = comparison.finding(*zip(*both, strict=True))
     st.markdown(f":small[{text}]")
     tab = {"tab": "Seconds to 92.5%"}
     link(page("Speed"), "Why the fast setting is fast", query_params=tab)
 
 
-def both_settings(task: str, model: str) -> str:
-    """The comparison of the default and the fast setting; "" until both have run."""
+def both_settings(task: str, model: str) -> list[tuple[Run, str]]:
+    """The runs with the usual and the fast setting, named; [] until both have run."""
     plain_runs: list[tuple[Run, str]] = []
     for job in engine().jobs(runs.RUN, visitor()):
         config = job.arguments[0]
@@ -305,7 +313,7 @@ def both_settings(task: str, model: str) -> str:
         pair for pair, device in zip(plain_runs, on, strict=True) if device == on[-1]
     ]
     both = {name for _, name in plain_runs} == set(BOTH)
-    return comparison.finding(*zip(*plain_runs, strict=True)) if both else ""
+    return plain_runs if both else []
 
 
 def _is_fast() -> bool:

@@ -220,6 +220,14 @@ def draw_status(current: Run) -> None:
         st.error(problem, title=title)
 
 
+def compared(current: Run | None) -> set[str]:
+    """The ids of the two runs whose times the page compares, if there are two."""
+    if current is None or current.is_simulated:
+        return set()
+    before = rival(earlier(current, COMPARED))
+    return {before.id, current.id} if before else set()
+
+
 def draw_learning(current: Run) -> None:
     runs = [*earlier(current, COMPARED), current]
     if (before := rival(runs[:-1])) and not current.is_simulated:

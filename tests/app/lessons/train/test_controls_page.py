@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.config import PLAIN, RunConfig
+from core.config import FAST, PLAIN, RunConfig
 from core.jobs.hosts import Host
 from core.lessons.train import controls_page
 from core.ui import hosts
@@ -87,6 +87,14 @@ def test_pinned_memory_needs_an_accelerator():
     assert at.toggle(key="non_blocking").disabled
 
 
+def fast_page(compared: tuple[str, ...]) -> None:
+    from core.config import RunConfig
+    from core.lessons.train import controls_page as controls
+
+    controls.use(RunConfig.with_recipe(task="sprites"))
+    controls.fast_setting(compared)
+
+
 def test_the_fast_setting_promises_nothing_until_both_have_run(monkeypatch):
     model = {"task": "sprites", "model": "ann"}
     slow, fast, slowed = (
@@ -96,11 +104,20 @@ def test_the_fast_setting_promises_nothing_until_both_have_run(monkeypatch):
     views = {run.job: run for run in (slow, fast, slowed)}
     monkeypatch.setattr(controls_page.runs, "view", views.get)
     monkeypatch.setattr(controls_page, "visitor", lambda: "me")
+    monkeypatch.setattr(controls_page, "link", lambda *_, **__: None)
     jobs = [slow.job]
     engine = SimpleNamespace(jobs=lambda *_: jobs)
     monkeypatch.setattr(controls_page, "engine", lambda: engine)
-    assert controls_page.both_settings(**model) == ""
+
+    def told(*compared: str) -> str:
+        at = AppTest.from_function(fast_page, default_timeout=60, args=(compared,))
+        return at.run().markdown[0].value
+
+    assert controls_page.words("is_it") in told()
     jobs.append(fast.job)
-    assert figures(controls_page.both_settings(**model))[:3] == ["1.0", "85", "3.0"]
+    assert figures(told())[:3] == ["1.0", "85", "3.0"]
+    assert figures(told("another", fast.id))[:3] == ["1.0", "85", "3.0"]
+    changes = controls_page.words("fast", batch=FAST["ann"]["batch_size"])
+    assert told(slow.id, fast.id) == f":small[{changes}]"  # the page compares these
     jobs.append(slowed.job)
-    assert "6.0" in figures(controls_page.both_settings(**model))
+    assert "6.0" in figures(told(slow.id, fast.id))
