@@ -22,8 +22,7 @@ from core.ui.course import Lesson, link, page
 from to_device.errors import ExplainedError, quoted
 from to_device.words import Words
 
-# How many rows show without scrolling, and the height of a row in pixels
-ROWS, ROW_HEIGHT = 5, 35
+ROWS = 5  # rows that show without scrolling
 AT_FIRST = 3  # runs that are selected when the page opens
 IN_ADDRESS = 8  # limit of the selected runs in the page's address
 ALL = ""
@@ -155,7 +154,7 @@ def draw(listed: Sequence[RunSummary]) -> list[RunSummary]:
     }
     event = st.dataframe(
         _table(listed),
-        height=ROW_HEIGHT * (1 + max(1, min(ROWS, len(listed)))) + 3,
+        height=charts.ROW_HEIGHT * (1 + max(1, min(ROWS, len(listed)))) + 3,
         hide_index=True,
         placeholder="–",
         key=f"runs_{state.get('runs_version', 0)}_{checksum}",

@@ -12,6 +12,7 @@ from core.ui.charts import AXES, LATER, LINES, Chart, Palette
 REFERENCES = {"people 83.5%": 0.835, "small CNN 92.5%": 0.925}
 DASHES = ([1, 0], [7, 4], [2, 3])
 HEIGHT = 300  # pixels of the charts on Runs, legend and axes included
+ROW_HEIGHT = 35  # pixels of a table's row with one line
 SHORT = 20  # characters; a longer name is in a legend, not at its line's end
 Looks = tuple[tuple[str, int], ...]  # the name of each run, and its number for `hue`
 
@@ -21,13 +22,17 @@ def hue(colors: Palette, number: int) -> str:
     return colors.runs[number % len(colors.runs)]
 
 
-def swatch(colors: Palette, number: int) -> str:
-    """The color of a run, as an image for a table's cell."""
+def swatch(colors: Palette, number: int, row_height: int = ROW_HEIGHT) -> str:
+    """The color of a run, as an image for a table's cell.
+
+    A cell's image is as high as its row, so in a higher row, it is narrower.
+    """
     fill = hue(colors, number).replace("#", "%23")
+    height = 18 * row_height / ROW_HEIGHT
     return (
         "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' width='18' "
-        "height='18' viewBox='0 0 18 18'>"
-        f"<circle cx='9' cy='9' r='7' fill='{fill}'/></svg>"
+        f"height='{height:g}' viewBox='0 0 18 {height:g}'>"
+        f"<circle cx='9' cy='{height / 2:g}' r='7' fill='{fill}'/></svg>"
     )
 
 

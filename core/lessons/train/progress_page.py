@@ -3,12 +3,12 @@
 import time
 from collections.abc import Sequence
 
-import pyarrow as pa
 import streamlit as st
 
 from core.config import IMAGE_TASKS
 from core.lessons.train import controls_page as controls
 from core.lessons.train import fit_page
+from core.lessons.train import legend_page as legend
 from core.lessons.train import steer_page as steer
 from core.results import Crossing, training_speed
 from core.runs import comparison, finished_run_page
@@ -24,7 +24,7 @@ from core.ui import (
     polling,
     simulated,
 )
-from core.ui.charts import AXES, MIDDLE, palette
+from core.ui.charts import AXES, MIDDLE
 from core.ui.controls import on_phone
 from core.ui.course import RUNS, link, page
 from core.ui.job_panel import place_in_queue
@@ -46,10 +46,7 @@ FIRST_STEP_SECONDS = 0.3
 TO_TELL = "run_to_tell"  # in the session's state: the run that has just ended
 COMPARED = 4  # the largest number of earlier runs on a chart
 FEW = 2  # the most settings that fit beside a run's name
-ONE_LINE = 36  # characters of a text that fit beside the other columns at 1280 pixels
-TWO_LINES = 56  # pixels; a row that is so high wraps its texts
 GUESS, YES, NO, SAME = "faster_guess", "Yes", "No", "About the same"
-COLUMN = st.column_config
 words = Words(__file__)
 
 
@@ -234,7 +231,7 @@ def draw_learning(current: Run) -> None:
         _finding(before, current)
     _losses(runs)
     if len(runs) > 1:
-        legend(runs)
+        legend.draw(runs)
     for steered in filter(None, map(steer.in_words, runs)):
         st.markdown(steered)
     _figures(current)
@@ -247,7 +244,7 @@ def draw_learning(current: Run) -> None:
         started = current.started
         fit_page.draw(current.fit, started.environment.backend if started else "CPU")
     if any(run.history for run in runs):
-        _epochs(ticked(runs))
+        _epochs(legend.ticked(runs))
     if (result := current.result) is not None:
         where = f"on {format.provenance(result.environment)}, seed {result.config.seed}"
         took = f"{format.duration(result.seconds)} in all"
@@ -409,76 +406,7 @@ def _guessed(now: Run) -> str | None:
     return guess if run_id == now.id and guess in (YES, NO, SAME) else None
 
 
-# The curves, and the table that is their legend
-
-
-def legend(runs: Sequence[Run]) -> None:
-    """Draw a table of the runs. The chart shows the runs whose boxes are ticked."""
-    table = legend_table(runs)
-    seconds, quality, differs = table.column_names[2:]
-    longest = max(map(len, table[differs].to_pylist()))
-    st.dataframe(
-        table,
-        height="content",
-        row_height=TWO_LINES if longest > ONE_LINE else None,
-        hide_index=True,
-        placeholder="–",
-        key=_legend_key(runs),
-        on_select="rerun",
-        selection_mode="multi-row",
-        selection_default={"selection": {"rows": list(range(len(runs)))}},
-        column_config={
-            "Color": COLUMN.ImageColumn("Color", width=56),
-            "Run": COLUMN.TextColumn("Run", width=60),
-            seconds: COLUMN.TextColumn(seconds, alignment="right", width=112),
-            quality: COLUMN.TextColumn(quality, alignment="right", width=84),
-        },
-        alt="The runs on the chart, with their colors, times, quality, and differences",
-    )
-
-
-def _legend_key(runs: Sequence[Run]) -> str:
-    """A key that changes with the runs, so that a new run ticks all boxes again."""
-    return "_".join(("loss_legend", *(run.id for run in runs)))
-
-
-def ticked(runs: Sequence[Run]) -> list[Run]:
-    """The runs whose boxes are ticked. At first, all boxes are ticked."""
-    state = st.session_state.get(_legend_key(runs))
-    rows = range(len(runs)) if state is None else state["selection"]["rows"]
-    return [run for row, run in enumerate(runs) if row in rows]
-
-
-def legend_table(runs: Sequence[Run]) -> pa.Table:
-    """A row per run. Long text comes last, since a phone shows the first columns."""
-    goal = comparison.level([run for run in runs if run.result])
-
-    def seconds(run: Run) -> str | None:
-        if run.is_simulated:
-            return None
-        elapsed = comparison.seconds_to(goal, run.history)
-        if goal is None:
-            elapsed = run.result.seconds if run.result else None
-        return None if elapsed is None else f"{elapsed:.1f}"
-
-    def quality(run: Run) -> str | None:
-        if not run.history:
-            return None
-        last = run.history[-1]
-        accuracy = last.test_accuracy
-        return f"{last.test_r2:.3f}" if accuracy is None else f"{accuracy:.2%}"
-
-    colors, images = palette(), runs[-1].config.has_images
-    time_title = "Total seconds" if goal is None else f"Seconds to {goal:.0%}"
-    return pa.table(
-        {
-            "Color": [charts.swatch(colors, run.number) for run in runs],
-            "Run": [run.name for run in runs],
-            time_title: [seconds(run) for run in runs],
-            "Accuracy" if images else "R²": [quality(run) for run in runs],
-            "What differs": differences(runs),
-        }
-    )
+# The curves
 
 
 def _losses(runs: Sequence[Run]) -> None:
@@ -495,7 +423,7 @@ def _losses(runs: Sequence[Run]) -> None:
             label_visibility="collapsed",
             help=words("figures.axis"),
         )
-    drawn = ticked(runs)
+    drawn = legend.ticked(runs)
     if not any(run.losses for run in drawn):
         st.space(MIDDLE)  # so that nothing moves when the first step comes
         return

@@ -5,7 +5,7 @@ import pytest
 
 from core.lessons.train import progress_page as progress
 from core.results import LossPoint
-from core.ui import charts, guess, runs
+from core.ui import guess, runs
 from tests.app.runs.made_up import CONFIG, run
 from tests.figures import figures
 
@@ -13,7 +13,6 @@ from tests.figures import figures
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch):
     monkeypatch.setattr(runs, "number", lambda run_id, _: int(run_id))
-    monkeypatch.setattr(progress, "palette", lambda: charts.LIGHT)
     monkeypatch.setattr(progress.answers, "of_visitor", dict)
 
 
@@ -53,26 +52,3 @@ def test_the_guess_stays_beside_the_finding(monkeypatch, kept, said):
     alone = progress.finding(before, now)
     monkeypatch.setattr(progress.answers, "of_visitor", lambda: {progress.GUESS: kept})
     assert progress.finding(before, now) == f"{alone} {said}".rstrip()
-
-
-def test_the_legend_has_a_row_a_run_with_a_color_of_its_own():
-    shown = [run("1", 1.0, 0.8, 0.91), run("2", 1.0, 0.91, seed=1)]
-    rows = progress.legend_table(shown).to_pylist()
-    assert [row["What differs"] for row in rows] == ["seed 0", "seed 1"]
-    assert [row["Seconds to 90%"] for row in rows] == ["2.0", "1.0"]
-    assert {row["Accuracy"] for row in rows} == {"91.00%"}
-    assert len({row["Color"] for row in rows}) == 2
-
-
-def test_a_new_run_is_drawn_whatever_was_ticked_before_it(monkeypatch):
-    first, second, third = (run(str(n), 1.0, 0.9) for n in (1, 2, 3))
-    state: dict[str, dict] = {}
-    monkeypatch.setattr(progress.st, "session_state", state)
-    monkeypatch.setattr(
-        progress.st, "dataframe", lambda *_, key, **__: state.setdefault(key, {})
-    )
-    progress.legend([first, second])
-    (boxes,) = state.values()
-    boxes["selection"] = {"rows": [1]}
-    assert progress.ticked([first, second]) == [second]
-    assert progress.ticked([first, second, third]) == [first, second, third]
