@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 FILE = Path(__file__).with_name("errors.toml")
 FITTED = Path(__file__).with_name("fitted.toml")
 MOST_FOLDED = 20_000  # characters of a message that are compared
+# A text matches a cause as a piece of a longer wording if it has this many letters.
+LEAST_OF_A_PIECE = 16
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 # Words that don't part the words around them: "slower than the cpu" has "slow cpu".
 BETWEEN = {*re.findall(r"\w+", "a an the is are was my of to in on with than it and i")}
@@ -31,6 +33,18 @@ class Wording(NamedTuple):
 
     parts: Sequence[str]  # what comes before, between, and after each " ... "
     trigrams: Set[str]  # of all parts; a text without one of them can't have the parts
+
+    def shared(self, text: str) -> int:
+        """How many characters a folded text shares with it; 0 if a part is missing."""
+        if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in self.parts):
+            return len(text)
+        at = 0
+        for part in self.parts:
+            at = text.find(part, at)
+            if at < 0:
+                return 0
+            at += len(part)
+        return sum(map(len, self.parts))
 
 
 @dataclass(frozen=True, eq=False)

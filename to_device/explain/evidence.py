@@ -17,26 +17,14 @@ from typing import NamedTuple
 from to_device.explain.causes import Cause, Remedy, Wording, fold, knowledge, trigrams
 from to_device.explain.details import Details
 from to_device.explain.report import DENIED, Message, Report
+from to_device.explain.subject import is_about
 
-# A text matches a cause as a piece of a longer wording if it has this many letters.
-LEAST_OF_A_PIECE = 16
 LEAST_STRANGE = 8  # letters of a wording in a text without any of our words
 PIECE = 240  # characters of a text that are compared with a garbled wording at once
 LEAST_ALIKE = 0.8  # share of a wording's trigrams that a garbled text must have
 NAMES = ("best", "second", "covered", "pairs", "answer")  # of the numbers of `features`
-# Words of a text that is about devices or training.
-ABOUT = re.compile(
-    r"\b(?:cuda|gpus?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
-    r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
-    r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
-    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
-    r"|torchscript|libtorch|defaultcpuallocator|dynamo|inductor|(?:distributed)?dataparallel)\b"
-    r"|torch[._]|cuda[A-Z_]|nvidia-"
-)
-PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 OF_CAUSE = ("sign", "code", "broad")  # of the numbers that a cause itself has
 OF_NOTHING = ("nothing", "length", "strange")  # of what isn't about devices
-LEAST_OF_A_NAME = 24  # letters of a wording that no other program's message has
 MOST_WEIGHED = 40  # causes whose signs are looked for, those with the likeliest words
 MOST_OF_A_LINE = 500  # characters of a line of code that are searched
 
@@ -104,19 +92,6 @@ def _tier(cause: Cause, message: Message) -> int:
     return HANDLED if message.handled else SPECIFIC
 
 
-def _length(parts: Sequence[str], text: str) -> int:
-    """How many characters the text shares with a wording; 0 if a part is missing."""
-    if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in parts):
-        return len(text)
-    at = 0
-    for part in parts:
-        at = text.find(part, at)
-        if at < 0:
-            return 0
-        at += len(part)
-    return sum(map(len, parts))
-
-
 def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     """Return the causes whose wordings the message has, and a boolean.
 
@@ -134,9 +109,9 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     def longest(wordings: list[Wording]) -> int:
         # Most wordings are told apart by their trigrams, which takes less time.
         lengths = (
-            _length(parts, text)
-            for parts, needed in wordings
-            if needed <= own or own <= needed
+            wording.shared(text)
+            for wording in wordings
+            if wording.trigrams <= own or own <= wording.trigrams
         )
         return max(lengths, default=0)
 
@@ -152,18 +127,6 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     is_unrelated = longest(knowledge().unrelated) > max(lengths.values(), default=0)
     causes = sorted(lengths, key=lambda cause: (not cause.at, -lengths[cause]))
     return causes, is_unrelated
-
-
-def names_ours(report: Report) -> bool:
-    """Whether a message has a wording so long that it can only be a known one."""
-    for message in report.messages:
-        text = fold(message.text)
-        own = trigrams(text)
-        for cause in knowledge().causes.values():
-            for parts, needed in cause.folded:
-                if needed <= own and _length(parts, text) >= LEAST_OF_A_NAME:
-                    return True
-    return False
 
 
 def alike(message: str) -> list[Cause]:
@@ -314,11 +277,6 @@ def of_nothing(sentences: Sequence[str], details: Details) -> tuple[float, ...]:
     The longer a text, the more of it is similar to some sentence by chance.
     """
     return 1.0, math.log(max(1, len(sentences))), float(not is_about(details.searched))
-
-
-def is_about(text: str) -> bool:
-    """Whether a text has words that only texts about devices or training have."""
-    return ABOUT.search(text.lower()) is not None
 
 
 def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ...]:

@@ -22,6 +22,7 @@ from to_device.explain.causes import Cause, knowledge
 from to_device.explain.details import Details, filled, installed, untried
 from to_device.explain.evidence import Candidate
 from to_device.explain.report import MOST_CHARACTERS, Report, read
+from to_device.explain.subject import BARE, PATH, Subject, is_about
 
 __all__ = ["MOST_CHARACTERS", "Answer", "explain", "knowledge", "of_cause"]
 
@@ -50,18 +51,6 @@ PLATFORMS = (
 )
 COMMAND = re.compile(r"\b(?:pip install|apt-get|docker|sudo)\b")
 LONG = 40  # lines; an answer to a longer text tells where its error stands
-# Words that such a text has at the least: any text in Python may be one.
-NEAR = re.compile(
-    r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
-    r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
-    r"|undefined symbol|onnx|omp_num_threads|tokenizers|triton|inductor|dynamo"
-    r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
-    r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
-    r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
-    r"|shapes?|cpu)\b"
-)
-# Characters of a text that may be a message alone, which needs none of these words.
-BARE = 100
 
 
 @dataclass(frozen=True)
@@ -100,31 +89,30 @@ def explain(text: str) -> Answer:
     report = read(text)
     if not report.text:
         return Answer("unknown", knowledge().none["empty"])
-    lower = knowledge().translated(report.text).lower()
-    is_elsewhere = knowledge().situations["framework"].search(report.text)
-    if is_elsewhere and "torch" not in lower and len(lower) > BARE:
-        return _none("unrelated" if report.messages else "strange")
-    is_strange = not evidence.is_about(lower)
-    if knowledge().situations["foreign"].search(report.text):
-        is_ours = evidence.is_about(evidence.PATH.sub("", report.text))
-    else:
-        is_near = not is_strange or NEAR.search(lower) is not None
-        is_ours = len(lower) <= BARE or is_near or evidence.names_ours(report)
-    if not is_ours:
+    subject = Subject(report)
+    if subject.is_elsewhere:
+        return _none("elsewhere")
+    if not subject.is_ours:
         return _none("unrelated" if report.messages else "strange")
 
     def may_be(cause: Cause | None) -> bool:
-        is_anybodys = cause is not None and cause.common and len(lower) > BARE
-        return not (is_anybodys and is_strange)
+        return cause is None or subject.may_print(cause)
+
+    def is_sure(cause: Cause) -> bool:
+        """Whether the text leaves no doubt that it is about torch."""
+        return subject.is_firm or not cause.common
 
     candidates = [c for c in evidence.by_messages(report) if may_be(c.cause)]
     first = candidates[0] if candidates else None
     if first and first.tier < evidence.TEXT:
         if first.cause is None:
             return _none("unrelated")
-        return _answer(report, first, "sure" if first.tier == 0 else "likely")
+        is_certain = first.tier == 0 and is_sure(first.cause)
+        return _answer(report, first, "sure" if is_certain else "likely")
     fitted = knowledge().fitted
-    words = evidence.by_words(report.sentences, Details(report.text, ""))
+    # Words about a GPU alone may be about any program that uses one.
+    sentences = () if subject.is_weak else report.sentences
+    words = evidence.by_words(sentences, Details(report.text, ""))
     words = [(cause, share) for cause, share in words if may_be(cause)]
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
@@ -139,14 +127,16 @@ def explain(text: str) -> Answer:
             found = Candidate(told, others, report.rest, evidence.TEXT)
             return _answer(report, found, "likely", others)
     if first and first.cause:
-        is_sure = len(candidates) == 1
+        is_certain = len(candidates) == 1 and is_sure(first.cause)
         adds = told and not told.broad and share >= NEAR_SHARE
         more = [told] if told and adds else []
-        return _answer(report, first, "sure" if is_sure else "likely", more)
+        return _answer(report, first, "sure" if is_certain else "likely", more)
     last = report.messages[-1] if report.messages else report.rest
+    is_strange = subject.is_strange
     is_told = share >= max(LEAST_OF_STRANGE if is_strange else 0.0, nothing)
     # A garbled message is looked for in a text that has other words of ours.
-    may_be_garbled = not is_told and (len(lower) <= BARE or not is_strange)
+    has_words = subject.is_bare or not (is_strange or subject.is_weak)
+    may_be_garbled = not is_told and has_words
     if may_be_garbled and (causes := evidence.alike(last.text)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
@@ -155,10 +145,11 @@ def explain(text: str) -> Answer:
         others = tuple(cause for cause, p in words[1:] if cause and p >= least)
         near = tuple(c for c, p in words[1:] if c and p >= NEAR_SHARE * share)
         found = Candidate(told, others, report.rest, evidence.TEXT)
-        is_sure = share >= fitted["sure"] and not report.messages
-        return _answer(report, found, "sure" if is_sure else "likely", near)
-    if evidence.is_about(evidence.PATH.sub("", last.text[:MOST_OF_A_NAME])):
-        return _none("unknown")
+        is_alone = not report.messages and subject.is_firm
+        is_certain = share >= fitted["sure"] and is_alone
+        return _answer(report, found, "sure" if is_certain else "likely", near)
+    if is_about(PATH.sub("", last.text[:MOST_OF_A_NAME])):
+        return _none("elsewhere" if subject.is_weak else "unknown")
     return _none("unrelated" if report.messages else "strange")
 
 

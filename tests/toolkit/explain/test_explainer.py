@@ -16,6 +16,8 @@ from to_device.explain.explainer import (
     knowledge,
     paragraphs,
 )
+from to_device.explain.report import read
+from to_device.explain.subject import Subject
 
 
 def entries(file: str) -> list[tuple[str, str]]:
@@ -52,6 +54,30 @@ def test_what_strangers_paste_is_answered(cause, text):
     """By the first cause, or by one that is explained as almost as likely."""
     answer = explain(text)
     assert cause in map(slug, (answer, *answer.near))
+
+
+OTHERS = tomllib.loads(Path(__file__).with_name("others.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_a_text_about_another_program_has_no_cause(text):
+    answer = explain(text)
+    assert (answer.cause, answer.kind) == (None, "unrelated")
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_the_same_text_may_have_a_cause_if_it_names_torch(text):
+    assert Subject(read(f"{text}\nIt's a program in PyTorch.")).is_ours
+
+
+def test_a_message_that_any_program_prints_is_certain_only_beside_words_of_ours():
+    message = "CUDA error: an illegal memory access was encountered, at the second step"
+    far = f"{message} of 100. The card is new, and so are its driver and the computer."
+    near = f"{far} It's my own model."
+    ours = f"{far} It happens in backward()."
+    assert explain(far).cause is None
+    assert (explain(near).kind, slug(explain(near))) == ("likely", "illegal_access")
+    assert slug(explain(ours)) == "illegal_access"
 
 
 REPORTS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text("utf-8"))

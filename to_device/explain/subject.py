@@ -1,0 +1,152 @@
+"""What a text is about: torch, training, or a program that has nothing to do with them.
+
+Most programs run out of memory, and many use a GPU: games, video, browsers, and
+frameworks other than torch. So words such as "GPU" and "CUDA" say only that a text may
+be ours. It has to say more: torch's own words, what somebody does who trains, or
+Python's. The signs of another program (`framework`, `program`, and `foreign` in
+errors.toml) have to be outweighed.
+"""
+
+import re
+from functools import cached_property
+
+from to_device.explain.causes import Cause, fold, knowledge, trigrams
+from to_device.explain.report import Report
+
+MOST_SEARCHED = 60_000  # characters in which the signs of a program are looked for
+BARE = 100  # characters of a text that may be a message alone, paths apart
+LEAST_OF_A_NAME = 24  # letters of a wording that no other program's message has
+# Words of a text that is about devices or training.
+ABOUT = re.compile(
+    r"\b(?:cuda|gpus?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
+    r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
+    r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
+    r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
+    r"|torchscript|libtorch|defaultcpuallocator|dynamo|inductor|(?:distributed)?dataparallel)\b"
+    r"|torch[._]|cuda[A-Z_]|nvidia-"
+)
+# Words that any text in Python may have, and that a text of ours has at the least.
+NEAR = re.compile(
+    r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
+    r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
+    r"|undefined symbol|onnx|omp_num_threads|tokenizers|triton|inductor|dynamo"
+    r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
+    r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
+    r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
+    r"|shapes?|cpu)\b"
+)
+# What only torch, or a program that is built on it, has.
+TORCH = re.compile(
+    r"torch|\b(?:aten|c10d?|autograd|state_dict|dataloader|num_workers|ddp|fsdp|gloo"
+    r"|triton|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers|transformers"
+    r"|hugging ?face|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora"
+    r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires_grad|map_location"
+    r"|retain_graph|non_blocking|dynamic_axes|distributed(?:dataparallel|sampler)"
+    r"|device_map|load_state_dict)\b"
+    r"|\.(?:pth?|safetensors)\b|\bnn\.\w|\bfrom_pretrained\b|\+cu\d{3}\b"
+    r"|\bmax_split_size_mb\b|\btried to allocate [\d.]{1,9} ?[kmg]i?b|\bengine ?core\b"
+)
+# What somebody does who trains a network or uses one.
+LEARNING = re.compile(
+    r"\b(?:train(?:s|ed|ing|er)?|fine-?tun\w*|epochs?|backward|gradients?|optimizers?"
+    r"|batch[ _-]?size|dropout|fp16|bf16|b?float16|tensors?|nccl|loss|inference"
+    r"|detector|yolo\w*|neural|deep learning|colab|kaggle|jupyter)\b"
+)
+# What a traceback in Python has.
+PYTHON = re.compile(
+    r"traceback|\bfile \"[^\"\n]{1,200}\", line|\.py\b|\bpython\b"
+    r"|\b(?:runtime|value|type|import|modulenotfound|key|attribute|assertion|index|os"
+    r"|notimplemented|unpickling|memory)error\b|\b(?:user|runtime|future)warning\b"
+    r"|\bprocess finished with exit code\b"
+)
+# What a text about torch may have at the least if it has nothing of the above.
+HINT = re.compile(
+    r"\b(?:models?|datasets?|pip|conda|scripts?|workers?|docker|containers?|rocm|hsa_\w+"
+    r"|gfx\d+|slurm|sbatch|srun|ranks?|img2img|txt2img|llms?|cuda:\d|onnx\w*|xpu|mps"
+    r"|tpu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w"
+)
+PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
+
+
+def is_about(text: str) -> bool:
+    """Whether a text has words that only texts about devices or training have."""
+    return ABOUT.search(text.lower()) is not None
+
+
+class Subject:
+    """What a report says of what it is about."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.lower = knowledge().translated(report.text).lower()
+        # Any word may be in a path, as in "/opt/cuda/bin".
+        self.plain = PATH.sub("", self.lower)
+
+    @cached_property
+    def is_bare(self) -> bool:
+        """Whether the text may be a message alone, which needs no word of ours."""
+        return len(self.plain) <= BARE
+
+    @cached_property
+    def names_torch(self) -> bool:
+        """Whether it names torch, a program that is built on it, or an argument."""
+        return TORCH.search(self.lower) is not None
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether it names torch, or what somebody does who trains a network."""
+        return self.names_torch or LEARNING.search(self.plain) is not None
+
+    @cached_property
+    def is_firm(self) -> bool:
+        """Whether it names torch or training, or is of a program in Python."""
+        return self.is_bare or self.is_named or PYTHON.search(self.plain) is not None
+
+    @cached_property
+    def is_weak(self) -> bool:
+        """Whether it has nothing that other GPU programs' reports don't have."""
+        return not self.is_firm and HINT.search(self.plain) is None
+
+    @cached_property
+    def is_strange(self) -> bool:
+        """Whether it has none of the words of devices and training."""
+        return not is_about(self.lower)
+
+    @cached_property
+    def is_elsewhere(self) -> bool:
+        """Whether it is about a program that uses a GPU without torch, or none."""
+        if self.names_torch:
+            return False
+        is_training = self.is_named
+        return self._shows("framework") or (not is_training and self._shows("program"))
+
+    @cached_property
+    def is_ours(self) -> bool:
+        """Whether it may have a cause."""
+        if self.is_elsewhere:
+            return False
+        if self._shows("foreign"):
+            return is_about(self.plain)
+        is_near = not self.is_strange or NEAR.search(self.lower) is not None
+        return self.is_bare or is_near or self._has_known_message()
+
+    def may_print(self, cause: Cause) -> bool:
+        """Whether the message may be torch's: any program may print a common one."""
+        is_far = self.is_strange and not self.is_bare and not self.is_named
+        return not (cause.common and (self.is_weak or is_far))
+
+    def _shows(self, situation: str) -> bool:
+        text = self.report.text[-MOST_SEARCHED:]
+        return knowledge().situations[situation].search(text) is not None
+
+    def _has_known_message(self) -> bool:
+        """Whether a message has a wording so long that it can only be a known one."""
+        for message in self.report.messages:
+            text = fold(message.text)
+            own = trigrams(text)
+            for cause in knowledge().causes.values():
+                for wording in cause.folded:
+                    is_there = wording.trigrams <= own
+                    if is_there and wording.shared(text) >= LEAST_OF_A_NAME:
+                        return True
+        return False
