@@ -59,11 +59,22 @@ PYTHON = re.compile(
     r"|notimplemented|unpickling|memory)error\b|\b(?:user|runtime|future)warning\b"
     r"|\bprocess finished with exit code\b"
 )
-# What a text about torch may have at the least if it has nothing of the above.
+# What a text about torch may have at the least if it has nothing of the above: words of
+# networks and their data, of devices as torch names them, and of the usual tools.
 HINT = re.compile(
-    r"\b(?:models?|datasets?|pip|conda|scripts?|workers?|docker|containers?|rocm|hsa_\w+"
-    r"|gfx\d+|slurm|sbatch|srun|ranks?|img2img|txt2img|llms?|cuda:\d|onnx\w*|xpu|mps"
-    r"|tpu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w"
+    r"\b(?:models?|networks?|layers?|weights|pretrained|backbone|embeddings?|attention"
+    r"|conv\dd|convolution\w*|[cr]nn|lstm|transformer|forward|batch\w*|mini-?batch\w*|labels?|targets?"
+    r"|cross.?entropy|predict\w*|accuracy|validation|evaluation|iterations?|seeds?"
+    r"|non-?determin\w+|deterministic|nan|half precision|mixed precision|matri\w+"
+    r"|masks?|transforms?|datasets?|data.?load\w*|tokens?|tokenizers?|max_new_tokens"
+    r"|checkpoints?|state.dict|load_\w+|num_\w+|\w+tensors?|dtypes?|float\d*|uint8"
+    r"|channels?|zero_grad|backpropagation|is_available|init_process"
+    r"|process.group|\w*dataparallel|data.parallel\w*|multi-?gpu|multiple gpus|gpu.?ids?"
+    r"|ranks?|nproc\w*|world.?size|nnodes|autocast|amp|recompil\w*|extension|nvcc|cublas"
+    r"|cudnn|flash.?att\w+|pinned|offload\w*|meta device|device-side|no module named"
+    r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker|containers?"
+    r"|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
+    r"|xpu|mps|tpu|npu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w|\.to\(|'to'|\.pth?\b"
 )
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
