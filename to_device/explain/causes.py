@@ -89,6 +89,7 @@ class Cause:
     fact: str = ""  # and these situations or properties of the details hold
     against: str = ""  # situations in which this isn't the cause, one is enough
     code: str = ""  # situations or properties: the report's code makes this mistake
+    open: bool = False  # many mistakes end in it: sure only with a remedy of `when`
     broad: bool = False  # a how-to or a list of usual reasons; what is specific wins
     common: bool = False  # any program may print its wordings
     around: bool = False  # that tells only of what is around: so it is never sure

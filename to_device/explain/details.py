@@ -52,6 +52,11 @@ WIDTHS = re.compile(
     r"\(?\[?([\d, ]{1,40})",
     re.DOTALL,
 )
+SIDES = re.compile(
+    r"tensor a \((\d{2,6})\) must match the size of tensor b \((\d{2,6})\)"
+    r" at non-singleton dimension [23]"
+)
+MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
 SCALED_STEP = re.compile(r"^(\s*+)\S{0,40}scaler\.step\(\s?(\w{1,40})", re.MULTILINE)
@@ -245,6 +250,14 @@ class Details:
         return len(target) == len(output) == 4 and target[:2] == output[:2]
 
     @property
+    def close_sides(self) -> bool:
+        """Whether two tensors differ by a few pixels of an image's height or width."""
+        return any(
+            0 < abs(int(one) - int(other)) <= MOST_PIXELS
+            for one, other in SIDES.findall(self.searched)
+        )
+
+    @property
     def other_width(self) -> bool:
         """Whether several layers, not the last one alone, have another width."""
         return len({name for name, *_ in WIDTHS.findall(self.searched)}) > 2
@@ -281,7 +294,9 @@ class Details:
 
     @property
     def too_large(self) -> bool:
-        return memory.too_large(self.memory)
+        # If the message doesn't say how large the GPU is, the person may, roughly.
+        whole = {"total": 2 * memory.told(self.searched)}
+        return memory.too_large(whole | self.memory)
 
     @property
     def repeated_ranks(self) -> bool:

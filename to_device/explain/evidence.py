@@ -310,7 +310,9 @@ def refined(cause: Cause, details: Details) -> tuple[Cause, tuple[Cause, ...]]:
         closer = [
             other
             for other in knowledge().closer[cause.slug]
-            if other not in replaced and applies(other, details)
+            if other not in replaced
+            and applies(other, details)
+            and not contradicted(other, details)
         ]
         if not closer:
             return cause, tuple(reversed(replaced))

@@ -9,7 +9,7 @@ standard library.
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -226,14 +226,16 @@ def _filled(answer: Answer, details: Details) -> Answer:
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
         for key in ("why", "check", "change")
     }
-    if answer.kind == "sure" and _is_elsewhere("\n".join(texts.values()), details):
+    is_open = cause.open and remedy is None
+    if answer.kind == "sure" and (is_open or _is_elsewhere(texts, details)):
         texts["kind"] = "likely"
     texts["change"] = installed(untried(texts["change"], details), details)
     return Answer(**{**vars(answer), **texts})
 
 
-def _is_elsewhere(text: str, details: Details) -> bool:
-    """Whether a text has commands, and the report a platform that it doesn't name."""
+def _is_elsewhere(texts: Mapping[str, str], details: Details) -> bool:
+    """Whether texts have commands, and the report a platform that they don't name."""
+    text = "\n".join(texts.values())
     return COMMAND.search(text) is not None and any(
         details.holds(name) and not knowledge().situations[name].search(text)
         for name in PLATFORMS

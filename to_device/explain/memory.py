@@ -7,6 +7,13 @@ from typing import NamedTuple
 UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 UNITS |= {"KB": UNITS["KiB"], "MB": UNITS["MiB"], "GB": UNITS["GiB"]}
 SIZE = r"\b(\d{1,9}(?:\.\d{1,9})?) (bytes|[KMG]i?B)\b"
+# What a person says of the GPU's memory: "with 8gb", "24 GB of VRAM".
+GPU = r"(?:gpus?|vram|(?:graphics|video) cards?|[rg]tx ?\d{3,4}\w{0,3}|[tvalh]\d{1,3})"
+TOLD = re.compile(
+    rf"\b{GPU}\b[ (:=,]{{1,3}}(?:(?:with|has|only|is|of) ){{0,3}}(\d{{1,3}}) ?gi?b\b"
+    rf"|\b(\d{{1,3}}) ?gi?b (?:of )?(?:nvidia )?(?:{GPU}|gpu memory|video memory)\b",
+    re.IGNORECASE,
+)
 
 
 class Number(NamedTuple):
@@ -64,6 +71,12 @@ GLOSSARY = (
         "what other processes and CUDA itself use",
     ),
 )
+
+
+def told(text: str) -> float:
+    """The GPU's memory as a person tells it, in bytes; infinite if nobody does."""
+    sizes = [float(one or other) for one, other in TOLD.findall(text)]
+    return max(sizes, default=math.inf) * UNITS["GiB"]
 
 
 def numbers(message: str) -> dict[str, float]:

@@ -63,17 +63,18 @@ PYTHON = re.compile(
 # networks and their data, of devices as torch names them, and of the usual tools.
 HINT = re.compile(
     r"\b(?:models?|networks?|layers?|weights|pretrained|backbone|embeddings?|attention"
-    r"|conv\dd|convolution\w*|[cr]nn|lstm|transformer|forward|batch\w*|mini-?batch\w*|labels?|targets?"
+    r"|conv\dd|convolution\w*|[cr]nn|lstm|transformer|forward|batch\w*|mini-?batch\w*"
+    r"|labels?|targets?"
     r"|cross.?entropy|predict\w*|accuracy|validation|evaluation|iterations?|seeds?"
     r"|non-?determin\w+|deterministic|nan|half precision|mixed precision|matri\w+"
     r"|masks?|transforms?|datasets?|data.?load\w*|tokens?|tokenizers?|max_new_tokens"
     r"|checkpoints?|state.dict|load_\w+|num_\w+|\w+tensors?|dtypes?|float\d*|uint8"
     r"|channels?|zero_grad|backpropagation|is_available|init_process"
-    r"|process.group|\w*dataparallel|data.parallel\w*|multi-?gpu|multiple gpus|gpu.?ids?"
-    r"|ranks?|nproc\w*|world.?size|nnodes|autocast|amp|recompil\w*|extension|nvcc|cublas"
+    r"|process.group|\w*dataparallel|data.parallel\w*|multi-?gpu|multiple gpus"
+    r"|gpu.?ids?|ranks?|nproc\w*|world.?size|nnodes|autocast|amp|recompil\w*|extension|nvcc|cublas"
     r"|cudnn|flash.?att\w+|pinned|offload\w*|meta device|device-side|no module named"
-    r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker|containers?"
-    r"|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
+    r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker"
+    r"|containers?|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
     r"|xpu|mps|tpu|npu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w|\.to\(|'to'|\.pth?\b"
 )
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")

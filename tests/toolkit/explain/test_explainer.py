@@ -204,6 +204,63 @@ def test_the_shapes_tell_what_to_write(shapes, cause, change):
     assert change in answer.change
 
 
+SIZES = "The size of tensor a ({}) must match the size of tensor b ({}) at {} 3"
+SYSTEM = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:269, unhandled system error"
+KEYS = "size mismatch for base_model.model.tok_embeddings.weight: copying a param with"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind", "cause", "change"),
+    [
+        (SIZES.format(24, 7, "dimension"), "likely", "shapes_differ", "unsqueeze"),
+        (
+            SIZES.format(404, 400, "non-singleton dimension"),
+            "sure",
+            "shapes_differ",
+            "-height % 32",
+        ),
+        (
+            "CUDA out of memory. Tried to allocate 95.37 GiB. My GPU has 12 GB.",
+            "sure",
+            "request_too_large",
+            "pieces",
+        ),
+        (
+            f"{SYSTEM}\nIt runs in Docker on one machine.",
+            "likely",
+            "nccl_shared_memory",
+            "--ipc=host",
+        ),
+        (
+            f"{SYSTEM}\nIt runs in Docker on two machines.",
+            "likely",
+            "nccl_error",
+            "--network=host",
+        ),
+        (
+            f"{KEYS} shape torch.Size([503, 8]) from checkpoint, the shape in current "
+            "model is torch.Size([500, 8]).",
+            "sure",
+            "wrong_architecture",
+            "resize_token_embeddings",
+        ),
+        (
+            "AssertionError: Torch not compiled with CUDA enabled\n"
+            "I have built torch from source.",
+            "sure",
+            "cpu_build",
+            "USE_CUDA=1",
+        ),
+    ],
+)
+def test_what_stands_beside_a_message_decides_what_to_write(
+    message, kind, cause, change
+):
+    answer = explain(message)
+    assert (answer.kind, slug(answer)) == (kind, cause)
+    assert change in answer.change
+
+
 def test_frames_do_not_mislead_and_name_the_line():
     answer = explain(
         'Traceback (most recent call last):\n  File "train.py", line 7, in <module>\n'
@@ -300,7 +357,7 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
     for name, cause in knowledge().causes.items():
         answer = explain(cause.example)
         assert slug(answer) == name
-        is_open = knowledge().closer[name] or not cause.wordings
+        is_open = cause.open or knowledge().closer[name] or not cause.wordings
         assert answer.kind == "sure" or is_open, name
         kind, _, place = cause.see.partition(":")
         assert place in {"mistake": slugs, "page": pages}[kind], name
