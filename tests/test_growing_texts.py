@@ -24,7 +24,7 @@ from core.ui.code_editor import lines_in
 from to_device import errors
 from to_device.diagnose.collect_env import diagnose_report
 from to_device.dryrun.script import sources, without_magic
-from to_device.explain import details, evidence, memory, report
+from to_device.explain import details, evidence, memory, report, subject
 from to_device.explain import explainer as explain
 from to_device.sim.simulation import in_cuda_words
 
@@ -194,7 +194,7 @@ def patterns() -> Iterator[tuple[str, str]]:
     for slug, cause in explain.knowledge().causes.items():
         found = (cause.name, cause.at, cause.signs, cause.unless)
         yield from ((f"{slug} {p}", p) for p in found if p)
-    for module in (details, evidence, explain, report):
+    for module in (details, evidence, explain, memory, report, subject):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 yield name, value.pattern

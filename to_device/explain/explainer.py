@@ -2,8 +2,8 @@
 
 A text is split into its parts (report.py), the causes of errors.toml (causes.py) are
 weighed by what the parts say (evidence.py), and the answer is filled in with the
-report's own names and numbers (details.py, memory.py). All of it needs only Python's
-standard library.
+report's own names and numbers (details.py, memory.py). Whether a text is about torch
+at all is for subject.py to say. All of it needs only Python's standard library.
 """
 
 import json

@@ -33,7 +33,7 @@ NEAR = re.compile(
     r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
-    r"|shapes?|cpu)\b"
+    r"|shapes?|cpu|(?:random|the) seeds?|(?:non-?)?deterministic)\b"
 )
 # What only torch, or a program that is built on it, has.
 TORCH = re.compile(

@@ -206,6 +206,10 @@ def test_the_shapes_tell_what_to_write(shapes, cause, change):
 
 SIZES = "The size of tensor a ({}) must match the size of tensor b ({}) at {} 3"
 SYSTEM = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:269, unhandled system error"
+FRAME = "no graph: element 0 of tensors does not require grad. It's a LoRA{}."
+CHANNELS = (
+    "weight of size [8, {}, 3, 3], expected input[4, {}, 9, 9] to have {} channels"
+)
 KEYS = "size mismatch for base_model.model.tok_embeddings.weight: copying a param with"
 
 
@@ -250,6 +254,32 @@ KEYS = "size mismatch for base_model.model.tok_embeddings.weight: copying a para
             "sure",
             "cpu_build",
             "USE_CUDA=1",
+        ),
+        (
+            "ImportError: site-packages/torch/lib/libtorch.so: undefined symbol: "
+            "_ZTIN2at10TensorImplE",
+            "sure",
+            "libraries_missing",
+            "conda uninstall",
+        ),
+        (FRAME.format(""), "likely", "checkpointing_inputs", "use_reentrant"),
+        (
+            FRAME.format(" with gradient checkpointing"),
+            "sure",
+            "checkpointing_inputs",
+            "use_reentrant",
+        ),
+        (
+            f"{CHANNELS.format(1, 3, 1)}, but got 3 channels instead",
+            "sure",
+            "conv_channels",
+            'convert("L")',
+        ),
+        (
+            f"{CHANNELS.format(20, 7, 20)}, but got 7 channels instead",
+            "sure",
+            "conv_channels",
+            "in_channels=x.shape[1]",
         ),
     ],
 )
