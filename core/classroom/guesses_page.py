@@ -60,16 +60,12 @@ class Guess:
         return self.options or self.known(results.get(self.address))
 
     def measured(self, results: Mapping[str, Any]) -> Measured:
-        """The right answers and the figure; None if nothing was measured.
+        """The answers that may be right, and the figure; None without a measurement.
 
-        `results` are jobs' results by address. There is no right answer if the
-        measurement allows several.
+        `results` are jobs' results by address. A measurement may allow several answers.
         """
         result = results.get(self.address)
-        measured = self.read(result) if result else None
-        if measured and len(measured[0]) > 1:
-            return (), measured[1]
-        return measured
+        return self.read(result) if result else None
 
 
 class Tally(NamedTuple):
@@ -284,8 +280,9 @@ def finding(tally: Tally) -> str:
     if tally.right is None:
         return f"**{tally.turnout}.** There is no result yet."
     fitting, figure = tally.right
-    if not fitting:
-        return f"**{tally.turnout}. Measured: {figure}, which allows several answers.**"
+    if len(fitting) != 1:
+        either = " or ".join(f"“{answer}”" for answer in fitting) or "several answers"
+        return f"**{tally.turnout}. Measured: {figure}, which allows {either}.**"
     (right,) = fitting
     people = tally.answers[right]
     return (
@@ -295,7 +292,7 @@ def finding(tally: Tally) -> str:
 
 @charts.live
 def chart(colors: Palette, answers: tuple[str, ...], right: tuple[str, ...]) -> Chart:
-    """A bar for each answer, the right ones green. Columns: answer, people."""
+    """A bar for each answer, green if it may be right. Columns: answer, people."""
     axes = alt.Chart(LATER).encode(
         x=alt.X("people:Q").axis(None).scale(domainMin=0, padding=28),
         y=alt.Y("answer:N")

@@ -93,9 +93,18 @@ def _wall(standings: Standings) -> None:
         mistakes=None if tally else _mistakes(standings),
         top=top,
         scripts={} if tally else _passed(standings),
-        now=board.queue_lines(standings, on_wall=True) if classroom.is_open else [],
+        now=_now(standings, in_short=tally is not None) if classroom.is_open else [],
     )
     st.html(page)
+
+
+def _now(standings: Standings, in_short: bool) -> list[str]:
+    """Lines about the queue; `in_short`, a line that has room beside guesses."""
+    if not in_short or not standings.queue:
+        return board.queue_lines(standings, on_wall=True)
+    waiting = sum(job.place > 0 for job in standings.queue)
+    paused = " (your teacher paused the queue)" if engine().paused else ""
+    return [f"{len(standings.queue) - waiting} running, {waiting} waiting{paused}"]
 
 
 def _passed(standings: Standings) -> dict[str, list[str]]:

@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.script.exercises import judge_lines
 from core.serving.execution_policy import mode
 from core.store.tables import Class
 from core.ui.format import counted
 from core.ui.polling import PATIENT_SECONDS
-from core.ui.practice import EXERCISES, answer_keys
+from core.ui.practice import EXERCISES, answer_keys, has_solved
 from core.ui.server import engine, room, store
 from to_device.words import Words
 
@@ -48,17 +47,14 @@ def progress(
 ) -> ScriptProgress:
     """A member's progress; `answers` are keyed by question, then by visitor."""
     keys = answer_keys(title)
-    verdict = answers.get(keys.verdict, {}).get(visitor) or {}
-    tries = answers.get(keys.tries, {}).get(visitor) or 0
-    chosen = answers.get(keys.lines, {}).get(visitor)
+    own = {key: answers.get(key, {}).get(visitor) for key in keys}
+    is_solved = has_solved(title, own)
+    tries, chosen = int(own[keys.tries] or 0), own[keys.lines]
     if chosen and not tries:
-        exercise, picked = EXERCISES[title], chosen["picked"]
-        is_right = judge_lines(exercise, picked).solved
-        found = exercise.places_found(picked)
-        return ScriptProgress(is_right, chosen["tries"], found, by_lines=True)
-    return ScriptProgress(
-        bool(verdict.get("solved")), int(tries), len(verdict.get("passed", ()))
-    )
+        found = EXERCISES[title].places_found(chosen["picked"])
+        return ScriptProgress(is_solved, chosen["tries"], found, by_lines=True)
+    passed = (own[keys.verdict] or {}).get("passed", ())
+    return ScriptProgress(is_solved, tries, len(passed))
 
 
 def of_class(classroom: Class) -> dict[str, dict[str, ScriptProgress]]:

@@ -74,18 +74,20 @@ def bests(
     return [*best.values()]
 
 
-def luck(runs: Iterable[RunSummary]) -> str:
+def luck(runs: Iterable[RunSummary], best: Iterable[RunSummary] = ()) -> str:
     """A sentence on how much the seed alone changes a run's accuracy.
 
-    The sentence is about the settings that were run with the most seeds. It is "" if
-    there are fewer than LEAST_SEEDS seeds.
+    Of the settings on the board, those of `best`, it is about the ones that were run
+    with the most seeds. It is "" if there are fewer than LEAST_SEEDS seeds.
     """
+    shown = {_setting(run) for run in best}
     by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
     for run in runs:
         is_whole = run.status == "finished" and run.accuracy is not None
         if is_whole and not run.changes:
-            same = (getattr(run, name) for name in SETTINGS if name != "seed")
-            by_setting.setdefault((run.device_name, *same), {})[run.seed] = run
+            by_setting.setdefault(_setting(run), {})[run.seed] = run
+    if shown:
+        by_setting = {key: by_setting[key] for key in by_setting if key in shown}
     seeds = [*max(by_setting.values(), key=len, default={}).values()]
     if len(seeds) < LEAST_SEEDS:
         return ""
@@ -102,6 +104,12 @@ def luck(runs: Iterable[RunSummary]) -> str:
         least=f"{least:.2%}",
         most=f"{most:.2%}",
     )
+
+
+def _setting(run: RunSummary) -> tuple[Any, ...]:
+    """What two runs have in common that differ by chance alone."""
+    same = (getattr(run, name) for name in SETTINGS if name != "seed")
+    return run.device_name, *same
 
 
 def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
@@ -187,7 +195,7 @@ def _gather() -> Standings:
         best=best,
         order=[run for run in best if rules.reached(run)],
         hidden=frozenset(run.visitor or "" for run in class_runs if run.withheld),
-        luck=luck(summaries),
+        luck=luck(summaries, best),
         newest=next(evaluated, ""),
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),

@@ -189,8 +189,10 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         st.markdown(takes)
         return
     if own is not None and own.job.ended and not races():
-        of_class = class_rules.rules().settings.get("seed")
-        seed = "another seed" if of_class is None else f"your class's seed, {of_class}"
+        rules = class_rules.rules()
+        seed, whose = "another seed", "own" if rules.own_seeds else "class's"
+        if (fixed := rules.settings.get("seed")) is not None:
+            seed = f"your {whose} seed, {fixed}"
         st.markdown(f"**Train again** uses the usual setting, with {seed}.")
     if own is None:
         idle = f":material/group: {words('idle')} {takes}"
@@ -233,7 +235,7 @@ def _ask_first_run() -> None:
     """Ask what a first run will reach, until a run of the class has shown it."""
     if spoilers.is_first_run_known():
         if answers.of_visitor().get(FIRST_RUN) is None:
-            st.caption("A run of the class has finished, so no more guesses count.")
+            st.caption(words("too_late"))
         return
     more: dict[str, Any] = {"on_change": _keep_first_run, "args": ()}
     answers.radio(words("question"), IMAGES, FIRST_RUN, horizontal=True, **more)

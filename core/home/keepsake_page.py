@@ -11,7 +11,6 @@ import streamlit as st
 from core.home import first_run_page as first_run
 from core.lessons.speed import climb_result, ladder_page, rungs_page
 from core.runs import listing
-from core.script.exercises import judge_lines
 from core.ui import (
     answers,
     controls,
@@ -61,7 +60,7 @@ def page(who: str, my_answers: Mapping[str, Any]) -> str:
         lessons=[lesson.title for lesson in LESSONS if lesson.is_done(my_answers)],
         answered=f"{solved} of {len(questions)} questions, {first} on the first try",
         exercises=[
-            name for name in practice.EXERCISES if _has_solved(name, my_answers)
+            name for name in practice.EXERCISES if practice.has_solved(name, my_answers)
         ],
         runs=[
             (
@@ -79,17 +78,6 @@ def _labs() -> list[Lab]:
     """All labs, by their titles."""
     labs = (kind() for kind in Lab.kinds)
     return sorted(labs, key=lambda lab: (lab.words.get("title", ""), lab.name))
-
-
-def _has_solved(name: str, my_answers: Mapping[str, Any]) -> bool:
-    """Whether the visitor solved the exercise by code, or by the lines to change."""
-    keys = practice.answer_keys(name)
-    verdict, chosen = my_answers.get(keys.verdict), my_answers.get(keys.lines)
-    if verdict and verdict.get("solved"):
-        return True
-    return bool(
-        chosen and judge_lines(practice.EXERCISES[name], chosen["picked"]).solved
-    )
 
 
 def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:

@@ -50,9 +50,9 @@ class Exercise:
     machines: tuple[str, ...] = ("with",)
     lesson: str = ""  # the lesson's title; "": the exercise has the same title
     given: str = ""  # lines that stand before the learner's in a script of their own
-    # Where no code runs: the lines that count for each place, if there are more than
-    # those that the solution changes
-    places: Sequence[Sequence[int]] = ()
+    # Where no code runs: by what has to be done, the lines at which that counts, if
+    # there are more than those that the solution changes
+    places: Mapping[str, Sequence[int]] = field(default_factory=dict)
     # Keyed by fact: what is ticked off once the fact is right, on each machine
     checks: Mapping[str, str] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class Exercise:
         comes instead, if it is given.
         """
         if self.places:
-            return [*map(set, self.places)]
+            return [*map(set, self.places.values())]
         lines = self.code.splitlines()
         numbers = {*range(1, len(lines) + 1)}
         matcher = SequenceMatcher(
@@ -154,8 +154,12 @@ def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
     changes, found = exercise.changes, exercise.places_found(picked)
     needless = sorted({*picked}.difference(*changes))
     if found == len(changes) and not needless:
-        return Verdict(True, exercise.right)
-    say = f"You found {found} of {len(changes)} places."
+        where = f"all {found} places" if found > 1 else "the place"
+        then = exercise.right.removeprefix("Right: ")
+        return Verdict(True, f"You found {where}. Once that is changed: {then}")
+    say = f"You found {found} of {len(changes)} places"
+    named = [what for what, at in exercise.places.items() if {*at} & {*picked}]
+    say += f": {', '.join(named)}." if named else "."
     if len(needless) == 1:
         say += f" Line {needless[0]} can stay as it is."
     elif needless:

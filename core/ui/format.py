@@ -94,6 +94,11 @@ def duration(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+def roughly(seconds: float) -> str:
+    """The duration of what isn't over yet: whole seconds, from 10 s on."""
+    return duration(seconds if seconds < 10 else round(seconds)).replace(".0 s", " s")
+
+
 def day(when: date) -> str:
     """Text such as "November 4, 2026"; strftime's %d would write November 04."""
     return f"{when:%B} {when.day}, {when.year}"

@@ -39,11 +39,26 @@ class AnswerKeys(NamedTuple):
     verdict: str
     tries: str
     lines: str  # which lines have to change, where no code is run
+    solved: str  # True from the first right answer on
 
 
 def answer_keys(title: str) -> AnswerKeys:
     key = f"turn_{title}"
-    return AnswerKeys(key, f"{key}_verdict", f"{key}_tries", f"{key}_lines")
+    return AnswerKeys(
+        key, f"{key}_verdict", f"{key}_tries", f"{key}_lines", f"{key}_solved"
+    )
+
+
+def has_solved(title: str, answers_by_key: Mapping[str, Any]) -> bool:
+    """Whether a visitor ever solved an exercise, by code or by the lines to change."""
+    keys = answer_keys(title)
+    if answers_by_key.get(keys.solved):
+        return True
+    # Earlier versions kept only the newest answers.
+    verdict, chosen = answers_by_key.get(keys.verdict), answers_by_key.get(keys.lines)
+    if verdict and verdict.get("solved"):
+        return True
+    return bool(chosen and judge_lines(EXERCISES[title], chosen["picked"]).solved)
 
 
 def exercise(title: str) -> None:
@@ -102,6 +117,8 @@ def _exercise(title: str) -> None:
                 answers.keep(keys.code, text)
                 answers.keep(keys.verdict, asdict(verdict))
                 answers.keep(keys.tries, tries + verdict.ran)
+                if verdict.solved:
+                    answers.keep(keys.solved, True)
                 if asdict(verdict) == earlier_verdict:
                     ran = "Your code ran again" if is_same else "Your new code ran"
                     st.caption(f"{ran}, and the result is the same.")
@@ -151,18 +168,19 @@ def _without_running(title: str, why: str) -> None:
     answer = answers.of_visitor().get(key) or {"tries": 0, "picked": []}
     with st.form(f"form_{key}", border=False):
         picked = st.pills(
-            "Which lines would you change?",
+            words("exercise.which_lines"),
             numbers,
             selection_mode="multi",
             default=[line for line in answer["picked"] if line in numbers],
             key=key,
-            help="If a line is missing, choose the line before or after its place.",
         )
         answers_now = st.form_submit_button("Answer", icon=":material/check:")
         # The same lines once more, as after a double click, are no other try.
         if answers_now and picked and sorted(picked) != answer["picked"]:
             answer = {"tries": answer["tries"] + 1, "picked": sorted(picked)}
             answers.keep(key, answer)
+            if judge_lines(exercise, answer["picked"]).solved:
+                answers.keep(answer_keys(title).solved, True)
     if not answer["tries"]:
         return
     verdict = judge_lines(exercise, answer["picked"])

@@ -203,7 +203,7 @@ def draw_status(job: Job, backend: str) -> None:
             text = progress(job)
             left = climb_result.seconds_left(results, job.arguments[0], backend)
             if left is not None and job.status != "queued":
-                text += f" · about {format.duration(left)} left"
+                text += f" · about {format.roughly(left)} left"
             st.progress(len(results) / (len(RUNGS) + 1), text)
     elif job.value is None:
         if results:

@@ -14,7 +14,7 @@ from core.runs import comparison
 from core.ui import class_rules, controls, format, hosts, runs
 from core.ui.course import link, page
 from core.ui.runs import Run
-from core.ui.server import engine, visitor
+from core.ui.server import engine, room, visitor
 from to_device.errors import ExplainedError
 from to_device.names import SIMULATED
 from to_device.words import Words
@@ -182,7 +182,10 @@ def _class_rules() -> str:
         parts.append(f"the same {fixed} for everybody")
     if own and "seed" in rules.fixed:
         parts.append(f"your own seed ({rules.fixed['seed']})")
-    return f"In your class: {', '.join(parts)}." if parts else ""
+    whose = "your class"
+    if room().member(visitor()) is None and not room().is_teacher(visitor()):
+        whose = "the class that is using this machine"
+    return f"In {whose}: {', '.join(parts)}." if parts else ""
 
 
 def _more(task: str, devices: list[str]) -> None:
@@ -229,7 +232,7 @@ def patience(config: RunConfig) -> str:
     for before in runs.stored_runs(status="finished", **same):
         if before.seconds and before.batch_size == config.batch_size:
             seconds = before.seconds / before.epochs * config.epochs
-            return f"An earlier run makes us expect about {format.duration(seconds)}."
+            return f"An earlier run makes us expect about {format.roughly(seconds)}."
     return words("patience")
 
 

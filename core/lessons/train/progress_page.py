@@ -307,7 +307,7 @@ def status(current: Run) -> tuple[str, float]:
     if current.diverged:
         return current.diverged, share
     if current.seconds_left is not None:
-        text += f" · about {format.duration(current.seconds_left)} left"
+        text += f" · about {format.roughly(current.seconds_left)} left"
     return text, share
 
 

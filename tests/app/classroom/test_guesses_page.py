@@ -49,9 +49,11 @@ def test_each_members_first_run_answers_the_guess_on_home():
     assert question.measured({question.address: []}) is None
 
 
-def test_readings_that_allow_every_answer_prove_none_right():
-    question = replace(GUESSES[0], read=lambda _: (("less", "same", "more"), "1×"))
-    assert question.measured({question.address: "a result"}) == ((), "1×")
+def test_readings_that_allow_several_answers_leave_each_of_them_open():
+    several = ("less", "same"), "1×"
+    question = replace(GUESSES[0], read=lambda _: several)
+    assert question.measured({question.address: "a result"}) == several
+    assert question.measured({}) is None
 
 
 def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
@@ -83,6 +85,9 @@ def test_the_class_is_compared_with_what_was_measured_if_anything_was():
     assert figures(finding(tally)) == ["12", "14", "0.9", "3"]
     assert "“Slower”" in finding(tally)
     assert figures(finding(tally._replace(right=None))) == ["12", "14"]
+    either = finding(tally._replace(right=(("Slower", "Twice"), "0.8 to 2×")))
+    assert figures(either) == ["12", "14", "0.8", "2"]
+    assert "“Slower” or “Twice”" in either
     unclear = tally._replace(right=((), "0.51 to 1.57×"))
     assert figures(finding(unclear)) == ["12", "14", "0.51", "1.57"]
     none = tally._replace(answers=Counter(), right=None)

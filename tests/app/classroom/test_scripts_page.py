@@ -40,6 +40,17 @@ def test_where_no_code_is_run_the_lines_that_a_member_found_count():
     assert found == [
         ScriptProgress(True, 2, count, by_lines=True),
         ScriptProgress(False, 1, 2, by_lines=True),
-        ScriptProgress(False, 1, 0),
+        ScriptProgress(True, 1, 0),
     ]
     assert found[1].text("Port it") == f"2 of {count} places, 1 try"
+
+
+def test_a_pass_stays_whatever_is_tried_later():
+    answers = {
+        "turn_Port it_solved": {"a": True, "b": True},
+        "turn_Port it_verdict": {"a": {"solved": False, "passed": []}},
+        "turn_Port it_tries": {"a": 5},
+        "turn_Port it_lines": {"b": {"tries": 2, "picked": [1]}},
+    }
+    found = [progress(answers, "Port it", visitor) for visitor in "ab"]
+    assert [each.text("Port it") for each in found] == ["✓", "✓"]

@@ -69,6 +69,11 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     assert "batch 64" in sentence
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
     assert luck(numbers) == luck(seeds[:2] + others) == ""
+    # Of the settings that the board shows, though others were run more often
+    shown = [run("eve", 0.8 + n / 100, seed=n, batch_size=256) for n in range(3)]
+    sentence = luck(seeds + shown, shown[:1])
+    assert figures(sentence)[:4] == ["2.00", "3", "80.00", "82.00"]
+    assert luck(seeds, shown[:1]) == ""
 
 
 def test_a_visitor_sees_the_first_and_their_neighbors():

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core.classroom import standings_page
 from core.classroom.guesses_page import GUESSES
 from core.classroom.rules import Rules
+from core.home import first_run_page as first_run
 from core.jobs.job import Job
 from core.lessons.compare import race_page
 from core.lessons.device.parallel_page import Parallel
@@ -251,7 +252,7 @@ def test_a_tab_that_is_behind_does_not_change_a_final_guess(
 def test_home_says_why_it_asks_for_no_guess_any_more():
     finish_run("amber")
     captions = " ".join(text.value for text in open_page("home.py").caption)
-    assert "no more guesses count" in captions
+    assert first_run.words("too_late") in captions
 
 
 @pytest.mark.usefixtures("me")

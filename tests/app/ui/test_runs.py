@@ -75,7 +75,7 @@ def test_the_time_left_is_estimated_once_enough_is_done():
     run = runs.view(after(10))
     assert run.seconds_left == pytest.approx(15)
     short, share = progress.in_short(run)  # Home's line says it, too
-    assert (share, "about 15.0 s left" in short, "step" in short) == (0.25, True, False)
+    assert (share, "about 15 s left" in short, "step" in short) == (0.25, True, False)
 
 
 def test_a_run_has_its_number_for_life(job, monkeypatch):
