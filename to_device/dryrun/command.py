@@ -6,12 +6,11 @@ import importlib.util
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from itertools import accumulate, zip_longest
 from pathlib import Path
@@ -48,13 +47,13 @@ read, and 3 if the simulated device can't tell.
 FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
 FLAGS = ("--json", "--without-values")  # options without a value
 NAMED = (*FLAGS, "--steps", "--memory", "--seconds")  # which a script may have as well
-IMPORTED = re.compile(r"(?m)^\s*(?:from|import) +([.\w]+)")
+IMPORTED = re.compile(r"(?m)^[ \t]*(?:from|import) +([.\w]+)")
 # What follows a script's own `--gpu`: indices such as 0 or 0,1, another option, nothing
 NO_NAME = re.compile(r"(\d+(,\d+)*|-.*)?")
 OF_SCRIPT = "--of-script"  # marks a script's own option that is like one of ours
 # Libraries that make a script's options out of its variables' names
 NAMERS = re.compile(
-    r"(?m)^\s*(from|import) (fire|tyro|simple_parsing|jsonargparse|draccus)\b"
+    r"(?m)^[ \t]*(from|import) (fire|tyro|simple_parsing|jsonargparse|draccus)\b"
     "|HfArgumentParser|TrlParser|LightningCLI"
 )
 MOST_FILES = 200  # in so many files of its own, a script's options are looked for
@@ -275,42 +274,14 @@ def dry_run(request: Request, given: bytes = b"") -> dict:
 
 
 def once_more(first: dict, request: Request, given: bytes) -> dict:
-    """The report of another dry run of a script.
+    """The report of another dry run of a script, in which it may make folders anew.
 
-    If it fails sooner than the first, that may be for what the first has made, such as
-    a folder that must be new. Then it's run again without that. If it still fails
-    sooner, the first report tells more.
+    If it fails sooner than the first, perhaps for what the first has left behind, the
+    first report tells more.
     """
-    report = dry_run(request, given)
-    is_sooner = report["steps"] <= first["steps"] and report["failure"]
-    if not is_sooner or not first["made"] or report["failure"] == first["failure"]:
-        return report
-    with without(first["made"]):
-        report = dry_run(request, given)
-    return first if report["failure"] and report["steps"] < first["steps"] else report
-
-
-@contextmanager
-def without(made: Iterable[str]) -> Iterator[None]:
-    """Put aside what a dry run has made, and then back, in place of what is made anew.
-
-    The first may have downloaded what the next one only began to.
-    """
-    aside = {}
-    with suppress(OSError):  # another program uses it
-        for path in made:
-            if os.path.lexists(path):  # not in a folder that is aside already
-                other = f"{path}.{os.getpid()}"
-                os.rename(path, other)
-                aside[path] = other
-    try:
-        yield
-    finally:
-        for path, other in aside.items():
-            with suppress(OSError):
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path)
-                os.replace(other, path)
+    report = dry_run(dataclasses.replace(request, made=first["made"]), given)
+    is_sooner = report["failure"] and report["steps"] < first["steps"]
+    return first if is_sooner else report
 
 
 def ran_out(report: dict) -> bool:

@@ -59,6 +59,8 @@ class Request:
     # False: a loop that is left early makes no turn for what only later turns run
     visits: bool = True
     values: bool = True  # False: large tensors have sizes but no values
+    # Paths of folders that an earlier dry run has made: making them anew is no error
+    made: list[str] = field(default_factory=list)
     # Code to run in the script's module before the script (unobserved) and after it. If
     # `after` makes a dictionary `facts`, the report includes it.
     before: str = ""
@@ -184,7 +186,7 @@ class Report:
     # The script failed after a loop that was left early, so the loop has to run whole.
     fails_after_loop: bool = False
     fails_after_visit: bool = False  # and before, it ran a branch before its turn
-    made: list[str] = field(default_factory=list)  # paths of new files and folders
+    made: list[str] = field(default_factory=list)  # paths of new folders
 
     def plain(self) -> dict[str, Any]:
         """The report as JSON data, in which each line comes with its code."""

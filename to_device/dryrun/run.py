@@ -69,7 +69,8 @@ STAND_IN = re.compile(r"\bto_device\.(dryrun|sim)\b")
 SHOWS_THROUGH = "The script fails at what stands in for a part of torch:"
 SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's values
 MOST_PLACES = 8  # in a note
-MOST_MADE = 100  # new files and folders that are noted
+MOST_MADE = 100  # new folders that are noted
+MKDIR = os.mkdir
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
@@ -122,7 +123,8 @@ class Run:
         self.remarks = Remarks(self.origins)
         self.script.visited = self.remarks.note_end
         self.values: dict[tuple[int, str], Value] = {}
-        self.made: list[str] = []  # paths of new files and folders
+        self.made: list[str] = []  # paths of new folders
+        self.left_behind = {*request.made}
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         self.late_after = 0.0  # the seconds of the limit that was reached, if one was
@@ -285,21 +287,19 @@ class Run:
             self.values[line, name] = Value(line, name, kind, shape, dtypes, devices)
         return value
 
-    def _note_new_files(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """Note which files and folders the script makes where it runs.
+    def _mkdir(self, path: Any, *arguments: Any, **more: Any) -> None:
+        """Make a folder, as os.mkdir does, and note it for the next dry run.
 
-        Another dry run of the script may fail because of them.
+        A folder that an earlier dry run of the script has made counts as new, once.
         """
-        if event == "open":
-            path, _, flags = arguments
-            makes = isinstance(flags, int) and flags & os.O_CREAT
-        else:
-            path, makes = (arguments or ("",))[0], event == "os.mkdir"
-        if not makes or not isinstance(path, str | os.PathLike):
-            return
-        place = os.path.abspath(path)
-        is_here = place.startswith((os.getcwd() + os.sep, self.script.folder + os.sep))
-        if is_here and len(self.made) < MOST_MADE and not os.path.lexists(place):
+        place = os.path.abspath(path) if isinstance(path, str | os.PathLike) else ""
+        try:
+            MKDIR(path, *arguments, **more)
+        except FileExistsError:
+            if place not in self.left_behind:
+                raise
+            self.left_behind.remove(place)
+        if place and len(self.made) < MOST_MADE:
             self.made.append(place)
 
     def _run(self) -> BaseException | None:
@@ -317,7 +317,7 @@ class Run:
         # `_end_in_time` sends an interrupt, which a background process would ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.showwarning = self._warn
-        sys.addaudithook(self._note_new_files)
+        os.mkdir = self._mkdir  # os.makedirs and Path.mkdir call it
         ended = threading.Event()
         threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
         try:
