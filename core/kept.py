@@ -17,14 +17,18 @@ class Kept(Generic[Value]):
         self._function, self._most = function, most
         self._lock = threading.Lock()  # guards the field below
         self._values: dict[tuple[Any, ...], Value] = {}  # the last one was asked last
+        self._drops = 0  # so that what is read during a drop isn't kept
 
     def __call__(self, *arguments: Any) -> Value:
         with self._lock:
             if arguments in self._values:
                 value = self._values[arguments] = self._values.pop(arguments)
                 return value
+            drops = self._drops
         value = self._function(*arguments)
         with self._lock:
+            if drops != self._drops:
+                return value
             value = self._values.setdefault(arguments, value)
             if len(self._values) > self._most:
                 del self._values[next(iter(self._values))]
@@ -33,6 +37,7 @@ class Kept(Generic[Value]):
     def drop(self, which: Callable[[tuple[Any, ...], Value], bool]) -> None:
         """Forget the values for which `which(arguments, value)` is true."""
         with self._lock:
+            self._drops += 1
             self._values = {
                 arguments: value
                 for arguments, value in self._values.items()

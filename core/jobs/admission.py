@@ -230,7 +230,7 @@ class Questions:
 
         The server's own questions, with the owner "", don't wait. Raises ExplainedError
         if no turn comes in time, or if the owner or the address has too many questions
-        open. Of an address, those with the newest cookies lose their places.
+        open: see `_refuse_one_of`.
         """
         asker = Asker(asker) if isinstance(asker, str) else asker
         if not asker.owner:
@@ -263,18 +263,20 @@ class Questions:
                 self._begin()
 
     def _refuse_one_of(self, asker: Asker) -> None:
-        """Refuse who has the newest cookie among those who wait at an asker's address.
+        """Refuse one of those who wait at an asker's address.
 
-        Raises ExplainedError if that is the asker.
+        It's one of the owner with the most questions open, or else with the newest
+        cookie. Raises ExplainedError if that is the asker.
         """
         others = (a for a in self._waiting if a.address == asker.address)
-        newest = max([asker, *others], key=lambda a: (a.rank(), a.since))
-        if newest is asker:
+        opened = self._open + Counter([asker.owner])
+        last = max([asker, *others], key=lambda a: (a.rank(), opened[a.owner], a.since))
+        if last is asker:
             raise ExplainedError(words("questions.too_many_here"))
-        self._waiting.remove(newest)
-        self._close(newest)
-        newest.is_refused = True
-        newest.begun.set()
+        self._waiting.remove(last)
+        self._close(last)
+        last.is_refused = True
+        last.begun.set()
 
     def _close(self, asker: Asker) -> None:
         self._open[asker.owner] -= 1

@@ -20,6 +20,19 @@ def test_the_newest_values_are_kept_until_they_are_dropped():
     assert asked == [("a", 4)]
 
 
+def test_a_value_that_is_read_while_it_is_dropped_is_not_kept():
+    asked = []
+
+    def ask() -> int:
+        asked.append(1)
+        if len(asked) == 1:
+            kept.drop(lambda *_: True)
+        return len(asked)
+
+    kept = Kept(ask, 3)
+    assert [kept(), kept(), kept()] == [1, 2, 2]
+
+
 def test_a_value_that_could_not_be_had_is_asked_for_again():
     answers = iter([ValueError(), 1])
 

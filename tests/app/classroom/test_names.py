@@ -63,7 +63,14 @@ def test_a_word_of_letters_from_several_alphabets_is_refused(typed):
     assert names.tidy("Ада L") == "Ада L"  # a word of each
 
 
-@pytest.mark.parametrize("typed", ["The teacher", "teacher", "The Teacher.", "You"])
+TINY = "\u1d1b\u1d07\u1d00\u1d04\u029c\u1d07\u0280"  # teacher, in small capitals
+CHEROKEE = "\u13a2\u13ac\u13aa\u13df\u13bb\u13ac\u13d2"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["The teacher", "The Teacher.", "You", "Teaċher", "ŤEACHER", TINY, CHEROKEE],
+)
 def test_nobody_has_a_name_by_which_the_wall_means_somebody_else(typed):
     with pytest.raises(ExplainedError, match=why("names.reserved")):
         names.tidy(typed)

@@ -280,28 +280,37 @@ def test_many_open_questions_of_an_address_are_refused_whoever_asks(monkeypatch)
                 pytest.fail("they have enough")
 
 
-def test_a_person_takes_the_place_of_a_newer_cookie_at_the_same_address(monkeypatch):
-    monkeypatch.setattr(admission, "OPEN_OF_ADDRESS", 2)
+@pytest.mark.parametrize(
+    ("most", "times", "age"),
+    [(2, 1, 0), (3, 2, 7 * 86_400)],  # a newer cookie, and an older one that asks twice
+)
+def test_a_person_takes_a_place_of_those_who_flood_the_same_address(
+    monkeypatch, most, times, age
+):
+    monkeypatch.setattr(admission, "OPEN_OF_ADDRESS", most)
     questions, refused = Questions(1, 1), list[str]()
     now = time.monotonic()
 
     def flood() -> None:
         try:
-            with questions.turn(Asker("flood", address="a", since=now), 60):
-                pytest.fail("the place is taken")
+            with questions.turn(Asker("flood", address="a", since=now - age), 60):
+                pass
         except ExplainedError as error:
             refused.append(str(error))
 
-    with ThreadPoolExecutor(1) as people:
-        with questions.turn(Asker("bob", address="a"), 5):
+    with (
+        ThreadPoolExecutor(times) as people,
+        questions.turn(Asker("bob", address="a"), 5),
+    ):
+        for _ in range(times):
             people.submit(flood)
-            wait(lambda: questions.ahead("x") == 2)
-            ada = Asker("ada", address="a", since=now - 3600)
-            with (
-                pytest.raises(ExplainedError, match=NO_TURN),
-                questions.turn(ada, 0.05),
-            ):
-                pytest.fail("the place is taken")
+        wait(lambda: questions.ahead("x") == 1 + times)
+        ada = Asker("ada", address="a", since=now - 3600)
+        with (
+            pytest.raises(ExplainedError, match=NO_TURN),
+            questions.turn(ada, 0.05),
+        ):
+            pytest.fail("the place is taken")
         wait(lambda: refused == [words("questions.too_many_here")])
     assert questions.ahead("x") == 0
 
