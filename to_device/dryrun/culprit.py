@@ -56,23 +56,8 @@ def line_to_change(
     `others` are the tensors on the device that it met at `line`.
     """
     start = origins.of(tensor)
-    if start and start.moved_back:
-        return (
-            start.moved_back,
-            "this line puts tensors back on the CPU, and later lines use them on "
-            "the device",
-        )
-    for ancestor in start.chain() if start else ():
-        if ancestor.copies or is_moved(ancestor):
-            break
-        if ancestor.kept:
-            return line_of_cpu(ancestor.kept, frames)
-        if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):
-            return (
-                at,
-                "this function moves tensors, but this line passes on one "
-                "that is still on the CPU",
-            )
+    if left := where_it_was_left(start, frames, origins):
+        return left
     may_stay = is_result(others, start, frames, origins)
     told = wanted(tensor, others, frames) if may_stay else None
     may_stay &= told is None
@@ -131,6 +116,30 @@ def line_to_change(
         f"bring this one to the CPU, with .cpu(), since {stays}; or else move that one "
         f"to the device, at {beside(at, result)}",
     )
+
+
+def where_it_was_left(
+    start: Origin | None, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that put the tensor back on the CPU, kept it there, or passed it on."""
+    if start and start.moved_back:
+        return (
+            start.moved_back,
+            "this line puts tensors back on the CPU, and later lines use them on "
+            "the device",
+        )
+    for ancestor in start.chain() if start else ():
+        if ancestor.copies or is_moved(ancestor):
+            break
+        if ancestor.kept:
+            return line_of_cpu(ancestor.kept, frames)
+        if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):
+            return (
+                at,
+                "this function moves tensors, but this line passes on one "
+                "that is still on the CPU",
+            )
+    return None
 
 
 def is_result(
