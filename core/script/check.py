@@ -24,6 +24,10 @@ SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
 MOST_PROBLEMS = 100  # a page draws a box for each
 NAME = "script"
+# Code that runs before the script, and leaves no name behind
+STANDS_IN = (
+    "__import__('core.script.absent_packages').script.absent_packages.stand_in()"
+)
 How = Literal["off", "here", "confined"]
 
 
@@ -74,7 +78,9 @@ def check_in_child(text: str, how: How = "off") -> Checked:
     checked = _received(checked, text)
     if how == "off" or checked.unreadable or not text.strip():
         return checked
-    request = Request(NAME, text, seconds=code.SECONDS - 1, has_magic=True)
+    request = Request(
+        NAME, text, seconds=code.SECONDS - 1, has_magic=True, before=STANDS_IN
+    )
     report, _ = code.run(request, how == "confined")
     if report["fails_after_visit"]:
         report, _ = code.run(replace(request, visits=False), how == "confined")

@@ -156,6 +156,47 @@ def test_what_does_not_run_is_read_and_says_so():
     assert [problem.line for problem in checked.problems] == [2]
 
 
+DRAWS = """
+import matplotlib.pyplot as plt
+import seaborn as sns
+import torch
+from tqdm.auto import tqdm, trange
+
+%matplotlib inline
+sns.set_theme()
+net = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+losses = []
+for _ in trange(2):
+    bar = tqdm(torch.rand(3, 8, 4).split(1), desc="train")
+    for x in bar:
+        loss = net(x.cuda()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        bar.set_postfix(loss=losses[-1])
+fig, (left, right) = plt.subplots(1, 2), plt.subplots()
+ax = plt.figure(figsize=(4, 3)).add_subplot()
+ax.plot(losses, label="loss")
+count, bins, _ = plt.hist(losses)
+plt.rcParams["font.size"] = 12
+plt.title(f"{len(losses)} steps")
+plt.show()
+"""
+
+
+@pytest.mark.parametrize("how", ["here", "confined"])
+def test_a_script_may_draw_where_nothing_can_be_drawn(how):
+    checked = check_in_child(DRAWS, how)
+    assert (checked.ran, checked.why_not) == (True, "")
+    on_gpu = DRAWS.replace("plt.show()", "plt.imshow(net.weight.detach())")
+    checked = check_in_child(on_gpu, how)
+    lines = on_gpu.splitlines()
+    (found,) = (p for p in checked.problems if "imshow" in lines[p.line - 1])
+    assert found.sureness == "sure"
+
+
 def test_a_package_that_is_not_here_is_no_dead_end():
     checked = check_in_child("import torch\nimport no_such_package as other", "here")
     assert not checked.ran
