@@ -118,13 +118,22 @@ def line_to_change(
     )
 
 
+def moved_back(origin: Origin) -> Line | None:
+    """The line that put the tensor, or one that it was made from, back on the CPU."""
+    for ancestor in origin.chain():
+        tensor = ancestor.tensor()
+        if ancestor.moved_back and tensor is not None and tensor.is_cpu:
+            return ancestor.moved_back
+    return None
+
+
 def where_it_was_left(
     start: Origin | None, frames: Frames, origins: Origins
 ) -> tuple[Line, str] | None:
     """The line that put the tensor back on the CPU, kept it there, or passed it on."""
-    if start and start.moved_back:
+    if start and (back := moved_back(start)):
         return (
-            start.moved_back,
+            back,
             "this line puts tensors back on the CPU, and later lines use them on "
             "the device",
         )

@@ -12,7 +12,12 @@ from torch.func import debug_unwrap
 from torch.optim import Optimizer
 
 from to_device.dryrun import cuda
-from to_device.dryrun.culprit import attributes, line_to_change, variables
+from to_device.dryrun.culprit import (
+    attributes,
+    line_to_change,
+    moved_back,
+    variables,
+)
 from to_device.dryrun.origins import Origins
 from to_device.dryrun.report import Argument, Failure
 from to_device.dryrun.script import Line
@@ -147,6 +152,11 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         message = "a sparse tensor on cpu met a tensor on cuda:0"
     # torch.func.vmap wraps tensors.
     tensors = [debug_unwrap(tensor) for tensor in given(error, Tensor)]
+
+    def was_moved_back(tensor: Tensor) -> bool:
+        origin = origins.of(tensor)
+        return origin is not None and moved_back(origin) is not None
+
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)
@@ -175,7 +185,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         why = "this chooses CUDA, even on a machine without a GPU"
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
-        host = max(hosts, key=lambda tensor: tensor.dim() > 0)
+        host = max(hosts, key=lambda tensor: (was_moved_back(tensor), tensor.dim() > 0))
         others = [tensor for tensor in tensors if not tensor.is_cpu]
         culprit, why = line_to_change(host, line, frames, origins, others)
         for inner, _ in traceback.walk_tb(error.__traceback__):

@@ -22,6 +22,7 @@ from contextlib import (
 )
 from functools import partial
 from importlib.util import spec_from_file_location
+from multiprocessing import active_children
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -71,6 +72,9 @@ SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's 
 MOST_PLACES = 8  # in a note
 MOST_MADE = 100  # new folders that are noted
 MKDIR = os.mkdir
+# A thread may wait for one that filled a queue until the dry run took nothing more.
+STUCK_SECONDS, WORK_SECONDS = 20.0, 0.2  # so long without so much work of the processor
+STUCK = "The script waited in vain, after a loop that the dry run left early."
 MOST_VALUES = 200  # in a report, which a stranger's script must not make huge
 
 
@@ -125,6 +129,7 @@ class Run:
         self.values: dict[tuple[int, str], Value] = {}
         self.made: list[str] = []  # paths of new folders
         self.left_behind = {*request.made}
+        self.is_stuck = False  # whether it waits after a loop that was left early
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
         self.late_after = 0.0  # the seconds of the limit that was reached, if one was
@@ -194,7 +199,8 @@ class Run:
             self.facts,
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
-            fails_after_loop=fails and bool(self.script.shortened or early),
+            fails_after_loop=self.is_stuck
+            or (fails and bool(self.script.shortened or early)),
             fails_after_visit=fails and bool(early),
             made=self.made,
         )
@@ -342,15 +348,23 @@ class Run:
 
     def _end_in_time(self, ended: threading.Event) -> None:
         used = _processor_time(threading.main_thread().ident)
-        start = time.monotonic()
+        start = worked = time.monotonic()
+        spent = time.process_time()
         while not ended.wait(min(0.5, self.request.seconds)):
-            is_over = time.monotonic() - start >= self.request.seconds
+            now = time.monotonic()
+            if time.process_time() - spent > WORK_SECONDS or active_children():
+                worked, spent = now, time.process_time()
+            if self.script.shortened and now - worked >= STUCK_SECONDS:
+                self.is_stuck = True
+                _interrupt_main()
+                continue
+            is_over = now - start >= self.request.seconds
             if is_over or used() >= self.request.processor_seconds:
                 self.late_after = self.late_after or (
                     self.request.seconds if is_over else self.request.processor_seconds
                 )
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
-                _thread.interrupt_main()
+                _interrupt_main()
 
     def _warn(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         """Print a warning with the script's own line that led to it."""
@@ -363,6 +377,8 @@ class Run:
     def _judge(self, error: BaseException) -> tuple[int, Failure | None, str]:
         if self.request.simulates and (missing := failure.missing_feature(error)):
             return NOT_SIMULATED, None, missing
+        if self.is_stuck and not self.late_after:
+            return NOT_SIMULATED, None, STUCK
         if self.late_after:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
@@ -441,6 +457,14 @@ def run(request: Request) -> Report:
     if request.gpu and (why := gpus.find(request.gpu).why_no_code(torch.__version__)):
         return Report(DEVICE_ERROR, notes=[f"{why} {NO_KERNEL}"])
     return Run(request).report()
+
+
+def _interrupt_main() -> None:
+    """Raise KeyboardInterrupt in the main thread, also if it waits for a lock."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def _processor_time(thread: Any) -> Callable[[], float]:

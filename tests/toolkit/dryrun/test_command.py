@@ -167,6 +167,43 @@ def test_a_second_dry_run_may_make_the_folders_of_the_first(
 
 
 @pytest.mark.slow
+def test_a_thread_that_fills_a_queue_is_not_left_waiting(tmp_path: Path) -> None:
+    """Its loop is left early, and then the script waits for the thread's end."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        dedent(
+            """
+            import queue
+            import threading
+
+            import torch
+
+            weight = torch.zeros(2, device="cuda", requires_grad=True)
+            optimizer = torch.optim.SGD([weight], lr=0.1)
+            batches = queue.Queue(2)
+
+            def fill():
+                for _ in range(200):
+                    batches.put(torch.rand(2))
+                batches.put(None)
+
+            thread = threading.Thread(target=fill)
+            thread.start()
+            while (batch := batches.get()) is not None:
+                loss = (weight - batch.cuda()).square().sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            thread.join()
+            print("ended")
+            """
+        )
+    )
+    done = python("-m", "to_device", "dryrun", str(script))
+    assert "ended" in done.stderr
+
+
+@pytest.mark.slow
 def test_an_environment_without_numpy(tmp_path: Path) -> None:
     """Torch doesn't need it, so the dry run doesn't, either."""
     blocked = tmp_path / "numpy.py"

@@ -511,6 +511,13 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "this tensor was made on the CPU",
     ),
     (
+        LAYER,  # made from a parameter that went back to the CPU
+        "net.cuda()\nnet.cpu()\nz = next(net.parameters()).new_zeros(2, 4)\n"
+        "print(x.cuda() + z)",
+        15,
+        "this line puts tensors back on the CPU",
+    ),
+    (
         LAYER,  # a single move before a loop is better than a copy in each turn
         "mean = x.mean(0)\nx = x - mean\nnet.cuda()\nfor _ in range(2):\n"
         "    y = net(torch.rand(2, 4, device='cuda')).detach()\n    print(y + mean)",
