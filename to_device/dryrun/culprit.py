@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import linecache
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -14,7 +13,8 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from to_device.dryrun.origins import Call, Origin, Origins
+from to_device.dryrun.model_moves import early_line, is_moved, moved_back
+from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import MOVES, Line
 from to_device.dryrun.statements import (
@@ -81,10 +81,9 @@ def line_to_change(
     *_, root = origin.chain()
     if found := fetching_line(tensor, others, origin, line, frames):
         return found
-    if is_moved(origin.source) or "deepcopy" in origin.line.code:
-        early = next(filter(comes_before_a_move, origin.calls), origin.calls[0])
+    if early := early_line(start, origin):
         return (
-            early.line,
+            early,
             "this line used a parameter before the model was moved: move "
             "the model first",
         )
@@ -107,6 +106,8 @@ def line_to_change(
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
+    if at := helpers_caller(origin, root, frames):
+        return at, "this line gets a tensor on the CPU: move it here with .to(device)"
     at, why = place(origin, frames, start or origin)
     stays = why_on_host(start, result, origins) if may_stay and start else ""
     if not stays:
@@ -116,15 +117,6 @@ def line_to_change(
         f"bring this one to the CPU, with .cpu(), since {stays}; or else move that one "
         f"to the device, at {beside(at, result)}",
     )
-
-
-def moved_back(origin: Origin) -> Line | None:
-    """The line that put the tensor, or one that it was made from, back on the CPU."""
-    for ancestor in origin.chain():
-        tensor = ancestor.tensor()
-        if ancestor.moved_back and tensor is not None and tensor.is_cpu:
-            return ancestor.moved_back
-    return None
 
 
 def where_it_was_left(
@@ -206,6 +198,18 @@ def why_on_host(host: Origin, result: Line, origins: Origins) -> str:
     return f"{beside(met, result)} uses the other one there" if met else ""
 
 
+def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
+    """The line that called a function that has ended, and needs its tensors on the CPU.
+
+    There, the tensor met others on the CPU. So it's moved where the function returned.
+    """
+    running = {frame.f_code for _, frame in frames}
+    if not root.meetings or not root.function or root.function in running:
+        return None
+    called = next(origin.callers, None)
+    return called[0] if called and not origin.makers else None
+
+
 def fetching_line(
     tensor: Tensor,
     others: Sequence[Tensor],
@@ -226,9 +230,15 @@ def fetching_line(
             "this line copies a tensor to the CPU, but the tensors that "
             "it meets stay on the GPU",
         )
+    # A function that only gets the tensors works for those on the GPU, too.
+    code = frames[-1][1].f_code if frames else None
+    gets = (
+        code and code.co_name[0] != "<" and code not in (root.function, origin.function)
+    )
+    at = origin.line if gets else line
     return (
-        line,
-        f"line {root.line.number} copied a tensor to the CPU, but a "
+        at,
+        f"{beside(root.line, at)} copied a tensor to the CPU, but a "
         "tensor that it meets here stayed on the GPU: copy both, or neither",
     )
 
@@ -455,20 +465,6 @@ def is_kept(origin: Origin, modules: Sequence[nn.Module]) -> bool:
         return False
     names = [name for module in modules for name in attributes(module, tensor)]
     return any(not name.startswith("_") for name in names)
-
-
-def is_moved(origin: Origin | None) -> bool:
-    """Whether this tensor is a parameter that has been moved to the device."""
-    tensor = origin and origin.tensor()
-    return isinstance(tensor, nn.Parameter) and not tensor.is_cpu
-
-
-def comes_before_a_move(call: Call) -> bool:
-    """Whether the function moves something to a device after this line."""
-    lines, first = linecache.getlines(call.line.file), 1
-    if call.code.co_name != "<module>":
-        lines, first = inspect.getsourcelines(call.code)
-    return any(map(MOVES.search, lines[call.line.number + 1 - first :]))
 
 
 def unpacking_line(

@@ -2,7 +2,7 @@
 
 import re
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -15,10 +15,10 @@ from to_device.dryrun import cuda
 from to_device.dryrun.culprit import (
     attributes,
     line_to_change,
-    moved_back,
     variables,
 )
-from to_device.dryrun.origins import Origins
+from to_device.dryrun.model_moves import moved_back
+from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.report import Argument, Failure
 from to_device.dryrun.script import Line
 from to_device.sim.simulation import in_cuda_words
@@ -183,6 +183,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         chosen = (place for place in earlier if CHOOSES_CUDA.search(place.code))
         culprit = next(chosen, line)
         why = "this chooses CUDA, even on a machine without a GPU"
+    elif why and (origin := in_a_list(tensors, frame, origins)):
+        culprit = origin.line
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
         host = max(hosts, key=lambda tensor: (was_moved_back(tensor), tensor.dim() > 0))
@@ -196,6 +198,20 @@ def explain(error: BaseException, origins: Origins) -> Failure:
                 culprit = origins.line_of(optimizer, "load_state_dict") or culprit
                 why = words("why.optimizer")
     return Failure(type(error).__name__, message, line, tuple(arguments), culprit, why)
+
+
+def in_a_list(
+    tensors: Sequence[Tensor], frame: FrameType | None, origins: Origins
+) -> Origin | None:
+    """The origin of the one tensor that a call was given in a list, if it's so.
+
+    What a list is for is decided where the tensor is put into it.
+    """
+    if len(tensors) != 1 or frame is None:
+        return None
+    lists = (v for v in frame.f_locals.values() if isinstance(v, list | tuple))
+    is_held = any(part is tensors[0] for parts in lists for part in parts)
+    return origins.of(tensors[0]) if is_held else None
 
 
 def generator_line(error: BaseException, origins: Origins) -> Line | None:

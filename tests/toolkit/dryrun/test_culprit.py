@@ -511,6 +511,35 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "this tensor was made on the CPU",
     ),
     (
+        LAYER,  # made by the model, before it was moved
+        "style = net(x).detach()\nnet.cuda()\nprint(net(x.cuda()) - style)",
+        14,
+        "before the model was moved",
+    ),
+    (
+        LAYER,  # a helper that needs its tensors on the CPU
+        "def weights(n):\n    counts = torch.arange(1.0, n + 1)\n"
+        "    return counts / (counts + torch.ones(n))\nnet.cuda()\n"
+        "w = weights(4)\nprint(x.cuda() * w)",
+        18,
+        "move it here",
+    ),
+    (
+        LAYER,  # taken from a copy, and passed into a function that works on both
+        "net.cuda()\ny = net(x.cuda()).detach()\ndef gap(a, b):\n"
+        "    return (a - b).square()\nouts = y.cpu()\none = outs[0]\n"
+        "print(gap(one, y))",
+        19,
+        "line 18 copied a tensor to the CPU",
+    ),
+    (
+        LAYER,  # a list of what should be numbers
+        "import numpy\nnet.cuda()\nlosses = [net(x.cuda()).mean().detach()]\n"
+        "def draw(values):\n    return numpy.asarray(values)\ndraw(losses)",
+        16,
+        "numpy",
+    ),
+    (
         LAYER,  # made from a parameter that went back to the CPU
         "net.cuda()\nnet.cpu()\nz = next(net.parameters()).new_zeros(2, 4)\n"
         "print(x.cuda() + z)",
