@@ -204,7 +204,9 @@ def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
     There, the tensor met others on the CPU. So it's moved where the function returned.
     """
     running = {frame.f_code for _, frame in frames}
-    if not root.meetings or not root.function or root.function in running:
+    code = root.function
+    is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
+    if not root.meetings or not is_function or code in running:
         return None
     called = next(origin.callers, None)
     return called[0] if called and not origin.makers else None

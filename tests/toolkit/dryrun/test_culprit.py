@@ -525,6 +525,14 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "move it here",
     ),
     (
+        LAYER,  # a class's body is no helper
+        "class Gap:\n    one = torch.ones(4)\n    two = one + torch.ones(4)\n"
+        "    def of(self, a, b=one):\n        return a - b\n"
+        "print(Gap().of(x.cuda()))",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    (
         LAYER,  # taken from a copy, and passed into a function that works on both
         "net.cuda()\ny = net(x.cuda()).detach()\ndef gap(a, b):\n"
         "    return (a - b).square()\nouts = y.cpu()\none = outs[0]\n"
