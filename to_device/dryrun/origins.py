@@ -85,7 +85,7 @@ class Origin:
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
     # Some lines where it met another tensor on the CPU, and both had dimensions
     meetings: set[Line] = field(default_factory=set)
-    parameters: "list[Origin]" = field(default_factory=list)  # inputs on the CPU
+    parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -322,8 +322,8 @@ class Origins:
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
         origin = Origin(weakref.ref(tensor), *place, is_same, is_fetched)
         source = origin.take([host for host in map(self.of, hosts) if host])
-        if tensor.is_cpu:
-            own = [a for a in arguments if isinstance(a, nn.Parameter) and a.is_cpu]
+        own = [a for a in arguments if isinstance(a, nn.Parameter)]
+        if tensor.is_cpu and len(own) < len(arguments):
             origin.parameters = [found for found in map(self.of, own) if found]
         origin.method = self._method() if tensor.is_cpu else None
         if source and origin.method and not origin.is_of_loop:
