@@ -47,9 +47,9 @@ def draw() -> None:
         st.info(controls.NO_COOKIE, icon=":material/cookie_off:")
         return
     # At import, Streamlit's caches would be made, before there is a runtime for them.
-    from core.serving.execution_policy import is_for_this_machine
+    from core.serving.full_database import is_limited
 
-    full = "" if is_for_this_machine() else words("my_data.full", own=OWN)
+    full = words("my_data.full", own=OWN) if is_limited() else ""
     st.markdown(f"{words('my_data.what')} {full}")
     with explained("Your data can't be read right now"):
         me = _row(who)

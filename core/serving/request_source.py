@@ -4,12 +4,15 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address, ip_network
+from threading import Event
 from urllib.parse import urlsplit
 
 from starlette.requests import HTTPConnection
 
 # A proxy adds one of these headers, or X-Forwarded-..., to a request.
 HANDED_ON = ("forwarded", "via", "x-real-ip")
+
+_others = Event()  # set once a visitor's request wasn't direct
 
 
 def is_direct(headers: Mapping[str, str]) -> bool:
@@ -26,6 +29,17 @@ def is_direct(headers: Mapping[str, str]) -> bool:
         sender = urlsplit(headers.get("Origin", f"//{host}")).netloc
         return is_loopback(f"//{host}") and sender.lower() == host.lower()
     return False
+
+
+def note_visit(headers: Mapping[str, str]) -> None:
+    """Remember if the request that a page answers has come through a proxy."""
+    if not is_direct(headers):
+        _others.set()
+
+
+def others_came() -> bool:
+    """Whether anybody has come through a proxy since the app started."""
+    return _others.is_set()
 
 
 def network(address: str) -> str:

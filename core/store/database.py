@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -23,7 +25,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock, Timeout
-from sqlalchemy.orm import Session
+from sqlalchemy.dialects.postgresql import REGCLASS
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.folders import DATA
 from core.store.codec import StoreError
@@ -40,9 +43,25 @@ CONNECT_SECONDS = 5
 SILENT_MILLISECONDS = 10_000  # a server that is silent for longer counts as lost
 OWNER_SECONDS = 10.0  # time for Postgres to notice that the previous app was killed
 OWNER = 0x70_DE_71_CE  # the Postgres advisory lock that the writing app holds
+# So much of the disk has to be free, whichever is less. It is enough for 250 runs, and
+# for the journal while many rows are deleted.
+LEAST_SHARE, LEAST_BYTES = 0.05, 100_000_000
 
 T = TypeVar("T")
 words = Words(__file__)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes: of the whole disk, and of what the database can still write."""
+
+    total: float
+    free: float
+
+    @property
+    def needed(self) -> float:
+        """How much has to be free so that the app can go on."""
+        return min(LEAST_SHARE * self.total, LEAST_BYTES)
 
 
 class GoneError(Exception):
@@ -80,6 +99,7 @@ class Database:
         self._owner: FileLock | None = None
         self._stuck: Future | None = None  # the newest read that waited for too long
         self._answered = 0.0  # time.monotonic() when a read ended last
+        self._closed = False
         self._inode = 0  # identifies the open file; 0 if none is open
         if self.is_file:
             self.path = Path(str(self.url.database)).absolute()
@@ -199,11 +219,12 @@ class Database:
             if inode != self._inode:
                 raise GoneError
 
-    def read(self, work: Callable[[Session], T]) -> T:
+    def read(self, work: Callable[[Session], T], is_long: bool = False) -> T:
         """What `work` reads, in one transaction, so that all rows are of one moment.
 
         Raises StoreError if the database does not answer. If it hangs, the first
-        readers wait READ_SECONDS for it, and the others don't wait.
+        readers wait READ_SECONDS for it, and the others don't wait. A read that may
+        take long is waited for until `close`, and doesn't tell whether it hangs.
         """
         if self.hangs:
             raise StoreError(words("unreadable"))
@@ -220,6 +241,10 @@ class Database:
                     return reading.result()
                 if time.monotonic() < self._answered + READ_SECONDS:
                     continue  # the database answers others: it has much to do
+                if is_long:
+                    if not self._closed:
+                        continue
+                    raise StoreError(words("unreadable")) from None
                 self._stuck = reading
                 raise StoreError(words("unreadable")) from None
 
@@ -266,35 +291,61 @@ class Database:
         finally:
             self._foreign_keys(connection, "ON")
 
-    def used_bytes(self) -> int:
+    def used_bytes(self, enough: float = 0.0) -> int:
         """How many bytes the rows take, without room that is free again.
 
-        Raises StoreError.
+        A server's database that takes less than `enough` with that room is not looked
+        at any closer, since this reads all rows. Raises StoreError.
         """
-        return self.read(_used_pages if self.is_file else _used_values)
+        work = _used_pages if self.is_file else partial(_used_values, enough)
+        return self.read(work, is_long=True)
 
-    def room_bytes(self) -> float:
-        """How many bytes there are for a SQLite file; infinity for a server's database.
+    def size_of(
+        self, session: Session, key: InstrumentedAttribute[Any], values: list[str]
+    ) -> int:
+        """About how many bytes the rows with these keys take, with all that they own.
+
+        They own the rows that are deleted with them.
+        """
+        column = key.class_.__table__.c[key.name]
+        owned = [
+            foreign.parent
+            for table in Row.metadata.tables.values()
+            for foreign in table.foreign_keys
+            if foreign.column is column and foreign.ondelete == "CASCADE"
+        ]
+        size = sa.func.length if self.is_file else sa.func.pg_column_size
+        return sum(
+            _size(session, column.table, size, column.in_(values))
+            for column in (column, *owned)
+        )
+
+    def room(self) -> Room:
+        """The room on the disk, and in the file. Raises StoreError.
 
         A server's disk can't be seen from here.
         """
         if not self.is_file:
-            return math.inf
+            return Room(math.inf, math.inf)
         try:
-            own = sum(
-                file.stat().st_size
-                for file in self.path.parent.glob(f"{self.path.name}*")
-            )
-            return shutil.disk_usage(self.path.parent).free + own
-        except OSError:  # a file of SQLite's is gone already, or the disk is away
-            return math.inf
+            disk = shutil.disk_usage(self.path.parent)
+        except OSError:  # the disk is away
+            return Room(math.inf, math.inf)
+        return Room(disk.total, disk.free + self.read(_free_pages))
 
     def erase(self, connection: sa.Connection) -> None:
-        """Remove deleted data from the file and its journal, which shrink."""
+        """Remove deleted data from the file and its journal, which shrink.
+
+        If the disk is nearly full, the file keeps its room, with zeros in it: others
+        would take the room, and the next runs would find none.
+        """
         if self.is_file:
-            with suppress(sqlite3.Error):  # the rows are deleted already
-                # As a script, since one step of this pragma frees only one page.
-                _driver(connection).executescript("PRAGMA incremental_vacuum")
+            # The rows are deleted already.
+            with suppress(sqlite3.Error, OSError):
+                disk = shutil.disk_usage(self.path.parent)
+                if disk.free > Room(disk.total, disk.free).needed:
+                    # As a script, since one step of this pragma frees only one page.
+                    _driver(connection).executescript("PRAGMA incremental_vacuum")
                 _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _foreign_keys(self, connection: sa.Connection, switch: str) -> None:
@@ -303,6 +354,7 @@ class Database:
             _driver(connection).execute(f"PRAGMA foreign_keys = {switch}")
 
     def close(self) -> None:
+        self._closed = True
         self.readers.dispose()
         self.writer.dispose()
         if self._owner is not None:
@@ -342,21 +394,48 @@ def cause(error: Exception) -> str:
 
 
 def _used_pages(session: Session) -> int:
-    pages, free, size = (
+    return _pages(session, "page_count") - _free_pages(session)
+
+
+def _free_pages(session: Session) -> int:
+    return _pages(session, "freelist_count")
+
+
+def _pages(session: Session, count: str) -> int:
+    """How many bytes so many of a SQLite file's pages have."""
+    number, size = (
         session.execute(sa.text(f"PRAGMA {name}")).scalar_one()
-        for name in ("page_count", "freelist_count", "page_size")
+        for name in (count, "page_size")
     )
-    return (pages - free) * size
+    return number * size
 
 
-def _used_values(session: Session) -> int:
-    """The sizes of all values as Postgres stores them, which it knows unread."""
-    used = 0
-    for table in Row.metadata.tables.values():
-        for column in table.columns:
-            size = sa.func.sum(sa.func.pg_column_size(column))
-            used += session.execute(sa.select(size)).scalar() or 0
-    return used
+def _used_values(enough: float, session: Session) -> int:
+    """The sizes of all values as Postgres stores them.
+
+    If all tables take less than `enough` with their indexes and free room, their size.
+    """
+    tables = Row.metadata.tables.values()
+    taken = sum(
+        session.execute(
+            sa.select(sa.func.pg_total_relation_size(sa.cast(table.name, REGCLASS)))
+        ).scalar_one()
+        for table in tables
+    )
+    if taken < enough:
+        return taken
+    return sum(_size(session, table, sa.func.pg_column_size) for table in tables)
+
+
+def _size(
+    session: Session,
+    table: sa.Table | sa.FromClause,
+    size: Callable[..., Any],
+    *conditions: sa.ColumnElement[bool],
+) -> int:
+    """The total size of the values in some of a table's rows."""
+    sums = (sa.func.sum(size(column)) for column in table.columns)
+    return sum(filter(None, session.execute(sa.select(*sums).where(*conditions)).one()))
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:

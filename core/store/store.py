@@ -26,6 +26,7 @@ class Store:
         self.measurements = Measurements(self.database, self.writer)
         self.answers = Answers(self.database, self.writer)
         self.classes = Classes(self.database, self.writer)
+        self.is_full_of_classes = False  # as core.serving.full_database saw it last
         self._folder: tempfile.TemporaryDirectory | None = None
         self._why_passing = ""
 

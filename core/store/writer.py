@@ -123,15 +123,22 @@ class Writer:
             raise write.error
         return write.ended
 
-    def now(self, work: Work, erases: bool = False) -> Any:
+    def now(self, work: Work, erases: bool = False, later: bool = True) -> Any:
         """Make a write and return what `work` returns.
 
-        Raises StoreError if the database is unreachable; a queued write is made later.
+        Raises StoreError if the database is unreachable. Then the queued write is made
+        later, but not if `later` is false.
         """
+        if not later and self.problem:
+            raise StoreError(words("not_made"))
         write = self.write(work, erases=erases)
-        if not write.ended:
+        if write.ended:
+            return write.result
+        if later:
             raise StoreError(words("later"))
-        return write.result
+        # It stays in the queue, where it may be part of a batch already.
+        write.work = _ask
+        raise StoreError(words("not_made"))
 
     def answers(self, seconds: float) -> bool:
         """Whether the database takes changes; waits at most `seconds` to know.

@@ -12,6 +12,7 @@ from core.jobs.job import Job
 from core.measure.environment import Machine
 from core.serving import forms
 from core.serving.page_html import SIDEBAR
+from core.serving.request_source import note_visit
 from core.store.codec import StoreError
 from core.ui import (
     answers,
@@ -62,6 +63,7 @@ def begin(title: str) -> None:
         initial_sidebar_state=SIDEBAR,
     )
     come(lesson.title if lesson is not HOME else "Home")
+    note_visit(st.context.headers)
     if cookie_id := visitor_of_cookie():
         store().visitors.touch(cookie_id)
     st.logo(LOGO, size="large")
