@@ -60,6 +60,8 @@ def choose() -> Class | None:
         with st.container(border=True, width=400):
             _new("primary")
         return None
+    if store().is_full_of_classes:
+        st.warning(words("teacher.full"), icon=":material/database:")
     classroom = classes[st.session_state[CHOSEN]]
     _state(classroom)
     with st.container(horizontal=True, vertical_alignment="center"):
