@@ -7,6 +7,7 @@ shows the fault without the patch, so it fails once the patch is no longer neede
 """
 
 import asyncio
+import gc
 import math
 import os
 import socket
@@ -31,6 +32,7 @@ from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
+from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 from streamlit.runtime.scriptrunner import (
     ScriptRunner,
     ScriptRunnerEvent,
@@ -49,8 +51,12 @@ from streamlit.runtime.session_manager import (
 )
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import (
+    WebSocketsSansIOProtocol as WebSocket,
+)
 
 from core.serving.fair_turns import FairTurns
+from core.serving.message_pace import Weights
 from core.serving.request_source import network
 from core.serving.visitor_cookie import COOKIE, read
 
@@ -59,11 +65,15 @@ BEGUN = "_has_had_a_request"  # a session's attribute; see count_first_click
 KEPT = "_script_in_line"  # a session's attribute; see join_waiting_scripts
 IN_LINE = "_waits_for_its_turn"  # a script's attribute; see join_waiting_scripts
 CLICKED = "_first_click"  # a session's attribute; see count_first_click
+CONNECTION, SESSION = "connection", "_session"  # see weigh_messages
+LOOK = "_next_look"  # a connection's; see hang_up_on_half_messages
+LARGEST = "_largest_message"  # a connection's and a session's; see weigh_messages
 CLICKS = ("trigger_value", "string_trigger_value", "json_trigger_value")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
 # How many looks may find the same request's headers, or its body, incomplete
 MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
+MOST_LOOKS_AT_A_MESSAGE = 3  # that find the same message of a websocket incomplete
 GRACE_SECONDS = 5  # for connections to close when the server ends
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
@@ -71,6 +81,9 @@ MOST_OPERATIONS = 4  # of a tab at once
 # What may wait to be merged with a further message: a page has some 100 widgets.
 # Each further message merges everything anew, while nobody else is served.
 MOST_MERGED_WIDGETS, MOST_MERGED_BYTES = 300, 1_000_000
+# Of the largest messages of websockets that have ended, before what these held is
+# collected, and when: the sessions' threads end first
+MOST_ENDED_BYTES, COLLECT_SECONDS = 32_000_000, 1.0
 MOST_UNREAD_BYTES = 20_000_000  # that wait for one browser
 TRY_AGAIN_LATER = 1013  # a websocket's status, after which a browser connects again
 TURN_SECONDS = 0.3  # after which a page goes on beside one that takes longer
@@ -558,6 +571,129 @@ def hang_up_on_slow_readers() -> None:
     StarletteSessionClient.write_forward_msg = within_limit  # type: ignore[assignment]
 
 
+def hang_up_on_half_messages() -> None:
+    """End websockets whose message is too large, or doesn't arrive in time.
+
+    uvicorn waits for the rest of a message forever. It takes messages as large as those
+    that the server sends, though Streamlit refuses what is larger than a browser's may
+    be. And it keeps a list of all fragments, which take more memory than what is in
+    them, and without end if nothing is in them. Here they are joined as they come.
+    """
+    begin, end = WebSocket.connection_made, WebSocket.connection_lost
+
+    def connection_made(protocol: WebSocket, transport: asyncio.Transport) -> None:
+        begin(protocol, transport)
+        protocol.conn.max_message_size = get_max_widget_state_size_bytes()
+        look_later(protocol, None, 0)
+
+    def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
+        vars(protocol)[LOOK].cancel()  # which holds what has come of the message
+        end(protocol, error)
+
+    def look_later(protocol: WebSocket, *before: Any) -> None:
+        later = protocol.loop.call_later(LOOK_SECONDS, look, protocol, *before)
+        vars(protocol)[LOOK] = later
+
+    def look(protocol: WebSocket, before: object, looks: int) -> None:
+        if protocol.transport.is_closing():
+            return
+        now = protocol.frames  # another list for each message
+        is_half = bool(now or protocol.conn.reader.buffer)
+        # While the app has yet to take the message before, uvicorn reads nothing.
+        is_late = is_half and now is before and not protocol.read_paused
+        looks = looks + 1 if is_late else 0
+        if looks >= MOST_LOOKS_AT_A_MESSAGE:
+            return protocol.transport.abort()
+        look_later(protocol, now, looks)
+
+    def join(protocol: WebSocket, fragment: Any) -> None:
+        message: Any = protocol.frames[0]
+        if not isinstance(message, bytearray):
+            message = bytearray(message)
+        message += fragment.data
+        protocol.frames[0] = message
+        if fragment.fin:
+            protocol.frames[0] = bytes(message)
+            protocol.send_receive_event_to_app()
+
+    WebSocket.connection_made = connection_made  # type: ignore[assignment, method-assign]
+    WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
+    WebSocket.handle_cont = join  # type: ignore[assignment, method-assign]
+
+
+def weigh_messages() -> None:
+    """End the heaviest websockets when all messages become too much: see Weights.
+
+    A message weighs from its first bytes on: it takes memory before it is whole, and
+    while it waits for the app. Afterwards the session keeps it. So a session that goes
+    on in another connection is as heavy as before. Sessions that Streamlit has let go
+    are garbage, which core/serving/garbage.py collects once a minute: too late for a
+    browser that opens and closes heavy tabs all the time.
+    """
+    begin, receive = WebSocket.handle_connect, WebSocket.data_received
+    hear, end = WebSocket.send_receive_event_to_app, WebSocket.connection_lost
+    connect = Runtime.connect_session
+    weights = Weights[WebSocket]()
+    ended = 0
+
+    def handle_connect(protocol: WebSocket, request: Any) -> None:
+        begin(protocol, request)
+        if "scope" in vars(protocol):  # unless the request was refused
+            protocol.scope["state"][CONNECTION] = protocol
+
+    def data_received(protocol: WebSocket, data: bytes) -> None:
+        receive(protocol, data)
+        weigh(protocol, size(protocol) + len(protocol.conn.reader.buffer))
+
+    def send_receive_event_to_app(protocol: WebSocket) -> None:
+        weigh(protocol, size(protocol))
+        if protocol.transport.is_closing():
+            protocol.frames = []
+        else:
+            hear(protocol)
+
+    def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
+        nonlocal ended
+        weights.drop(protocol)
+        end(protocol, error)
+        ended += vars(protocol).get(LARGEST, 0)
+        if ended > MOST_ENDED_BYTES:
+            ended = 0
+            protocol.loop.call_later(COLLECT_SECONDS, gc.collect)
+
+    def connect_session(
+        self: Runtime, client: StarletteSessionClient, *more: Any, **named: Any
+    ) -> str:
+        name = connect(self, client, *more, **named)
+        protocol = client._websocket.scope.get("state", {}).get(CONNECTION)
+        info = self._session_mgr.get_active_session_info(name)
+        if protocol and info:
+            vars(protocol)[SESSION] = info.session
+            weigh(protocol, vars(info.session).get(LARGEST, 0))
+        return name
+
+    def size(protocol: WebSocket) -> int:
+        return sum(map(len, protocol.frames))
+
+    def weigh(protocol: WebSocket, largest: int) -> None:
+        largest = max(largest, vars(protocol).get(LARGEST, 0))
+        if session := vars(protocol).get(SESSION):
+            vars(session)[LARGEST] = largest
+        if largest == vars(protocol).get(LARGEST, 0) or protocol.transport.is_closing():
+            return
+        vars(protocol)[LARGEST] = largest
+        client = vars(protocol).get("scope", {}).get("client")
+        address = network(client[0]) if client else ""
+        for heaviest in weights.put(protocol, address, largest):
+            heaviest.transport.abort()
+
+    WebSocket.handle_connect = handle_connect  # type: ignore[assignment, method-assign]
+    WebSocket.data_received = data_received  # type: ignore[assignment, method-assign]
+    WebSocket.send_receive_event_to_app = send_receive_event_to_app  # type: ignore[assignment, method-assign]
+    WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
+    Runtime.connect_session = connect_session  # type: ignore[assignment, method-assign]
+
+
 PATCHES = (
     watch_no_files,
     finish_scripts,
@@ -574,4 +710,6 @@ PATCHES = (
     know_no_external_address,
     look_up_theme_once,
     hang_up_on_slow_readers,
+    hang_up_on_half_messages,
+    weigh_messages,
 )

@@ -1,13 +1,12 @@
 import asyncio
 import time
-from collections import Counter
 from typing import Any
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
 from core.serving import message_pace
-from core.serving.message_pace import MessagePace, Pace
+from core.serving.message_pace import MessagePace, Pace, Weights
 from tests.app import event_loop
 
 MESSAGE = {"type": "websocket.receive", "bytes": b"x"}
@@ -75,49 +74,71 @@ def test_a_tab_and_all_tabs_of_an_address_send_only_so_fast(monkeypatch):
     assert 30 <= sum(tabs.heard.values()) <= 31 + 40 * seconds
 
 
-def test_what_the_tabs_of_an_address_hold_has_a_limit(monkeypatch):
-    """500 tabs of a program fill no memory, and a class has three scripts a person."""
-    monkeypatch.setattr(message_pace, "LINGER_SECONDS", 0.05)
-    monkeypatch.setattr(message_pace, "OF_AN_ADDRESS", 1e6)
-    held = Counter[str]()
+class Room:
+    """What the connections weigh that are still open."""
 
-    async def hold(scope: Scope, receive: Receive, _: Send) -> None:
-        own = 0
-        while (message := await receive())["type"] != "websocket.disconnect":
-            size = len(message["bytes"])
-            held[scope["client"][0]] += max(0, size - own)
-            own = max(own, size)
+    def __init__(self) -> None:
+        self.weights = Weights[str]()
+        self.open = dict[str, int]()
 
-    app = MessagePace(hold)
+    def enter(self, name: str, size: int, address: str = "6.6.6.6") -> None:
+        self.open[name] = size
+        for ended in self.weights.put(name, address, size):
+            del self.open[ended]
 
-    async def open_tab(address: str, sizes: list[int], leaves: asyncio.Event) -> None:
-        messages = [{"type": "websocket.receive", "bytes": bytes(n)} for n in sizes]
+    def fill(self, address: str) -> None:
+        for i in range(100):
+            self.enter(f"{address} {i}", 900_000, address)
 
-        async def receive() -> dict[str, Any]:
-            if messages:
-                return messages.pop(0)
-            await leaves.wait()
-            return {"type": "websocket.disconnect"}
 
-        scope = {"type": "websocket", "client": (address, 1)}
-        await app(scope, receive, None)  # type: ignore[arg-type]
+def test_a_class_behind_one_address_has_three_scripts_a_person():
+    room = Room()
+    for i in range(300):
+        for size in (5_000, 200_000, 10):
+            room.enter(f"{i}", size)
+    assert len(room.open) == 300
 
-    async def tabs() -> None:
-        leaves = asyncio.Event()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(500):
-                group.create_task(open_tab("6.6.6.6", [10, 900_000], leaves))
-            for _ in range(300):
-                group.create_task(open_tab("10.0.0.1", [5_000, 200_000, 10], leaves))
-            await asyncio.sleep(0.2)
-            leaves.set()
-        assert 60_000_000 < held["6.6.6.6"] < 64_000_000
-        assert held["10.0.0.1"] == 300 * 200_000
-        await asyncio.sleep(0.2)
-        await open_tab("6.6.6.6", [900_000], leaves)
-        assert held["6.6.6.6"] > 60_900_000
 
-    event_loop.run(tabs())
+def test_what_the_tabs_of_an_address_hold_has_a_limit():
+    """500 tabs of a program fill no memory, and those that were first stay."""
+    room = Room()
+    for i in range(500):
+        room.enter(f"{i}", 900_000)
+    assert 60_000_000 < sum(room.open.values()) < 75_000_000
+    assert [*room.open] == [f"{i}" for i in range(len(room.open))]
+
+
+def test_whoever_fills_the_room_makes_room_for_others():
+    room = Room()
+    room.fill("6.6.6.6")
+    for i in range(100):
+        room.enter(f"small {i}", 20_000)
+        room.enter(f"script {i}", 200_000)
+    others = [name for name in room.open if not name.startswith("6.6.6.6")]
+    assert len(others) == 200
+    room.enter("heavier than any", 1_000_000)
+    assert "heavier than any" not in room.open
+
+
+def test_addresses_that_fill_the_room_make_room_for_others():
+    room = Room()
+    for i in range(9):
+        room.fill(f"6.6.6.{i}")
+    assert sum(room.open.values()) < 150_000_000
+    for i in range(50):
+        room.enter(f"student {i}", 200_000, "10.0.0.1")
+        room.enter(f"visitor {i}", 200_000, f"10.0.1.{i}")
+    others = [name for name in room.open if not name.startswith("6.6.6")]
+    assert len(others) == 100
+    assert sum(room.open.values()) < 150_000_000
+
+
+def test_a_connection_that_has_ended_weighs_nothing():
+    room = Room()
+    for i in range(500):
+        room.enter(f"{i}", 900_000)
+        room.weights.drop(f"{i}")
+    assert len(room.open) == 500
 
 
 def test_addresses_that_are_quiet_are_forgotten(monkeypatch):

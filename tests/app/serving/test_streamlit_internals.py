@@ -4,11 +4,13 @@ But only the load test, tools/load, tells whether pages need turns.
 """
 
 import asyncio
+import gc
 import socket
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
+import weakref
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +21,7 @@ import streamlit as st
 import uvicorn
 from starlette.applications import Starlette
 from streamlit import config, net_util
-from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse, ForwardMsg
@@ -40,12 +42,18 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
 from streamlit.runtime.session_manager import SessionClientDisconnectedError
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_server
-from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
+from streamlit.web.server.starlette.starlette_websocket import (
+    StarletteSessionClient,
+    create_websocket_routes,
+)
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets import ConnectionClosed
+from websockets.asyncio.client import ClientConnection, connect
 
 from core.jobs.cluster import ROOT
-from core.serving import streamlit_internals
+from core.serving import message_pace, streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
 from core.ui import server
 from tests.app import event_loop
@@ -79,9 +87,20 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             ),
         ),
         (ForwardMsgQueue, ("clear",)),
-        (Runtime, ("_instance", "_send_message")),
+        (Runtime, ("_instance", "_send_message", "connect_session")),
         (uvicorn.Server, ("shutdown",)),
         (H11Protocol, ("connection_made",)),
+        (
+            WebSocketsSansIOProtocol,
+            (
+                "connection_made",
+                "connection_lost",
+                "data_received",
+                "handle_connect",
+                "handle_cont",
+                "send_receive_event_to_app",
+            ),
+        ),
     ):
         for name in names:
             monkeypatch.setattr(kind, name, getattr(kind, name))
@@ -103,6 +122,31 @@ def mends(patch: Callable[[], None], fault: Fault) -> None:
     assert event_loop.run(fault()), f"{patch.__name__} isn't needed any more"
     patch()
     assert not event_loop.run(fault())
+
+
+@asynccontextmanager
+async def serving(app: Any, **settings: Any) -> AsyncIterator[uvicorn.Server]:
+    config = uvicorn.Config(
+        app,
+        port=0,
+        lifespan="off",
+        ws="websockets-sansio",
+        timeout_graceful_shutdown=5,
+        **settings,
+    )
+    server = uvicorn.Server(config)
+    ending = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield server
+    finally:
+        server.should_exit = True
+        await ending
+
+
+def address(server: uvicorn.Server) -> tuple[str, int]:
+    return server.servers[0].sockets[0].getsockname()
 
 
 def test_a_session_that_reconnects_watches_no_files():
@@ -398,18 +442,11 @@ def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeyp
         await send({"type": "http.response.body", "body": b""})
 
     async def ask() -> None:
-        config = uvicorn.Config(app, port=0, lifespan="off", timeout_keep_alive=60)
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        where = server.servers[0].sockets[0].getsockname()
-        reader, writer = await asyncio.open_connection(*where)
-        writer.write(sent)
-        await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
-        writer.close()
-        server.should_exit = True
-        await serving
+        async with serving(app, timeout_keep_alive=60) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(sent)
+            await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
+            writer.close()
 
     event_loop.run(ask())
 
@@ -600,3 +637,197 @@ def test_the_theme_is_looked_up_once(monkeypatch):
     assert before.HasField("light"), "the app has a light theme"
     assert not before.HasField("sidebar"), "and none of its own for the sidebar"
     mends(streamlit_internals.look_up_theme_once, looks_up_again)
+
+
+class Listener:
+    """An app that takes the messages of websockets, once it may."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+        self.may_listen = asyncio.Event()
+        self.may_listen.set()
+
+    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await self.may_listen.wait()
+        while (message := await receive())["type"] == "websocket.receive":
+            self.heard.append(message["bytes"])
+
+
+def websocket(server: uvicorn.Server, **more: Any) -> connect:
+    host, port = address(server)
+    url = f"ws://{host}:{port}/_stcore/stream"
+    return connect(url, compression=None, close_timeout=0.1, **more)
+
+
+def head(size: int, opcode: int = 2, is_last: bool = True) -> bytes:
+    """What comes before the bytes of a websocket's frame that a mask of 0 leaves."""
+    first = opcode | (128 if is_last else 0)
+    return bytes([first, 255]) + size.to_bytes(8, "big") + bytes(4)
+
+
+async def is_open(connection: ClientConnection, seconds: float = 0.5) -> bool:
+    with suppress(ConnectionClosed, TimeoutError):
+        await asyncio.wait_for(connection.recv(), seconds)
+    return connection.close_code is None
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head(0, is_last=False),
+        head(9, is_last=False) + b"the first",
+        head(9) + b"half",
+        b"\x82",
+        head(1) + b"a" + head(9) + b"half",
+    ],
+)
+def test_a_message_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.02)
+
+    async def waits() -> bool:
+        app = Listener()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(sent)
+            return await is_open(browser)
+
+    mends(streamlit_internals.hang_up_on_half_messages, waits)
+
+
+def test_a_message_may_wait_for_the_app(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.02)
+    streamlit_internals.hang_up_on_half_messages()
+
+    async def send() -> list[bytes]:
+        app = Listener()
+        app.may_listen.clear()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(head(1) + b"a" + head(4) + b"ha")
+            assert await is_open(browser)
+            browser.transport.write(b"lf")
+            app.may_listen.set()
+            assert await is_open(browser)  # and it has nothing more to say
+        return app.heard
+
+    assert event_loop.run(send()) == [b"a", b"half"]
+
+
+def test_fragments_are_joined_as_they_come():
+    async def keeps_many() -> bool:
+        app = Listener()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(head(2, is_last=False) + b"ab")
+            for _ in range(50):
+                browser.transport.write(head(1, 0, False) + b"c" + head(0, 0, False))
+            await asyncio.sleep(0.1)
+            (connection,) = server.server_state.connections
+            count = len(connection.frames)
+            browser.transport.write(head(1, 0) + b"d")
+            await asyncio.sleep(0.1)
+            assert app.heard == [b"ab" + b"c" * 50 + b"d"]
+        return count > 1
+
+    mends(streamlit_internals.hang_up_on_half_messages, keeps_many)
+
+
+def test_a_browser_sends_no_more_than_its_widgets_may_hold():
+    async def takes_more() -> bool:
+        async with (
+            serving(Listener(), ws_max_size=10_000_000) as server,
+            websocket(server) as browser,
+        ):
+            browser.transport.write(head(1_000_001) + b"a")
+            return await is_open(browser)
+
+    mends(streamlit_internals.hang_up_on_half_messages, takes_more)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_messages_are_weighed_while_they_come(is_whole, monkeypatch):
+    monkeypatch.setattr(message_pace, "ADDRESS_BYTES", 20_000)
+    monkeypatch.setattr(message_pace, "FREE_BYTES", 1_000)
+
+    async def all_stay() -> bool:
+        async with (
+            serving(Listener()) as server,
+            websocket(server) as first,
+            websocket(server) as heaviest,
+            websocket(server) as small,
+            websocket(server) as last,
+        ):
+            for browser, size in {first: 9_000, heaviest: 9_500, small: 900}.items():
+                browser.transport.write(head(size) + bytes(size - (not is_whole)))
+                assert await is_open(browser, 0.1)
+            last.transport.write(head(9_000) + bytes(9_000 - (not is_whole)))
+            stay = [await is_open(each, 0.1) for each in (first, small, last)]
+            assert all(stay)
+            return await is_open(heaviest, 0.1)
+
+    mends(streamlit_internals.weigh_messages, all_stay)
+
+
+def test_a_session_that_goes_on_is_as_heavy_as_before(monkeypatch):
+    monkeypatch.setattr(message_pace, "ADDRESS_BYTES", 10_000)
+    monkeypatch.setattr(message_pace, "FREE_BYTES", 1_000)
+
+    async def stays() -> bool:
+        runtime = new_runtime()
+        await runtime.start()
+        sessions = runtime._session_mgr
+        sign_of_life = BackMsg(app_heartbeat=True).SerializeToString()
+
+        async def say(browser: ClientConnection, size: int) -> None:
+            await browser.send(sign_of_life * (size // len(sign_of_life)))
+            await asyncio.sleep(0.1)
+
+        async with serving(
+            Starlette(routes=create_websocket_routes(runtime, None))
+        ) as it:
+            async with websocket(it) as browser:
+                await say(browser, 9_000)
+                (session,) = sessions.list_active_sessions()
+            while sessions.list_active_sessions():
+                await asyncio.sleep(0.01)
+            protocols: Any = ["streamlit", "token", session.session.id]
+            async with (
+                websocket(it, subprotocols=protocols) as again,
+                websocket(it) as other,
+            ):
+                await say(again, 10)
+                assert session.session in [
+                    each.session for each in sessions.list_active_sessions()
+                ]
+                await say(other, 8_000)
+                assert await is_open(other, 0.1)
+                is_there = await is_open(again, 0.1)
+        runtime.stop()
+        await runtime.stopped
+        return is_there
+
+    mends(streamlit_internals.weigh_messages, stays)
+
+
+def test_what_heavy_connections_held_is_collected_soon(monkeypatch):
+    monkeypatch.setattr(streamlit_internals, "MOST_ENDED_BYTES", 20_000)
+    monkeypatch.setattr(streamlit_internals, "COLLECT_SECONDS", 0.0)
+
+    class Held:
+        def __init__(self) -> None:
+            self.itself = self
+
+    async def stays() -> bool:
+        held = weakref.ref(Held())
+        async with serving(Listener()) as server:
+            for _ in range(3):
+                assert held(), "too early"
+                async with websocket(server) as browser:
+                    await browser.send(bytes(9_000))
+                await asyncio.sleep(0.1)
+        return held() is not None
+
+    gc.disable()
+    try:
+        mends(streamlit_internals.weigh_messages, stays)
+    finally:
+        gc.enable()
