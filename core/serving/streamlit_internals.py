@@ -8,17 +8,13 @@ shows the fault without the patch, so it fails once the patch is no longer neede
 
 import asyncio
 import gc
-import math
 import os
-import socket
 import threading
 from contextlib import suppress
 from functools import cache
 from typing import Any, Literal
 
-import h11
 import streamlit as st
-import uvicorn
 from google.protobuf.message import DecodeError
 from streamlit import net_util, runtime
 from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
@@ -32,7 +28,6 @@ from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
-from streamlit.runtime.runtime_util import get_max_widget_state_size_bytes
 from streamlit.runtime.scriptrunner import (
     ScriptRunner,
     ScriptRunnerEvent,
@@ -50,11 +45,11 @@ from streamlit.runtime.session_manager import (
     SessionClientDisconnectedError,
 )
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol as WebSocket,
 )
 
+from core.serving import uvicorn_internals
 from core.serving.fair_turns import FairTurns
 from core.serving.message_pace import Weights
 from core.serving.request_source import network
@@ -66,15 +61,9 @@ KEPT = "_script_in_line"  # a session's attribute; see join_waiting_scripts
 IN_LINE = "_waits_for_its_turn"  # a script's attribute; see join_waiting_scripts
 CLICKED = "_first_click"  # a session's attribute; see count_first_click
 CONNECTION, SESSION = "connection", "_session"  # see weigh_messages
-LOOK = "_next_look"  # a connection's; see hang_up_on_half_messages
 LARGEST = "_largest_message"  # a connection's and a session's; see weigh_messages
 CLICKS = ("trigger_value", "string_trigger_value", "json_trigger_value")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
-LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
-# How many looks may find the same request's headers, or its body, incomplete
-MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
-MOST_LOOKS_AT_A_MESSAGE = 3  # that find the same message of a websocket incomplete
-GRACE_SECONDS = 5  # for connections to close when the server ends
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
 MOST_OPERATIONS = 4  # of a tab at once
@@ -316,42 +305,6 @@ def send_on_newest_connection() -> None:
     Runtime._send_message = to_newest  # type: ignore[assignment]
 
 
-def end_in_time() -> None:
-    """End the server some seconds after Ctrl-C, even with open connections.
-
-    If a browser reconnects while the server is ending, the browser may get no message,
-    and uvicorn would wait for this connection forever: Streamlit leaves uvicorn's limit
-    unset, and has no setting for it (streamlit/streamlit#13375 brought uvicorn).
-    """
-    shutdown = uvicorn.Server.shutdown
-
-    async def in_time(server: uvicorn.Server, sockets: Any = None) -> None:
-        server.config.timeout_graceful_shutdown = GRACE_SECONDS
-        await shutdown(server, sockets)
-
-    uvicorn.Server.shutdown = in_time  # type: ignore[assignment]
-
-
-def send_at_once() -> None:
-    """Turn Nagle's algorithm off, so that small packets leave the server at once.
-
-    asyncio turns it off only for sockets marked as TCP, but Streamlit's isn't marked,
-    nor is uvicorn's own (Kludex/uvicorn#3149). So each further answer on a connection
-    waits some 40 ms until the browser has confirmed the previous packet. The five
-    answers before a page connects came after 0.06 s, without this patch after 0.21 s
-    (medians of n = 30). A page has 0.3 s for all.
-    """
-    made = H11Protocol.connection_made
-
-    def connection_made(protocol: Any, transport: asyncio.Transport) -> None:
-        connection = transport.get_extra_info("socket")
-        if connection.family in (socket.AF_INET, socket.AF_INET6):
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made(protocol, transport)
-
-    H11Protocol.connection_made = connection_made  # type: ignore[assignment]
-
-
 def draw_pages_in_turn() -> None:
     """Draw whole pages one after the other, and parts of pages, too: see FairTurns.
 
@@ -442,31 +395,6 @@ def join_waiting_scripts() -> None:
 
     AppSession.request_rerun = keep_waiting  # type: ignore[assignment]
     AppSession._create_scriptrunner = create_or_join  # type: ignore[assignment]
-
-
-def hang_up_on_half_requests() -> None:
-    """End connections whose next request doesn't arrive in time.
-
-    uvicorn has a time limit only until the next request's first byte. Without this
-    patch, half-sent requests hold their connections, which are limited, forever.
-    """
-    begin = H11Protocol.connection_made
-
-    def connection_made(protocol: H11Protocol, transport: asyncio.Transport) -> None:
-        begin(protocol, transport)
-        protocol.loop.call_later(LOOK_SECONDS, look, protocol, (None, h11.IDLE), 0)
-
-    def look(protocol: H11Protocol, before: object, looks: int) -> None:
-        is_over = protocol not in protocol.connections  # or it is a websocket now
-        if is_over or protocol.transport.is_closing():
-            return
-        now = protocol.cycle, protocol.conn.their_state
-        looks = looks + 1 if now == before else 0
-        if looks >= MOST_LOOKS.get(now[1], math.inf):
-            return protocol.transport.close()
-        protocol.loop.call_later(LOOK_SECONDS, look, protocol, now, looks)
-
-    H11Protocol.connection_made = connection_made  # type: ignore[assignment]
 
 
 def refuse_costly_messages() -> None:
@@ -571,56 +499,6 @@ def hang_up_on_slow_readers() -> None:
     StarletteSessionClient.write_forward_msg = within_limit  # type: ignore[assignment]
 
 
-def hang_up_on_half_messages() -> None:
-    """End websockets whose message is too large, or doesn't arrive in time.
-
-    uvicorn waits for the rest of a message forever. It takes messages as large as those
-    that the server sends, though Streamlit refuses what is larger than a browser's may
-    be. And it keeps a list of all fragments, which take more memory than what is in
-    them, and without end if nothing is in them. Here they are joined as they come.
-    """
-    begin, end = WebSocket.connection_made, WebSocket.connection_lost
-
-    def connection_made(protocol: WebSocket, transport: asyncio.Transport) -> None:
-        begin(protocol, transport)
-        protocol.conn.max_message_size = get_max_widget_state_size_bytes()
-        look_later(protocol, None, 0)
-
-    def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
-        vars(protocol)[LOOK].cancel()  # which holds what has come of the message
-        end(protocol, error)
-
-    def look_later(protocol: WebSocket, *before: Any) -> None:
-        later = protocol.loop.call_later(LOOK_SECONDS, look, protocol, *before)
-        vars(protocol)[LOOK] = later
-
-    def look(protocol: WebSocket, before: object, looks: int) -> None:
-        if protocol.transport.is_closing():
-            return
-        now = protocol.frames  # another list for each message
-        is_half = bool(now or protocol.conn.reader.buffer)
-        # While the app has yet to take the message before, uvicorn reads nothing.
-        is_late = is_half and now is before and not protocol.read_paused
-        looks = looks + 1 if is_late else 0
-        if looks >= MOST_LOOKS_AT_A_MESSAGE:
-            return protocol.transport.abort()
-        look_later(protocol, now, looks)
-
-    def join(protocol: WebSocket, fragment: Any) -> None:
-        message: Any = protocol.frames[0]
-        if not isinstance(message, bytearray):
-            message = bytearray(message)
-        message += fragment.data
-        protocol.frames[0] = message
-        if fragment.fin:
-            protocol.frames[0] = bytes(message)
-            protocol.send_receive_event_to_app()
-
-    WebSocket.connection_made = connection_made  # type: ignore[assignment, method-assign]
-    WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
-    WebSocket.handle_cont = join  # type: ignore[assignment, method-assign]
-
-
 def weigh_messages() -> None:
     """End the heaviest websockets when all messages become too much: see Weights.
 
@@ -701,15 +579,12 @@ PATCHES = (
     forget_left_pages,
     count_first_click,
     send_on_newest_connection,
-    end_in_time,
-    send_at_once,
     draw_pages_in_turn,
     join_waiting_scripts,
-    hang_up_on_half_requests,
     refuse_costly_messages,
     know_no_external_address,
     look_up_theme_once,
     hang_up_on_slow_readers,
-    hang_up_on_half_messages,
+    *uvicorn_internals.PATCHES,
     weigh_messages,
 )

@@ -5,20 +5,16 @@ But only the load test, tools/load, tells whether pages need turns.
 
 import asyncio
 import gc
-import socket
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 import streamlit as st
-import uvicorn
 from starlette.applications import Starlette
 from streamlit import config, net_util
 from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
@@ -34,23 +30,17 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.scriptrunner import ScriptRunner, ScriptRunnerEvent
-from streamlit.runtime.scriptrunner_utils import script_requests
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
 )
 from streamlit.runtime.session_manager import SessionClientDisconnectedError
 from streamlit.web.server import server_util
-from streamlit.web.server.starlette import starlette_server
 from streamlit.web.server.starlette.starlette_websocket import (
     StarletteSessionClient,
     create_websocket_routes,
 )
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from uvicorn.server import ServerState
-from websockets import ConnectionClosed
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 
 from core.jobs.cluster import ROOT
 from core.serving import message_pace, streamlit_internals
@@ -58,95 +48,24 @@ from core.serving.streamlit_internals import give_back_turn, take_turn
 from core.ui import server
 from tests.app import event_loop
 from tests.app.jobs.follow import wait
+from tests.app.serving.connections import (
+    Listener,
+    head,
+    is_open,
+    mends,
+    serving,
+    websocket,
+)
 
 SCRIPT = str(ROOT / "home.py")
 HOUR = 3600.0
 OLD, NEW = "the page before", "the newest page"
 
 
-@pytest.fixture(autouse=True)
-def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Take the patches, and a turn, back after each test."""
-    for kind, names in (
-        (script_requests, ("_coalesce_widget_states",)),
-        (net_util, ("get_external_ip",)),
-        (app_session, ("_populate_theme_msg",)),
-        (StarletteSessionClient, ("write_forward_msg",)),
-        (
-            AppSession,
-            (
-                "register_file_watchers",
-                "request_rerun",
-                "_create_scriptrunner",
-                "_create_new_session_message",
-                "_handle_file_urls_request",
-                "_handle_clear_cache_request",
-                "_handle_git_information_request",
-                "_handle_backend_operation_request",
-                "_handle_scriptrunner_event_on_event_loop",
-            ),
-        ),
-        (ForwardMsgQueue, ("clear",)),
-        (Runtime, ("_instance", "_send_message", "connect_session")),
-        (uvicorn.Server, ("shutdown",)),
-        (H11Protocol, ("connection_made",)),
-        (
-            WebSocketsSansIOProtocol,
-            (
-                "connection_made",
-                "connection_lost",
-                "data_received",
-                "handle_connect",
-                "handle_cont",
-                "send_receive_event_to_app",
-            ),
-        ),
-    ):
-        for name in names:
-            monkeypatch.setattr(kind, name, getattr(kind, name))
-    yield
-    give_back_turn()
-
-
 def new_runtime() -> Runtime:
     Runtime._instance = None
     media = MemoryMediaFileStorage("/media")
     return Runtime(RuntimeConfig(SCRIPT, media, MemoryUploadedFileManager("/upload")))
-
-
-Fault = Callable[[], Coroutine[Any, Any, bool]]
-
-
-def mends(patch: Callable[[], None], fault: Fault) -> None:
-    """Streamlit has a fault without the patch, and none with it."""
-    assert event_loop.run(fault()), f"{patch.__name__} isn't needed any more"
-    patch()
-    assert not event_loop.run(fault())
-
-
-@asynccontextmanager
-async def serving(app: Any, **settings: Any) -> AsyncIterator[uvicorn.Server]:
-    config = uvicorn.Config(
-        app,
-        port=0,
-        lifespan="off",
-        ws="websockets-sansio",
-        timeout_graceful_shutdown=5,
-        **settings,
-    )
-    server = uvicorn.Server(config)
-    ending = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield server
-    finally:
-        server.should_exit = True
-        await ending
-
-
-def address(server: uvicorn.Server) -> tuple[str, int]:
-    return server.servers[0].sockets[0].getsockname()
 
 
 def test_a_session_that_reconnects_watches_no_files():
@@ -380,77 +299,6 @@ def test_one_patch_can_be_left_out(monkeypatch):
     assert [patch.called for patch in patches] == [True, False, True]
 
 
-def test_a_server_ends_while_connections_are_open(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "GRACE_SECONDS", 0.05)
-    settings = starlette_server._get_uvicorn_config_kwargs()
-    assert "timeout_graceful_shutdown" not in settings, "end_in_time isn't needed"
-    streamlit_internals.end_in_time()
-
-    async def ending() -> bool:
-        ended = uvicorn.Server(uvicorn.Config("app:app"))
-        ended.lifespan = SimpleNamespace(shutdown=lambda: asyncio.sleep(0))
-        ended.servers = []
-        hangs = asyncio.create_task(asyncio.sleep(3600))
-        ended.server_state.tasks.add(hangs)
-        await asyncio.wait_for(ended.shutdown(), 30)
-        await asyncio.wait([hangs])
-        return hangs.cancelled()
-
-    assert event_loop.run(ending())
-
-
-def test_a_connection_sends_small_packets_at_once():
-    async def delays() -> bool:
-        taken: asyncio.Queue[bool] = asyncio.Queue()
-
-        class Protocol(H11Protocol):
-            def connection_made(self, transport: asyncio.Transport) -> None:
-                super().connection_made(transport)
-                connection = transport.get_extra_info("socket")
-                no_delay = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-                taken.put_nowait(not no_delay)
-
-        config = uvicorn.Config(Starlette(), lifespan="off")
-        make = partial(Protocol, config, ServerState(), {})
-        listening = starlette_server._bind_socket("127.0.0.1", 0, 8)
-        server = await asyncio.get_running_loop().create_server(make, sock=listening)
-        async with server:
-            _, writer = await asyncio.open_connection(*listening.getsockname())
-            writer.close()
-            return await asyncio.wait_for(taken.get(), 30)
-
-    mends(streamlit_internals.send_at_once, delays)
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: ",
-        b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nX-A: ",
-        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
-    ],
-)
-def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.05)
-    streamlit_internals.hang_up_on_half_requests()
-
-    async def app(_scope, receive, send) -> None:
-        while (await receive()).get("more_body"):
-            pass
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    async def ask() -> None:
-        async with serving(app, timeout_keep_alive=60) as server:
-            reader, writer = await asyncio.open_connection(*address(server))
-            writer.write(sent)
-            await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
-            writer.close()
-
-    event_loop.run(ask())
-
-
 def in_thread(draw) -> threading.Thread:
     thread = threading.Thread(target=draw)
     thread.start()
@@ -637,110 +485,6 @@ def test_the_theme_is_looked_up_once(monkeypatch):
     assert before.HasField("light"), "the app has a light theme"
     assert not before.HasField("sidebar"), "and none of its own for the sidebar"
     mends(streamlit_internals.look_up_theme_once, looks_up_again)
-
-
-class Listener:
-    """An app that takes the messages of websockets, once it may."""
-
-    def __init__(self) -> None:
-        self.heard: list[bytes] = []
-        self.may_listen = asyncio.Event()
-        self.may_listen.set()
-
-    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
-        await receive()
-        await send({"type": "websocket.accept"})
-        await self.may_listen.wait()
-        while (message := await receive())["type"] == "websocket.receive":
-            self.heard.append(message["bytes"])
-
-
-def websocket(server: uvicorn.Server, **more: Any) -> connect:
-    host, port = address(server)
-    url = f"ws://{host}:{port}/_stcore/stream"
-    return connect(url, compression=None, close_timeout=0.1, **more)
-
-
-def head(size: int, opcode: int = 2, is_last: bool = True) -> bytes:
-    """What comes before the bytes of a websocket's frame that a mask of 0 leaves."""
-    first = opcode | (128 if is_last else 0)
-    return bytes([first, 255]) + size.to_bytes(8, "big") + bytes(4)
-
-
-async def is_open(connection: ClientConnection, seconds: float = 0.5) -> bool:
-    with suppress(ConnectionClosed, TimeoutError):
-        await asyncio.wait_for(connection.recv(), seconds)
-    return connection.close_code is None
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        head(0, is_last=False),
-        head(9, is_last=False) + b"the first",
-        head(9) + b"half",
-        b"\x82",
-        head(1) + b"a" + head(9) + b"half",
-    ],
-)
-def test_a_message_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.02)
-
-    async def waits() -> bool:
-        app = Listener()
-        async with serving(app) as server, websocket(server) as browser:
-            browser.transport.write(sent)
-            return await is_open(browser)
-
-    mends(streamlit_internals.hang_up_on_half_messages, waits)
-
-
-def test_a_message_may_wait_for_the_app(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "LOOK_SECONDS", 0.02)
-    streamlit_internals.hang_up_on_half_messages()
-
-    async def send() -> list[bytes]:
-        app = Listener()
-        app.may_listen.clear()
-        async with serving(app) as server, websocket(server) as browser:
-            browser.transport.write(head(1) + b"a" + head(4) + b"ha")
-            assert await is_open(browser)
-            browser.transport.write(b"lf")
-            app.may_listen.set()
-            assert await is_open(browser)  # and it has nothing more to say
-        return app.heard
-
-    assert event_loop.run(send()) == [b"a", b"half"]
-
-
-def test_fragments_are_joined_as_they_come():
-    async def keeps_many() -> bool:
-        app = Listener()
-        async with serving(app) as server, websocket(server) as browser:
-            browser.transport.write(head(2, is_last=False) + b"ab")
-            for _ in range(50):
-                browser.transport.write(head(1, 0, False) + b"c" + head(0, 0, False))
-            await asyncio.sleep(0.1)
-            (connection,) = server.server_state.connections
-            count = len(connection.frames)
-            browser.transport.write(head(1, 0) + b"d")
-            await asyncio.sleep(0.1)
-            assert app.heard == [b"ab" + b"c" * 50 + b"d"]
-        return count > 1
-
-    mends(streamlit_internals.hang_up_on_half_messages, keeps_many)
-
-
-def test_a_browser_sends_no_more_than_its_widgets_may_hold():
-    async def takes_more() -> bool:
-        async with (
-            serving(Listener(), ws_max_size=10_000_000) as server,
-            websocket(server) as browser,
-        ):
-            browser.transport.write(head(1_000_001) + b"a")
-            return await is_open(browser)
-
-    mends(streamlit_internals.hang_up_on_half_messages, takes_more)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])

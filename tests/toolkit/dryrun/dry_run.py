@@ -7,6 +7,24 @@ from textwrap import dedent
 
 from to_device.dryrun.report import Report, Request
 
+# A script with a model, of which the method `forward` and what follows are missing
+MODEL = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.scale = torch.ones(4)
+        self.more = [nn.Linear(4, 4)]
+    def forward(self, x):
+        {forward}
+net = Net()
+x = torch.rand(2, 4)
+{rest}
+"""
+LAYER = "return self.layer(x)"  # an ordinary `forward`
+
 
 def dry_run(text: str, name: str = "script.py", **options) -> Report:
     if "memory" in options:

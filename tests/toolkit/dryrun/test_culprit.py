@@ -1,29 +1,11 @@
 import pytest
 
-from tests.toolkit.dryrun.dry_run import dry_run
-from to_device.dryrun import command
-from to_device.dryrun.report import DEVICE_ERROR, Request
+from tests.toolkit.dryrun.dry_run import LAYER, MODEL, dry_run
+from to_device.dryrun.report import DEVICE_ERROR
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
-MODEL = """
-import torch
-from torch import nn
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 4)
-        self.scale = torch.ones(4)
-        self.more = [nn.Linear(4, 4)]
-    def forward(self, x):
-        {forward}
-net = Net()
-x = torch.rand(2, 4)
-{rest}
-"""
 
-
-LAYER = "return self.layer(x)"
 CULPRITS = [  # a model's forward, what follows, the line to change, and what is said
     (LAYER, "net(x.cuda())", 12, "this model was never moved"),
     (LAYER, "net.cuda()\nnet(x)", 13, "this line makes a tensor on the CPU"),
@@ -575,28 +557,3 @@ def test_the_line_to_change(
     assert report.failure.culprit.number == culprit
     assert message in f"{report.failure.message} {report.failure.why}"
     assert "sim" not in report.failure.message.lower()
-
-
-IN_WORKERS = [  # what uses a loader with a worker, and the line to change
-    (
-        "loader = torch.utils.data.DataLoader([*x], num_workers=1, pin_memory=True)\n"
-        "net.cuda()\nfor batch in loader:\n    net(batch)",
-        16,
-    ),
-    (
-        "class Data(torch.utils.data.Dataset):\n"
-        "    def __init__(self):\n        self.drawn = torch.Generator('cuda')\n"
-        "    def __len__(self): return 2\n"
-        "    def __getitem__(self, i): return torch.rand(4, generator=self.drawn)\n"
-        "for batch in torch.utils.data.DataLoader(Data(), num_workers=1): net(batch)",
-        16,
-    ),
-]
-
-
-@pytest.mark.parametrize(("rest", "culprit"), IN_WORKERS)
-def test_what_a_worker_makes(rest: str, culprit: int) -> None:
-    """No function of the script's process makes it, and a thread may pin it."""
-    text = MODEL.format(forward=LAYER, rest=rest)
-    report = command.dry_run(Request("script.py", text))
-    assert report["failure"]["culprit"]["line"] == culprit

@@ -1,0 +1,166 @@
+"""Each patch has a test that fails once uvicorn doesn't need the patch any more."""
+
+import asyncio
+import socket
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from streamlit.web.server.starlette import starlette_server
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from core.serving import uvicorn_internals
+from tests.app import event_loop
+from tests.app.serving.connections import (
+    Listener,
+    address,
+    head,
+    is_open,
+    mends,
+    serving,
+    websocket,
+)
+
+
+def test_a_server_ends_while_connections_are_open(monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "GRACE_SECONDS", 0.05)
+    settings = starlette_server._get_uvicorn_config_kwargs()
+    assert "timeout_graceful_shutdown" not in settings, "end_in_time isn't needed"
+    uvicorn_internals.end_in_time()
+
+    async def ending() -> bool:
+        ended = uvicorn.Server(uvicorn.Config("app:app"))
+        ended.lifespan = SimpleNamespace(shutdown=lambda: asyncio.sleep(0))
+        ended.servers = []
+        hangs = asyncio.create_task(asyncio.sleep(3600))
+        ended.server_state.tasks.add(hangs)
+        await asyncio.wait_for(ended.shutdown(), 30)
+        await asyncio.wait([hangs])
+        return hangs.cancelled()
+
+    assert event_loop.run(ending())
+
+
+def test_a_connection_sends_small_packets_at_once():
+    async def delays() -> bool:
+        taken: asyncio.Queue[bool] = asyncio.Queue()
+
+        class Protocol(H11Protocol):
+            def connection_made(self, transport: asyncio.Transport) -> None:
+                super().connection_made(transport)
+                connection = transport.get_extra_info("socket")
+                no_delay = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                taken.put_nowait(not no_delay)
+
+        config = uvicorn.Config(Starlette(), lifespan="off")
+        make = partial(Protocol, config, ServerState(), {})
+        listening = starlette_server._bind_socket("127.0.0.1", 0, 8)
+        server = await asyncio.get_running_loop().create_server(make, sock=listening)
+        async with server:
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            writer.close()
+            return await asyncio.wait_for(taken.get(), 30)
+
+    mends(uvicorn_internals.send_at_once, delays)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX-A: ",
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nX-A: ",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf",
+    ],
+)
+def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.05)
+    uvicorn_internals.hang_up_on_half_requests()
+
+    async def app(_scope, receive, send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask() -> None:
+        async with serving(app, timeout_keep_alive=60) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(sent)
+            await asyncio.wait_for(reader.read(), 30)  # until the server hangs up
+            writer.close()
+
+    event_loop.run(ask())
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        head(0, is_last=False),
+        head(9, is_last=False) + b"the first",
+        head(9) + b"half",
+        b"\x82",
+        head(1) + b"a" + head(9) + b"half",
+    ],
+)
+def test_a_message_that_never_arrives_does_not_hold_its_connection(sent, monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.02)
+
+    async def waits() -> bool:
+        app = Listener()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(sent)
+            return await is_open(browser)
+
+    mends(uvicorn_internals.hang_up_on_half_messages, waits)
+
+
+def test_a_message_may_wait_for_the_app(monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.02)
+    uvicorn_internals.hang_up_on_half_messages()
+
+    async def send() -> list[bytes]:
+        app = Listener()
+        app.may_listen.clear()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(head(1) + b"a" + head(4) + b"ha")
+            assert await is_open(browser)
+            browser.transport.write(b"lf")
+            app.may_listen.set()
+            assert await is_open(browser)  # and it has nothing more to say
+        return app.heard
+
+    assert event_loop.run(send()) == [b"a", b"half"]
+
+
+def test_fragments_are_joined_as_they_come():
+    async def keeps_many() -> bool:
+        app = Listener()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write(head(2, is_last=False) + b"ab")
+            for _ in range(50):
+                browser.transport.write(head(1, 0, False) + b"c" + head(0, 0, False))
+            await asyncio.sleep(0.1)
+            (connection,) = server.server_state.connections
+            count = len(connection.frames)
+            browser.transport.write(head(1, 0) + b"d")
+            await asyncio.sleep(0.1)
+            assert app.heard == [b"ab" + b"c" * 50 + b"d"]
+        return count > 1
+
+    mends(uvicorn_internals.hang_up_on_half_messages, keeps_many)
+
+
+def test_a_browser_sends_no_more_than_its_widgets_may_hold():
+    async def takes_more() -> bool:
+        async with (
+            serving(Listener(), ws_max_size=10_000_000) as server,
+            websocket(server) as browser,
+        ):
+            browser.transport.write(head(1_000_001) + b"a")
+            return await is_open(browser)
+
+    mends(uvicorn_internals.hang_up_on_half_messages, takes_more)
