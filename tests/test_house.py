@@ -53,7 +53,7 @@ LAYERS = (
     *(("to_device.devices", "to_device.explain", "to_device.nvml", "to_device.sim"),),
     ("to_device.diagnose", "to_device.dryrun", "to_device.launcher"),
     *(("to_device.cli", "to_device.pytest_plugin"), ("to_device.__main__",)),
-    ("core.errors", "core.folders", "core.halves", "core.kept"),
+    ("core.errors", "core.folders", "core.halves"),
     ("core.log", "core.registry"),
     ("core.config",),
     ("core.loss_functions", "core.loops", "core.models"),

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from core.config import RunConfig
 from core.jobs.estimates import work
 from core.jobs.job import MOST_OF_ALL, Job, PickedUp, Stored
-from core.kept import Kept
 from core.results import Change, Epoch, Fit, RunResult, Started, StepProgress
+from core.store.cache import Cache
 from core.store.codec import DamagedError, StoreError
 from core.store.runs import StoredRun, interrupted
 from core.store.store import Store
@@ -54,7 +54,7 @@ class History:
         self._written: dict[str, tuple[float, int]] = {}
         self._lock = Lock()  # guards the field below
         self._late: dict[str, _Late] = {}
-        self._read = Kept(self._read_ended, CACHED)
+        self._read = Cache(self._read_ended, CACHED)
 
     def queue(self, job: Job, round: int) -> Write | None:
         """Write a waiting job and its round (see `recover`); None if not kept.
@@ -181,7 +181,7 @@ class History:
                 return self._late[job_id].job
         try:
             return self._read(job_id)
-        except KeyError:  # `Kept` keeps no errors: the row may come later
+        except KeyError:  # `Cache` keeps no errors: the row may come later
             return None
 
     def _read_ended(self, job_id: str) -> Job:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from core.jobs.job import Job
 from core.jobs.measurements import as_job, environments
-from core.kept import Kept
+from core.store.cache import Cache
 from core.store.codec import StoreError
 from core.ui import format
 from core.ui.server import engine, room, store, visitor
@@ -42,7 +42,7 @@ def _read_job(measurement_id: str) -> Job | None:
     return None if measurement is None else as_job(measurement)
 
 
-_read = Kept(_read_job, 64)
+_read = Cache(_read_job, 64)
 
 
 def forget(owner: str) -> None:

@@ -17,9 +17,9 @@ import streamlit as st
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
 from core.jobs.job import Job, Stored
 from core.jobs.measurements import KINDS
-from core.kept import Kept
 from core.registry import PACE, RUN
 from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
+from core.store.cache import Cache
 from core.store.codec import StoreError
 from core.store.runs import rates
 from core.store.tables import RunSummary
@@ -179,7 +179,7 @@ def _view(job: Job) -> Run:
     return Run(job=job, **vars(job.progress))
 
 
-_views = Kept(_view, 256)  # so that everybody who watches a run shares its curve
+_views = Cache(_view, 256)  # so that everybody who watches a run shares its curve
 
 
 def forget(owner: str) -> None:
@@ -306,9 +306,7 @@ def _no_numbers(_owner: str) -> dict[str, int]:
     return {}
 
 
-_numbers = Kept(
-    _no_numbers, 512
-)  # keeps a dictionary for each owner: {run's id: number}
+_numbers = Cache(_no_numbers, 512)  # a dictionary of each owner: {run's id: number}
 
 
 def earlier(later: Run, most: int) -> list[Run]:
@@ -345,7 +343,7 @@ def _read_before(
     return tuple(row.id for row in rows)
 
 
-_before = Kept(_read_before, 512)  # since each poll of a run asks again
+_before = Cache(_read_before, 512)  # since each poll of a run asks again
 
 
 def summary(run: Run) -> RunSummary:

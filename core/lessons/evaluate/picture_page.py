@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from core.data.fashion_mnist import CLASSES  # sprites have the same
-from core.kept import Kept
 from core.lessons.evaluate.picture import Picture
 from core.results import RunResult
+from core.store.cache import Cache
 from core.ui import charts, controls, image_wall
 from core.ui.charts import Chart
 from core.ui.runs import Run
@@ -112,7 +112,7 @@ def _prepared(owner: str, file_id: str, _data: bytes) -> Picture:
 
 
 # The keys of `_prepared`, which can't list its own
-_prepared_for = Kept(lambda *key: key, MOST)
+_prepared_for = Cache(lambda *key: key, MOST)
 
 
 def _forget(visitor: str, _: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 Value = TypeVar("Value")
 
 
-class Kept(Generic[Value]):
+class Cache(Generic[Value]):
     """Calls a function, and keeps its newest values by their arguments.
 
     Errors aren't kept. Threads that ask for the same at the same time get one value.

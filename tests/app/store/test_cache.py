@@ -1,4 +1,4 @@
-from core.kept import Kept
+from core.store.cache import Cache
 
 
 def test_the_newest_values_are_kept_until_they_are_dropped():
@@ -8,7 +8,7 @@ def test_the_newest_values_are_kept_until_they_are_dropped():
         asked.append((owner, number))
         return 10 * number
 
-    kept = Kept(ask, 3)
+    kept = Cache(ask, 3)
     for owner, number in (("a", 1), ("b", 2), ("a", 3), ("a", 1), ("a", 4)):
         assert kept(owner, number) == 10 * number
     assert asked == [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
@@ -29,7 +29,7 @@ def test_a_value_that_is_read_while_it_is_dropped_is_not_kept():
             kept.drop(lambda *_: True)
         return len(asked)
 
-    kept = Kept(ask, 3)
+    kept = Cache(ask, 3)
     assert [kept(), kept(), kept()] == [1, 2, 2]
 
 
@@ -42,7 +42,7 @@ def test_a_value_that_could_not_be_had_is_asked_for_again():
             raise answer
         return answer
 
-    kept = Kept(ask, 1)
+    kept = Cache(ask, 1)
     try:
         kept()
     except ValueError:
