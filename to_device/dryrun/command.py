@@ -40,9 +40,9 @@ HELP = """Find out, on a machine without CUDA, whether a script would run on CUD
 Other options are passed to the script, and so is everything after "--". After the
 script's name, an option below is the script's own if the script has one of this name
 (--gpu: if an index follows) or if it has one dash; before it, each is the dry run's. If
-the script asks for input, it gets what is piped in. The exit status is 0
-without a device error, 1 with one, 2 if the script fails for another reason or can't be
-read, and 3 if the simulated device can't tell.
+the script asks for input, it gets what is piped in. The exit status is 0 without a
+device error, 1 with one, 2 if the script fails for another reason or can't be read, and
+3 if the simulated device can't tell.
 """
 FOLDER = str(Path(__file__).parents[2])  # where the package to_device is
 FLAGS = ("--json", "--without-values")  # options without a value

@@ -123,7 +123,7 @@ def where_it_was_left(
     start: Origin | None, frames: Frames, origins: Origins
 ) -> tuple[Line, str] | None:
     """The line that put the tensor back on the CPU, kept it there, or passed it on."""
-    if start and (back := moved_back(start)):
+    if back := moved_back(start):
         return (
             back,
             "this line puts tensors back on the CPU, and later lines use them on "

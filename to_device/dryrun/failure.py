@@ -153,10 +153,6 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     # torch.func.vmap wraps tensors.
     tensors = [debug_unwrap(tensor) for tensor in given(error, Tensor)]
 
-    def was_moved_back(tensor: Tensor) -> bool:
-        origin = origins.of(tensor)
-        return origin is not None and moved_back(origin) is not None
-
     arguments = []
     for tensor in tensors:
         origin, name = origins.of(tensor), name_in(frame, tensor)
@@ -187,7 +183,8 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         culprit = origin.line
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
-        host = max(hosts, key=lambda tensor: (was_moved_back(tensor), tensor.dim() > 0))
+        back = [tensor for tensor in hosts if moved_back(origins.of(tensor))]
+        host = max(back or hosts, key=lambda tensor: tensor.dim() > 0)
         others = [tensor for tensor in tensors if not tensor.is_cpu]
         culprit, why = line_to_change(host, line, frames, origins, others)
         for inner, _ in traceback.walk_tb(error.__traceback__):

@@ -9,9 +9,9 @@ from to_device.dryrun.origins import Call, Origin
 from to_device.dryrun.script import MOVES, Line
 
 
-def moved_back(origin: Origin) -> Line | None:
+def moved_back(origin: Origin | None) -> Line | None:
     """The line that put the tensor, or one that it was made from, back on the CPU."""
-    for ancestor in origin.chain():
+    for ancestor in origin.chain() if origin else ():
         tensor = ancestor.tensor()
         if ancestor.moved_back and tensor is not None and tensor.is_cpu:
             return ancestor.moved_back

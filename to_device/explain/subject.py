@@ -129,8 +129,9 @@ class Subject:
         """Whether it is about a program that uses a GPU without torch, or none."""
         if self.names_torch:
             return False
-        is_training = self.is_named
-        return self._shows("framework") or (not is_training and self._shows("program"))
+        return self._shows("framework") or (
+            not self.is_named and self._shows("program")
+        )
 
     @cached_property
     def is_ours(self) -> bool:
