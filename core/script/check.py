@@ -1,5 +1,6 @@
 """The mistakes in a training script, line by line, found by reading and running it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -22,12 +23,12 @@ words = Words(__file__)
 
 SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
+# Datasets that core.script.generated_datasets makes
+USES_DATASETS = re.compile(r"\b(?:MNIST|FashionMNIST|KMNIST|EMNIST|CIFAR100?)\(")
 MOST_PROBLEMS = 100  # a page draws a box for each
 NAME = "script"
 # Code that runs before the script, and leaves no name behind
-STANDS_IN = (
-    "__import__('core.script.absent_packages').script.absent_packages.stand_in()"
-)
+STANDS_IN = "__import__('core.script.{0}').script.{0}.stand_in()"
 How = Literal["off", "here", "confined"]
 
 
@@ -36,6 +37,7 @@ class Checked:
     problems: tuple[Problem, ...] = ()
     unreadable: str = ""
     ran: bool = False  # True: the script ran to its end, or to a device error
+    is_idle: bool = False  # it ran, and put nothing on the device
     why_not: str = ""  # why the script did not run, or did not reach its end
 
 
@@ -68,6 +70,14 @@ def check_in_child(text: str, how: How = "off") -> Checked:
     `how` is the `kind` of an execution_policy.Mode. Unless `how` is "off", the script
     is also run, and what its run shows is added to the problems.
     """
+    checked = read(text)
+    if how == "off" or checked.unreadable or not text.strip():
+        return checked
+    return with_run(checked, run(text, how))
+
+
+def read(text: str) -> Checked:
+    """What `check` finds, in a process of its own."""
     checked: Checked = child_process.call(
         "core.script.check:check",
         text,
@@ -75,21 +85,36 @@ def check_in_child(text: str, how: How = "off") -> Checked:
         memory_bytes=MEMORY_BYTES,
         hostile=True,
     )
-    checked = _received(checked, text)
-    if how == "off" or checked.unreadable or not text.strip():
-        return checked
+    return _received(checked, text)
+
+
+def run(text: str, how: How, simulates: bool = True) -> dict[str, Any]:
+    """The report of a dry run or, without `simulates`, of a run on the CPU."""
+    modules = ["absent_packages"]
+    modules += ["generated_datasets"] if USES_DATASETS.search(text) else []
     request = Request(
-        NAME, text, seconds=code.SECONDS - 1, has_magic=True, before=STANDS_IN
+        NAME,
+        text,
+        seconds=code.SECONDS - 1,
+        has_magic=True,
+        before="\n".join(map(STANDS_IN.format, modules)),
+        simulates=simulates,
     )
     report, _ = code.run(request, how == "confined")
     if report["fails_after_visit"]:
         report, _ = code.run(replace(request, visits=False), how == "confined")
+    return report
+
+
+def with_run(checked: Checked, report: dict[str, Any]) -> Checked:
+    """What reading a script found, and what its run showed."""
     problems = set(checked.problems)
     if report["status"] != SCRIPT_ERROR:
         problems.update(found_by_running(report))
     ordered = _first(problems)
     if report["status"] in (OK, DEVICE_ERROR):
-        return replace(checked, problems=ordered, ran=True)
+        is_idle = not uses_device(report)
+        return replace(checked, problems=ordered, ran=True, is_idle=is_idle)
     why_not = " ".join(report["notes"])
     if failure := report["failure"]:
         error = code.raised(failure)
@@ -98,6 +123,11 @@ def check_in_child(text: str, how: How = "off") -> Checked:
         if failure["kind"] == ModuleNotFoundError.__name__:
             why_not += f" {words('ran.no_package')}"
     return replace(checked, problems=ordered, why_not=why_not)
+
+
+def uses_device(report: dict[str, Any]) -> bool:
+    """Whether a script put anything on the simulated device, or tried to."""
+    return bool(report["failure"] or report["memory"] or report["on_cpu"])
 
 
 def _received(checked: Checked, text: str) -> Checked:
@@ -132,7 +162,7 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:
-        yield from at(growth["line"], "sure", words("ran.graph"))
+        yield from at(growth["line"], "sure", words("ran.graph"), "graph_kept")
     for remark in report["remarks"]:
         sure: Sureness = "sure" if remark["sure"] else "likely"
         yield from at(remark["line"], sure, remark["say"], remark["slug"])
@@ -143,7 +173,7 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
                 "{times}×). Keep sums on the GPU, and fetch them only once "
                 "in a while."
             ).format(times=wait["times"], cause=quoted(wait["cause"]))
-            yield from at(wait["line"], "look", say)
+            yield from at(wait["line"], "look", say, "item_every_step")
     for copy in report["copies"]:
         if copy["same"]:
             yield from at(

@@ -29,19 +29,19 @@ CLEARS = re.compile(r"zero_grad|clear_grad|\bgrad\b|zero_grads")
 CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "time"}
 
 
-def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
-    """`.cuda()` and `"cuda"` where nothing checks which device is available."""
+def hard_coded(script: ParsedScript) -> list[ast.expr]:
+    """The calls and values that name CUDA where nothing checks for a device."""
     written: list[ast.expr] = [
         call
         for call in script.calls
         if (callee(call) == "cuda" and isinstance(call.func, ast.Attribute))
-        or (callee(call) in ("device", "to") and any(map(_is_cuda, call.args)))
-        or _is_cuda(keyword(call, "device"))
+        or (callee(call) in ("device", "to") and any(map(is_cuda, call.args)))
+        or is_cuda(keyword(call, "device"))
     ]
     written += [
         value
         for name, value, _ in script.assignments
-        if _is_cuda(value) and "device" in name.lower()
+        if is_cuda(value) and "device" in name.lower()
     ]
 
     def is_asked_for(node: ast.AST) -> bool:
@@ -54,8 +54,12 @@ def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
     # `if not torch.cuda.is_available(): device = "cpu"`.
     changed = {name for name, _, at in script.assignments if name and is_asked_for(at)}
     first = {value for name, value, _ in script.assignments if name in changed}
-    written = [node for node in written if not (node in first or is_asked_for(node))]
-    if lines := sorted(node.lineno for node in written):
+    return [node for node in written if not (node in first or is_asked_for(node))]
+
+
+def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
+    """`.cuda()` and `"cuda"` where nothing checks which device is available."""
+    if lines := sorted(node.lineno for node in hard_coded(script)):
         times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = (
             f"CUDA is hard-coded{times} in this script, so the script "
@@ -65,20 +69,24 @@ def cuda_written_down(script: ParsedScript) -> Iterator[Problem]:
         yield Problem(lines[0], "look", say, "cuda_hard_coded")
 
 
-def _is_cuda(value: ast.expr | None) -> bool:
+def is_cuda(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Constant) and str(value.value).startswith("cuda")
 
 
-def load_without_place(script: ParsedScript) -> Iterator[Problem]:
-    """`torch.load` without `map_location` puts tensors back on their old device."""
-    lines = [
-        call.lineno
+def loads_without_place(script: ParsedScript) -> list[ast.Call]:
+    """The calls of `torch.load` without `map_location`."""
+    return [
+        call
         for call in script.all("load")
         if dotted(call.func) == "torch.load"
         and len(call.args) == 1
         and not any(item.arg in ("map_location", None) for item in call.keywords)
     ]
-    if lines:
+
+
+def load_without_place(script: ParsedScript) -> Iterator[Problem]:
+    """`torch.load` without `map_location` puts tensors back on their old device."""
+    if lines := [call.lineno for call in loads_without_place(script)]:
         times = f" {len(lines)} times" if len(lines) > 1 else ""
         say = (
             f"`torch.load` is called without `map_location`{times}. If "

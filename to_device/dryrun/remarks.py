@@ -26,7 +26,6 @@ words = Words(__file__)
 REMARKS: dict[str, str] = words.table("remarks")
 WITH_MODES = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 NEAR = 1e-4  # rounding may move a sum of probabilities this far from 1
-CATALOGUED = ("softmax_before_loss", "pickle_refused", "no_eval_mode")
 SURE = ("softmax_before_loss", "pickle_refused", "idle_optimizer")
 
 
@@ -191,8 +190,6 @@ class Remarks:
                 if use.trains and use.has_modes:
                     self._note(line, "no_eval_mode")
         return [
-            Remark(
-                line, REMARKS[slug], slug if slug in CATALOGUED else "", slug in SURE
-            )
+            Remark(line, REMARKS[slug], slug, slug in SURE)
             for line, slug in sorted(self._at)
         ]

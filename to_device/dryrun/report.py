@@ -73,7 +73,7 @@ class Remark:
 
     line: Line
     say: str  # Markdown
-    slug: str  # the mistake's name in content/mistakes.toml; "" if it has none
+    slug: str  # the mistake's name, as in `remarks` of words.toml
     sure: bool  # False: other code may make up for the mistake
 
 

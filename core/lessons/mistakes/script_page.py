@@ -6,18 +6,21 @@ import streamlit as st
 
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.lessons.mistakes.catalogue_page import link_to
-from core.script.check import Checked
+from core.script.check import USES_DATASETS, Checked
+from core.script.correction import Correction
 from core.script.lint_rules import RULES
 from core.script.syntax import MOST_BYTES
 from core.serving.execution_policy import mode
-from core.ui import code_editor
+from core.ui import code_editor, controls
 from core.ui.server import engine, explained, run_code
+from core.ui.source import changes
 from to_device.dryrun.report import NEWLINE
 from to_device.words import Words
 
 words = Words(__file__)
 
 CHECK = "core.script.check:check_in_child"
+CORRECT = "core.script.correction:correct"
 SURENESS: dict[str, tuple[str, str]] = {
     "sure": ("Sure", "red"),
     "likely": ("Likely", "gray"),
@@ -41,6 +44,7 @@ def draw() -> None:
         icon = ":material/fact_check:"
         if st.form_submit_button("Check my script", icon=icon, key="check_my_script"):
             state.pop("checked", None)
+            state.pop("corrected", None)
             text = code_editor.text("script")[: MOST_BYTES + 1]
             with explained("The script was not checked"):
                 checked = run_code("Checking your script", CHECK, text, policy.kind)
@@ -66,6 +70,8 @@ def draw() -> None:
 
 def _findings(text: str, checked: Checked) -> None:
     count = len(RULES)
+    if checked.ran and USES_DATASETS.search(text):
+        st.caption(words("script.datasets"))
     if checked.why_not and not checked.unreadable:
         st.warning(
             "Your script didn't run to the end, so we may have missed "
@@ -76,6 +82,9 @@ def _findings(text: str, checked: Checked) -> None:
         st.warning(checked.unreadable, icon=":material/info:")
     elif not text.strip():
         st.info("Paste a script first.", icon=":material/content_paste:")
+    elif checked.is_idle and not checked.problems:
+        st.info(words("script.idle"), icon=":material/memory:")
+        _offer_correction(text, "Move it to the GPU")
     elif not checked.problems:
         none = (
             words("script.ran")
@@ -103,6 +112,10 @@ def _findings(text: str, checked: Checked) -> None:
                 "other mistakes."
             ).format(**counts, how=how)
         )
+        if checked.is_idle:
+            st.info(words("script.idle"), icon=":material/memory:")
+        and_move = ", and move it to the GPU" if checked.is_idle else ""
+        _offer_correction(text, f"Correct it{and_move}")
         lines = NEWLINE.split(text)
         for number, problems in groupby(checked.problems, lambda problem: problem.line):
             with st.container(border=True):
@@ -113,3 +126,51 @@ def _findings(text: str, checked: Checked) -> None:
                     st.markdown(f":{color}-badge[{label}] {problem.say}")
                     if problem.slug in BY_SLUG:
                         link_to(problem.slug)
+
+
+def _offer_correction(text: str, label: str) -> None:
+    """A button that corrects the script, and then the corrected one."""
+    state = st.session_state
+    icon = ":material/build:"
+    if st.button(label, key="correct_my_script", icon=icon, help=words("script.how")):
+        policy = mode(engine().ask)
+        with explained("The script was not corrected"):
+            state.corrected = run_code(
+                "Correcting your script", CORRECT, text, policy.kind
+            )
+    if "corrected" in state:
+        _correction(text, state.corrected)
+
+
+def _correction(text: str, corrected: Correction) -> None:
+    difference = changes(text, corrected.text)
+    if not difference:
+        st.info(words("script.not_corrected"), icon=":material/info:")
+        return
+    left = corrected.checked.problems
+    if corrected.runs_without:
+        ran = words("script.runs")
+    elif corrected.checked.ran and corrected.why_not:
+        ran = words("script.needs_gpu", why=corrected.why_not)
+    elif corrected.checked.ran:
+        ran = words("script.still_fails")
+    else:
+        ran = words("script.not_run")
+    with st.container(border=True, key="corrected_script"):
+        st.markdown(ran)
+        for tab, code, language in zip(
+            st.tabs(["Changes", "Whole script"]),
+            (difference, corrected.text),
+            ("diff", "python"),
+            strict=True,
+        ):
+            tab.code(code, language=language, wrap_lines=True)
+        controls.download(
+            "Download the corrected script",
+            corrected.text,
+            "corrected.py",
+            "download_corrected",
+        )
+        if left:
+            lines = [f"- Line {item.line}: {item.say}" for item in left]
+            st.markdown("\n".join([words("script.left"), "", *lines]))

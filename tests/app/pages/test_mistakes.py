@@ -11,6 +11,7 @@ from core.jobs.admission import Limits
 from core.jobs.engine import Engine
 from core.lessons.mistakes import catalogue_page as mistakes
 from core.lessons.mistakes.catalogue import BY_SLUG, GROUPS, MISTAKES
+from core.script.edits import CHOICE
 from core.serving.monitoring import REGISTRY
 from tests.app.pages.walk import open_page, open_tab, status, texts, wait, write_code
 from to_device.explain.causes import knowledge
@@ -250,6 +251,29 @@ def check_script(at: AppTest, text: str) -> AppTest:
     """Paste a script at the end of the page, and have it checked."""
     write_code(at, "script", text)
     return at.button(key="check_my_script").click().run()
+
+
+ONLY_CUDA = """\
+import torch
+
+net = torch.nn.Linear(3, 2).cuda()
+net(torch.rand(4, 3).cuda())
+"""
+
+
+def test_a_checked_script_comes_back_corrected():
+    at = check_script(open_page("pages/4_Mistakes.py"), ONLY_CUDA)
+    at.button(key="correct_my_script").click().run()
+    assert not at.exception
+    line = f"device = {CHOICE}\n"
+    corrected = ONLY_CUDA.replace(".cuda()", ".to(device)")
+    corrected = corrected.replace("torch\n\n", f"torch\n\n{line}\n")
+    assert [code for code in at.code if code.value == corrected.rstrip("\n")]
+    (button,) = [b for b in at.get("download_button") if "corrected" in b.proto.id]
+    assert not button.proto.disabled
+    check_script(at, corrected)  # the earlier correction is gone
+    assert corrected not in [code.value for code in at.code]
+    assert not [b for b in at.button if b.key == "correct_my_script"]
 
 
 def page_with_a_finding() -> None:

@@ -1,0 +1,295 @@
+"""Corrects a script: tries changes at the lines with mistakes, and keeps what helps.
+
+No change is taken on trust. After each, the script runs again on the simulated device,
+and a change stays only if its mistake is gone and the script comes as far as before.
+At last, the script also runs as on a machine without a GPU. A person who repairs a
+script does the same: change a line, run, look at the next error.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any
+
+from core.jobs import child_process
+from core.script import check
+from core.script.check import Checked, How
+from core.script.device_edits import Fault
+from core.script.edits import DEVICE_ERROR, NO_DEVICE, ON_CPU
+from to_device.dryrun.report import DEVICE_ERROR as FAILS_ON_DEVICE
+from to_device.dryrun.report import NEWLINE, OK
+
+HARD_CODED = "cuda_hard_coded"
+MOST_RUNS = 40
+SECONDS = 60.0  # after this time, no other change is tried
+MOST_ADDED = 2_000  # characters that a change may add to a script of any length
+MOST_CHARACTERS = 50_000  # of a script: each change is a whole script
+
+Weight = tuple[bool, int, bool, int, int]
+Where = tuple[int, int, str, str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Correction:
+    text: str  # the corrected script
+    checked: Checked  # what is still found in it
+    runs_without: bool = False  # it ran to its end, also without a GPU
+    why_not: str = ""  # why it doesn't, without one
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line with its end. Scripts share a line until a change replaces it."""
+
+    text: str
+    number: int  # of the first script's line that it stands for; 0 for a new line
+
+
+@dataclass(frozen=True)
+class Change:
+    """The lines that a change took out of a script, and those that it put there."""
+
+    before: list[Line]
+    after: list[Line]
+
+
+class Trial:
+    """A script, the changes that led to it, what reading it finds, and how it ran."""
+
+    def __init__(self, lines: list[Line], changes: tuple[Change, ...], how: How):
+        self.lines, self.changes, self.how = lines, changes, how
+        self.text = "".join(line.text for line in lines)
+        self.report = {} if how == "off" else check.run(self.text, how)
+        self.status = self.report.get("status")
+
+    def changed(self, text: str) -> "Trial":
+        """The trial of a changed script.
+
+        All lines between the first and the last changed one count as changed.
+        """
+        old, new = self.lines, lines_of(text)
+        start, end = 0, 0
+        shorter = min(len(old), len(new))
+        while start < shorter and old[start].text == new[start]:
+            start += 1
+        while end < shorter - start and old[-1 - end].text == new[-1 - end]:
+            end += 1
+        before = old[start : len(old) - end]
+        texts = new[start : len(new) - end]
+        numbers = [*(line.number for line in before), *([0] * len(texts))]
+        after = [Line(*pair) for pair in zip(texts, numbers, strict=False)]
+        lines = [*old[:start], *after, *old[len(old) - end :]]
+        return Trial(lines, (*self.changes, Change(before, after)), self.how)
+
+    def without(self, change: Change) -> "Trial | None":
+        """The trial without a change; None if a later one builds on it."""
+        first = next(iter(change.after), None)
+        if first not in self.lines:
+            return None
+        place = self.lines.index(first)
+        end = place + len(change.after)
+        if self.lines[place:end] != change.after:
+            return None
+        lines = [*self.lines[:place], *change.before, *self.lines[end:]]
+        left = tuple(each for each in self.changes if each is not change)
+        return Trial(lines, left, self.how)
+
+    @cached_property
+    def checked(self) -> Checked:
+        read = check.read(self.text)
+        return check.with_run(read, self.report) if self.report else read
+
+    @property
+    def runs(self) -> bool:
+        """Whether it ran to its end, or to an error of a device."""
+        return self.status in (OK, FAILS_ON_DEVICE)
+
+    @property
+    def failure(self) -> dict[str, Any] | None:
+        return self.report["failure"] if self.status == FAILS_ON_DEVICE else None
+
+    def faults(self) -> Iterator[Fault]:
+        """The mistakes that a change may mend, in the order in which to mend them."""
+        report = self.report
+        slugs = {problem.slug: problem.line for problem in self.checked.problems}
+        if (line := slugs.get(HARD_CODED)) is not None:  # others need a name for it
+            yield Fault(HARD_CODED, line)
+        if failure := self.failure:
+            at = failure["culprit"] or failure["line"]
+            if at and at["file"] == check.NAME:
+                failed = failure["line"]
+                is_own = failed["file"] == check.NAME
+                yield Fault(
+                    DEVICE_ERROR,
+                    at["line"],
+                    failed["line"] if is_own else at["line"],
+                    failure["why"],
+                    tuple(a["name"] for a in failure["arguments"] if _is_cpu(a)),
+                )
+            return
+        if self.runs and not check.uses_device(report):
+            yield Fault(NO_DEVICE, 1)
+        if self.runs and report["on_cpu"]:
+            yield Fault(ON_CPU, report["on_cpu"]["line"])
+        for problem in self.checked.problems:
+            if problem.slug:
+                yield Fault(problem.slug, problem.line)
+
+    def weight(self, errors: int = 0) -> Weight:
+        """How far from right the script is; less is better.
+
+        A script that fails is the better, the more `errors` came before this one.
+        """
+        sure = [p for p in self.checked.problems if p.sureness != "look"]
+        fails = bool(self.failure)
+        problems = self.checked.problems
+        return fails, -errors * fails, self.checked.is_idle, len(sure), len(problems)
+
+
+def _is_cpu(argument: dict[str, Any]) -> bool:
+    return argument["device"] == "cpu" and bool(argument["name"])
+
+
+def where(trial: Trial) -> Where | None:
+    """What a trial's device error is, with lines as the first script counts them."""
+    failure = trial.failure
+    if failure is None:
+        return None
+    lines = [
+        trial.lines[line["line"] - 1].number
+        if line and line["file"] == check.NAME
+        else 0
+        for line in (failure["line"], failure["culprit"])
+    ]
+    met = ((a["name"], a["device"]) for a in failure["arguments"])
+    return lines[0], lines[1], failure["message"], failure["why"], tuple(met)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines with their ends, and what follows the last end, perhaps nothing."""
+    ends = [0, *(match.end() for match in NEWLINE.finditer(text)), len(text)]
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+def correct(text: str, how: How) -> Correction:
+    """Correct a script as far as the tried changes help.
+
+    Without a run (`how` is "off"), only what reading it finds is corrected.
+    """
+    text = text.removeprefix("\ufeff")
+    search = Search(text, how)
+    best = search.needed(search.corrected())
+    if how == "off" or best.status != OK:
+        return Correction(best.text, best.checked)
+    alone = check.with_run(Checked(), check.run(best.text, how, simulates=False))
+    return Correction(best.text, best.checked, alone.ran, alone.why_not)
+
+
+class Search:
+    """Tries changes of a script, within MOST_RUNS and SECONDS."""
+
+    def __init__(self, text: str, how: How) -> None:
+        self.text, self.how = text, how
+        self.end, self.runs = time.monotonic() + SECONDS, 1
+        numbered = enumerate(lines_of(text), 1)
+        self.first = Trial([Line(text, i) for i, text in numbered], (), how)
+
+    @property
+    def may_try(self) -> bool:
+        in_time = self.runs < MOST_RUNS and time.monotonic() < self.end
+        is_short = len(self.text) <= MOST_CHARACTERS
+        return in_time and is_short and not self.first.checked.unreadable
+
+    def corrected(self) -> Trial:
+        """The best script to which changes led that each mended a mistake."""
+        return self._from(self.first, (where(self.first),))[1]
+
+    def _from(
+        self,
+        now: Trial,
+        met: tuple[Where | None, ...],
+        given_up: frozenset[tuple[str, int]] = frozenset(),
+    ) -> tuple[Weight, Trial]:
+        """The best script to which changes of this one led, and its weight.
+
+        `met` are the device errors on the way here. If the script still fails after a
+        change and those that followed it, the next change is tried.
+        """
+        best = now.weight(len(met)), now
+        left = (f for f in now.faults() if (f.name, f.line) not in given_up)
+        if not self.may_try or (fault := next(left, None)) is None:
+            return best
+        for edited in _edits(now.text, fault):
+            if not self.may_try:
+                return best
+            self.runs += 1
+            trial = now.changed(edited)
+            if is_better(trial, now, fault, met):
+                end = self._from(trial, (*met, where(trial)))
+                best = min(best, end, key=itemgetter(0))
+                if not end[1].failure:
+                    return best
+        if best[1] is not now:
+            return best
+        return self._from(now, met, given_up | {(fault.name, fault.line)})
+
+    def needed(self, trial: Trial) -> Trial:
+        """The script without the changes that later ones have made needless."""
+        for change in reversed(trial.changes):
+            if len(trial.changes) < 2 or not self.may_try:
+                break
+            if (other := trial.without(change)) is None:
+                continue
+            self.runs += 1
+            if comes_as_far(other, trial) and other.weight() <= trial.weight():
+                trial = other
+        return trial
+
+
+def _edits(text: str, fault: Fault) -> tuple[str, ...]:
+    edits: tuple[str, ...] = child_process.call(
+        "core.script.edits:edits",
+        text,
+        fault,
+        seconds=check.SECONDS,
+        memory_bytes=check.MEMORY_BYTES,
+        hostile=True,
+    )
+    longest = 2 * len(text) + MOST_ADDED
+    return tuple(edited for edited in edits if len(edited) <= longest)
+
+
+def comes_as_far(trial: Trial, before: Trial) -> bool:
+    """Whether a script runs and trains, if another one did."""
+    if trial.how == "off":
+        return True
+    trains = trial.report["steps"] > 0 or trial.failure or not before.report["steps"]
+    return bool((trial.runs or not before.runs) and trains)
+
+
+def is_better(
+    trial: Trial, before: Trial, fault: Fault, met: Collection[Where | None]
+) -> bool:
+    """Whether a change has mended its fault, and let the script run as far as before.
+
+    `met` are the device errors on the way here.
+    """
+    if not comes_as_far(trial, before):
+        return False
+    if fault.name == HARD_CODED:
+        return True
+    if trial.failure and where(trial) in met:
+        return False
+    if fault.name == DEVICE_ERROR:
+        return not (trial.report["on_cpu"] and not before.report["on_cpu"])
+    if fault.name == NO_DEVICE:
+        return check.uses_device(trial.report)
+    if fault.name == ON_CPU:
+        return not trial.report["on_cpu"]
+    counts = [Counter(p.slug for p in t.checked.problems) for t in (trial, before)]
+    is_gone = counts[0][fault.name] < counts[1][fault.name]
+    return is_gone and (not trial.failure or bool(before.failure))
