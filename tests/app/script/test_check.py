@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+import torch
 
 from core.script import check as checking
 from core.script.check import Checked, check, check_in_child
@@ -202,3 +203,38 @@ def test_a_package_that_is_not_here_is_no_dead_end():
     assert not checked.ran
     assert checked.why_not.startswith("Line 2 raised")
     assert checked.why_not.endswith(checking.words("ran.no_package"))
+
+
+DATASETS = """
+import torch
+from torchvision import datasets, transforms
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(1)
+data = datasets.{name}("a_folder", {more}transform=transforms.ToTensor(), download=True)
+assert torch.rand(1).item() == {number}
+first, _ = torch.utils.data.random_split(data, [{count} - 1000, 1000])
+images, labels = next(iter(torch.utils.data.DataLoader(first, 8, shuffle=True)))
+images, labels = images.to(device), labels.to(device)
+assert images.shape == (8, {shape}) and labels.max() < {classes}
+assert len(data.targets) == len(data.data) == {count}
+"""
+KINDS = [  # a dataset, its arguments, and how many images and classes of which shape
+    ("FashionMNIST", "", 60_000, 10, "1, 28, 28"),
+    ("MNIST", "False, ", 10_000, 10, "1, 28, 28"),
+    ("EMNIST", "'letters', train=False, ", 20_800, 27, "1, 28, 28"),
+    ("CIFAR10", "train=True, ", 50_000, 10, "3, 32, 32"),
+    ("CIFAR100", "", 50_000, 100, "3, 32, 32"),
+]
+
+
+@pytest.mark.parametrize(("name", "more", "count", "classes", "shape"), KINDS)
+def test_a_script_gets_datasets_that_nobody_downloads(
+    name, more, count, classes, shape
+):
+    torch.manual_seed(1)
+    number = torch.rand(1).item()
+    fields = {"count": count, "classes": classes, "shape": shape, "number": number}
+    text = DATASETS.format(name=name, more=more, **fields)
+    how: checking.How = "confined" if "CIFAR" in name else "here"
+    checked = check_in_child(text, how)
+    assert (checked.ran, checked.why_not) == (True, "")
