@@ -44,6 +44,11 @@ LIBRARY = re.compile(
 NAMED = re.compile(r"^.{0,200}?\b[A-Z]\w*(?:Error|Exception|Warning)\s*+[:：]")
 WARNING = re.compile(r"^.{0,200}?\b(?:\w*Warning\s*+[:：]|WARNING\b)")
 ASSERTION = re.compile("Assertion `|device-side assertion `")
+# What a compiler says of a line of C++ or CUDA code.
+COMPILER = re.compile(
+    r"^.{0,200}?(?::\d{1,6}|\(\d{1,6}\)) ?: (?:fatal )?error(?: C\d{4})?: "
+    r"|^fatal error(?: C\d{4})?: |^nvcc fatal "
+)
 # What a program says that doesn't know its own options, as argparse does.
 USAGE = re.compile(
     r"(?i)\berror: (?:unrecognized arguments|argument \S+: "
@@ -193,6 +198,7 @@ def _starts(line: str) -> bool:
         or PASSED_ON.search(line)
         or ASSERTION.search(line)
         or USAGE.search(line)
+        or COMPILER.match(line[:MOST_OF_A_START])
     )
 
 

@@ -22,7 +22,7 @@ ABOUT = re.compile(
     r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
     r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
     r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
-    r"|torchscript|libtorch|defaultcpuallocator|dynamo|inductor|(?:distributed)?dataparallel)\b"
+    r"|torchscript|libtorch|defaultcpuallocator|cusolver|cusparse|cufft|dynamo|inductor|(?:distributed)?dataparallel)\b"
     r"|torch[._]|cuda[A-Z_]|nvidia-"
 )
 # Words that any text in Python may have, and that a text of ours has at the least.
@@ -37,7 +37,7 @@ NEAR = re.compile(
 )
 # What only torch, or a program that is built on it, has.
 TORCH = re.compile(
-    r"torch|\b(?:aten|c10d?|autograd|state_dict|dataloader|num_workers|ddp|fsdp|gloo"
+    r"torch|\b(?:aten|c10d?|thc|autograd|state_dict|dataloader|num_workers|ddp|fsdp|gloo"
     r"|triton|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers|transformers"
     r"|hugging ?face|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora"
     r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires_grad|map_location"

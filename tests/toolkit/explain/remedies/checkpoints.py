@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 from argparse import Namespace
+from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
@@ -231,3 +232,27 @@ def optimizer_groups(device):
     model(torch.ones(1, 3)).sum().backward()
     optimizer.step()
     assert len(optimizer.state) == 4
+
+
+def state_dict_as_model(device):
+    torch.save(nn.Linear(3, 2).state_dict(), "model.pt")
+    model = torch.load("model.pt")  # broken
+    model = nn.Linear(3, 2)  # fixed
+    model.load_state_dict(torch.load("model.pt"))  # fixed
+    model.eval()
+    assert model(torch.ones(1, 3)).shape == (1, 2)
+
+
+def checkpoint_key(device):
+    torch.save(nn.Linear(3, 2).state_dict(), "model.pt")
+    checkpoint = torch.load("model.pt")
+    state = checkpoint["state_dict"]  # broken
+    state = checkpoint.get("state_dict", checkpoint)  # fixed
+    assert state["bias"].shape == (2,)
+
+
+def folder_missing(device):
+    path = Path("checkpoints/model.pt")
+    path.parent.mkdir(parents=True, exist_ok=True)  # fixed
+    torch.save(nn.Linear(3, 2).state_dict(), path)
+    assert path.stat().st_size > 0

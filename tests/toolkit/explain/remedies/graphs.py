@@ -380,3 +380,25 @@ def gradcheck_double(device):
     inputs = torch.linspace(0.1, 1, 4, requires_grad=True)
     inputs = inputs.detach().double().requires_grad_()  # fixed
     assert torch.autograd.gradcheck(torch.sin, (inputs,))
+
+
+def view_in_place(device):
+    x = torch.ones(2, 2, requires_grad=True)
+    a, b = (x * 1).unbind(0)
+    a *= 2  # broken
+    a = a * 2  # fixed
+    (a + b).sum().backward()
+    assert x.grad.sum() == 6
+
+
+def derivative_missing(device):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    attend = nn.functional.scaled_dot_product_attention
+    x = torch.ones(1, 2, 4, 8, requires_grad=True)
+    kernel = SDPBackend.FLASH_ATTENTION  # broken
+    kernel = SDPBackend.MATH  # fixed
+    with sdpa_kernel(kernel):
+        (gradient,) = torch.autograd.grad(attend(x, x, x).sum(), x, create_graph=True)
+        gradient.square().sum().backward()
+    assert x.grad.shape == x.shape

@@ -35,6 +35,7 @@ MODULES = (
     "memory",
     "checkpoints",
     "shapes",
+    "modules",
     "graphs",
     "export",
     "processes",

@@ -490,3 +490,66 @@ def transposed(device):
     y = x @ w  # broken
     y = x @ w.T  # fixed
     assert y.shape == (64, 10)
+
+
+def empty_tensor(device):
+    images, best = [torch.ones(2), torch.ones(0)], []
+    for x in images:
+        if x.numel() == 0:  # fixed
+            continue  # fixed
+        best.append(x.max().item())
+    assert best == [1]
+
+
+def length_zero(device):
+    texts = [[1, 2], []]
+    texts = [text for text in texts if len(text) > 0]  # fixed
+    lengths = [len(text) for text in texts]
+    inputs = torch.ones(len(texts), 2, 3)
+    pack = nn.utils.rnn.pack_padded_sequence
+    packed = pack(inputs, lengths, batch_first=True)
+    assert packed.data.shape == (2, 3)
+
+
+def bool_minus(device):
+    mask = torch.tensor([True, False])
+    mask = 1 - mask  # broken
+    mask = ~mask  # fixed
+    assert mask.tolist() == [False, True]
+
+
+def overlapping_memory(device):
+    x = torch.zeros(3)
+    x = x.expand(4, 3)  # broken
+    x = x.expand(4, 3).clone()  # fixed
+    x += 1
+    assert x.sum() == 12
+
+
+def einsum(device):
+    a, b = torch.ones(2, 3), torch.ones(3, 4)
+    y = torch.einsum("bij,bjk->bik", a, b)  # broken
+    y = torch.einsum("ij,jk->ik", a, b)  # fixed
+    assert y.sum() == 24
+
+
+def tensor_as_index(device):
+    items, index = ["a", "b", "c"], torch.tensor([2, 0])
+    chosen = items[index]  # broken
+    chosen = [items[i] for i in index.tolist()]  # fixed
+    assert chosen == ["c", "a"]
+
+
+def softmax_dimension(device):
+    scores = torch.zeros(3, 2)
+    y = nn.functional.softmax(scores)  # broken
+    y = torch.softmax(scores, dim=1)  # fixed
+    assert y.sum(dim=1).tolist() == [1, 1, 1]
+
+
+def not_finite_matrix(device):
+    a = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    totals = a.sum(dim=1, keepdim=True) - 1
+    a = a / totals  # broken
+    a = a / totals.clamp(min=1)  # fixed
+    assert torch.linalg.svd(a).S.tolist() == [1, 1]
