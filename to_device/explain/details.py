@@ -143,9 +143,11 @@ class Details:
         if self.shapes is None:
             return False
         rows, columns, features, _ = self.shapes
+        # An image isn't much wider than high, so it has at least as many rows.
         return (
             0 < columns < features
             and features % columns == 0
+            and features // columns >= columns
             and rows % (features // columns) == 0
         )
 

@@ -38,7 +38,8 @@ MOST_OF_A_NAME = 4_000  # characters in which names are looked for
 NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is explained too
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
-LEAST_OF_STRANGE = 0.25  # probability of a cause in a text without any of our words
+LEAST_OF_STRANGE = 0.25  # probability of a cause in a text that names neither
+# devices nor training
 # Situations in which commands for an ordinary machine are often wrong.
 PLATFORMS = (
     "kubernetes",
@@ -133,7 +134,8 @@ def explain(text: str) -> Answer:
         return _answer(report, first, "sure" if is_certain else "likely", more)
     last = report.messages[-1] if report.messages else report.rest
     is_strange = subject.is_strange
-    is_told = share >= max(LEAST_OF_STRANGE if is_strange else 0.0, nothing)
+    is_far = is_strange and not subject.is_named
+    is_told = share >= max(LEAST_OF_STRANGE if is_far else 0.0, nothing)
     # A garbled message is looked for in a text that has other words of ours.
     has_words = subject.is_bare or not (is_strange or subject.is_weak)
     may_be_garbled = not is_told and has_words

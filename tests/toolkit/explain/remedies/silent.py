@@ -1,5 +1,6 @@
 """Mistakes without an error: without the remedy, what the program is for fails."""
 
+import copy
 import gc
 import subprocess
 import sys
@@ -518,3 +519,39 @@ def scaled_masks(device):
     mask = torch.from_numpy(mask / 255).long()  # broken
     mask = torch.from_numpy(np.array(mask)).long()  # fixed
     assert mask.to(device).unique().tolist() == [0, 1, 2]
+
+
+def accuracy_over_one(device):
+    labels = torch.ones(100, dtype=torch.long)
+    loader = DataLoader(labels, batch_size=10)
+    hits = sum((batch == 1).sum().item() for batch in loader)
+    accuracy = hits / len(loader)  # broken
+    accuracy = hits / len(loader.dataset)  # fixed
+    assert accuracy <= 1
+
+
+def negative_loss(device):
+    logits, labels = torch.zeros(4, 2), torch.tensor([0, 1, 1, 0])
+    loss = nn.NLLLoss()(logits.softmax(dim=1), labels)  # broken
+    loss = nn.CrossEntropyLoss()(logits, labels)  # fixed
+    assert loss >= 0
+
+
+def validation_better(device):
+    model, images = nn.Sequential(nn.Dropout(), nn.Linear(8, 1)), torch.ones(64, 8)
+    model.eval()
+    val_loss = model(images).square().mean()
+    model.train()  # broken
+    model.eval()  # fixed
+    train_loss = model(images).square().mean()
+    torch.testing.assert_close(train_loss, val_loss)
+
+
+def same_model_copied(device):
+    model = nn.Linear(2, 1)
+    before = model.weight.detach().clone()
+    best = model.state_dict()  # broken
+    best = copy.deepcopy(model.state_dict())  # fixed
+    with torch.no_grad():
+        model.weight += 1
+    assert torch.equal(best["weight"], before)
