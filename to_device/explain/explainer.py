@@ -38,8 +38,10 @@ MOST_OF_A_NAME = 4_000  # characters in which names are looked for
 NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is explained too
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
-LEAST_OF_STRANGE = 0.25  # probability of a cause in a text that names neither
-# devices nor training
+LEAST_OF_STRANGE = 0.2  # probability of a cause in a text that names no training
+# What a cause has to be, in relation to "nothing", where somebody has a problem with
+# what may well be training.
+OF_NOTHING = 0.5
 # Situations in which commands for an ordinary machine are often wrong.
 PLATFORMS = (
     "kubernetes",
@@ -135,6 +137,9 @@ def explain(text: str) -> Answer:
     last = report.messages[-1] if report.messages else report.rest
     is_strange = subject.is_strange
     is_far = is_strange and not subject.is_named
+    has_problem = Details(report.text, "").holds("problem")
+    if has_problem and subject.is_named and not report.messages:
+        nothing *= OF_NOTHING
     is_told = share >= max(LEAST_OF_STRANGE if is_far else 0.0, nothing)
     # A garbled message is looked for in a text that has other words of ours.
     has_words = subject.is_bare or not (is_strange or subject.is_weak)
