@@ -119,3 +119,17 @@ def array_not_writable(device):
     x = torch.from_numpy(array)  # broken
     x = torch.from_numpy(array.copy())  # fixed
     assert x.tolist() == [1, 1]
+
+
+def topk_range(device):
+    outputs = torch.tensor([[0.1, 0.7, 0.2]])
+    values, indices = outputs.topk(5, dim=1)  # broken
+    values, indices = outputs.topk(min(5, outputs.shape[1]), dim=1)  # fixed
+    assert indices.tolist() == [[1, 2, 0]]
+
+
+def unpack_shape(device):
+    x = torch.ones(3, 8, 6)
+    x = x.unsqueeze(0)  # fixed
+    n, channels, height, width = x.shape
+    assert (n, channels, height, width) == (1, 3, 8, 6)
