@@ -8,9 +8,13 @@ from functools import cached_property
 from to_device import builds
 from to_device.explain import memory
 from to_device.explain.causes import knowledge
+from to_device.explain.report import without_libraries
 
 MOST_SEARCHED = 60_000  # characters of a report in which details are looked for
-DEVICE = re.compile(r"\b(?:cuda|mps|xpu|hip|sim)(?::\d{1,3})?\b|\bcpu\b", re.IGNORECASE)
+# A device, but not a call such as `.cuda()`, which may be what was replaced.
+DEVICE = re.compile(
+    r"\b(?:cuda|mps|xpu|hip|sim)(?::\d{1,3})?\b(?!\(|\.\w)|\bcpu\b(?!\()", re.IGNORECASE
+)
 SHAPES = re.compile(
     r"(\d{1,9})\s?x\s?(\d{1,9}) and (\d{1,9})\s?x\s?(\d{1,9})"
     r"|m1: \[(\d{1,9}) x (\d{1,9})\], m2: \[(\d{1,9}) x (\d{1,9})\]"
@@ -101,7 +105,8 @@ class Details:
 
     @cached_property
     def searched(self) -> str:
-        return knowledge().translated(self.text[-MOST_SEARCHED:])
+        text = without_libraries(self.text[-MOST_SEARCHED:])
+        return knowledge().translated(text)
 
     @cached_property
     def tried(self) -> set[str]:
@@ -113,6 +118,12 @@ class Details:
             if len(sentence) <= MOST_OF_A_SENTENCE and TRIED.search(sentence)
             for setting in SETTING.findall(sentence)
         }
+
+    def has_called(self, name: str, method: str) -> bool:
+        """Whether code assigns `name` from this method, as in `y = x.cpu()`."""
+        methods = "to|cuda" if method in ("to", "cuda") else method
+        done = rf"(?<![\w.]){re.escape(name)} ?= ?[^\n=]{{0,200}}\.(?:{methods})\("
+        return re.search(done, self.searched) is not None
 
     @cached_property
     def held(self) -> dict[str, bool]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -34,6 +35,7 @@ HELP = """Explain an error from a file or a pipe; needs only Python.
 The exit status is 0 if a cause is known, 1 if none is, and 2 without a text.
 """
 LONGEST_NAME = 100  # characters
+MOST_NAMES = 8  # in a text, of which one may be the right one
 MOST_OF_A_NAME = 4_000  # characters in which names are looked for
 NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is explained too
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
@@ -219,15 +221,7 @@ def _near(
 def _filled(answer: Answer, details: Details) -> Answer:
     cause = answer.cause
     assert cause is not None
-    name = ""
-    if cause.name:
-        places = (answer.line, details.message[:MOST_OF_A_NAME], details.searched)
-        matches = (re.search(cause.name, place) for place in places)
-        match = next(filter(None, matches), None)
-        name = next(filter(None, match.groups()), "") if match else ""
-    if not name or len(name) > LONGEST_NAME:
-        name = cause.names
-    fields = details.fields() | {"name": name}
+    fields = details.fields() | {"name": _name(cause, answer.line, details)}
     remedy = next((r for r in cause.when if evidence.applies(r, details)), None)
     texts = {
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
@@ -238,6 +232,33 @@ def _filled(answer: Answer, details: Details) -> Answer:
         texts["kind"] = "likely"
     texts["change"] = installed(untried(texts["change"], details), details)
     return Answer(**{**vars(answer), **texts})
+
+
+def _name(cause: Cause, line: str, details: Details) -> str:
+    """What the cause calls {name}: as it is in the failing line or in the report.
+
+    If no line is known to be the failing one, a name on which the code calls already
+    what the remedy calls isn't the one.
+    """
+    if not cause.name:
+        return cause.names
+    names = [*_named(cause.name, line)]
+    if not names:
+        call = re.search(r"\{name\}(?:\.detach\(\))?\.(\w+)\(", cause.change)
+        method = call[1] if call else ""
+        names = [
+            name
+            for place in (details.message[:MOST_OF_A_NAME], details.searched)
+            for name in islice(_named(cause.name, place), MOST_NAMES)
+            if not (method and details.has_called(name, method))
+        ]
+    return next((name for name in names if len(name) <= LONGEST_NAME), cause.names)
+
+
+def _named(pattern: str, text: str) -> Iterator[str]:
+    for match in re.finditer(pattern, text):
+        if name := next(filter(None, match.groups()), ""):
+            yield name
 
 
 def _is_elsewhere(texts: Mapping[str, str], details: Details) -> bool:

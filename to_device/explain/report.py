@@ -49,6 +49,14 @@ COMPILER = re.compile(
     r"^.{0,200}?(?::\d{1,6}|\(\d{1,6}\)) ?: (?:fatal )?error(?: C\d{4})?: "
     r"|^fatal error(?: C\d{4})?: |^nvcc fatal "
 )
+# How somebody points at the line that fails where there is no traceback.
+POINTED = re.compile(
+    r"(?i)\S.*(?:#|//|<[-=]{1,5}|←).{0,40}(?:\b(?:errors?|fails?|crash\w*|raises|breaks"
+    r"|here|this line)\b|报错|出错)"
+)
+LAST_LINE = re.compile(
+    r"(?i)\b(?:in|at|on|from) (?:the|its|my) las[te] line\b|最后一行"
+)
 # What a program says that doesn't know its own options, as argparse does.
 USAGE = re.compile(
     r"(?i)\berror: (?:unrecognized arguments|argument \S+: "
@@ -65,6 +73,9 @@ PASSED_ON = re.compile(
     r"|Sending process \d+ closing signal|RayTaskError"
 )
 HANDLED = re.compile("During handling of the above exception")
+# A line of a notebook's traceback: the file of a frame, or code with its number.
+SIGNATURE = re.compile(r"(?P<start>^\S{1,300} in [\w.<>]{1,80})\(.*\)$")
+NUMBERED = re.compile(r"^(?:-++>|❱|→)?\s*+\d++(?:\s|$)")
 # Lines of a long log that are kept, along with those around them.
 TELLING = re.compile(
     r'Error|Exception|Traceback|Warning|^\s*File "|Assertion|[Kk]illed|assert\b'
@@ -136,13 +147,14 @@ def read(text: str) -> Report:
     if len(numbered) > MOST_LINES:
         numbered = _telling(numbered)
     outside, codes = _without_frames(numbered)
+    pointed = ("" if codes else _pointed(outside), "", "")
     starts = [i for i, (_, line) in enumerate(outside) if _starts(line)]
     ends = [*starts[1:], len(outside)]
     messages = []
     for start, end in zip(starts, ends, strict=False):
         number, first = outside[start]
         body = "\n".join(line for _, line in outside[start:end])
-        own, innermost, where = codes.get(number, ("", "", ""))
+        own, innermost, where = codes.get(number, pointed)
         message = Message(
             body,
             _kind(first),
@@ -153,7 +165,7 @@ def read(text: str) -> Report:
             innermost,
         )
         messages.append(message)
-    own, innermost, where = codes.get(0, ("", "", ""))
+    own, innermost, where = codes.get(0, pointed)
     whole = "\n".join(line for _, line in outside)
     return Report(
         text="\n".join(line for _, line in numbered),
@@ -217,6 +229,32 @@ def is_named(line: str) -> bool:
     return NAMED.match(line[:MOST_OF_A_START]) is not None
 
 
+def without_libraries(text: str) -> str:
+    """The text without the code that a traceback quotes from libraries.
+
+    What stands there, such as `retain_graph` in the signature of torch's `backward`, is
+    in every traceback of this kind, and says nothing of the person's own program. The
+    files and names of the frames stay.
+    """
+    kept = []
+    is_library = is_first = False
+    for raw in text.splitlines():
+        line = PREFIX.sub("", raw).strip().strip("│| ").strip()
+        start = line[:MOST_OF_A_START].rstrip()
+        if FRAME.match(start) and not is_named(line):
+            is_library, is_first = LIBRARY.search(start) is not None, True
+            notebook = SIGNATURE.match(start) if is_library else None
+            kept.append(notebook["start"] if notebook else raw)
+            continue
+        # The line of code below a file, and the numbered ones of a notebook.
+        is_code = (is_first and not is_named(line)) or NUMBERED.match(line) is not None
+        is_first = False
+        if not (is_library and is_code):
+            kept.append(raw)
+            is_library = is_library and not line
+    return "\n".join(kept)
+
+
 def _without_frames(
     numbered: list[tuple[int, str]],
 ) -> tuple[list[tuple[int, str]], dict[int, tuple[str, str, str]]]:
@@ -255,6 +293,15 @@ def _without_frames(
         if code:
             codes[0] = (own or codes.get(0, ("",))[0], code, where)
     return outside, codes
+
+
+def _pointed(outside: list[tuple[int, str]]) -> str:
+    """The line of code that the person says is the failing one, if any."""
+    code = [line for _, line in outside if CODE.search(line) and not _starts(line)]
+    if marked := next((line for line in code if POINTED.match(line)), ""):
+        return marked
+    says_last = any(LAST_LINE.search(line) for _, line in outside)
+    return code[-1] if says_last and code else ""
 
 
 def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:

@@ -93,7 +93,7 @@ def test_a_whole_report_gets_its_cause_and_its_remedy(report):
     assert not any(part in answer.change for part in report["never"]), answer.change
 
 
-ROW = "Epoch 3: 57%|#####7    | 417/731 [02:11<01:38, loss=0.431, v_num=12]\n"
+BAR = "Epoch 3: 57%|#####7    | 417/731 [02:11<01:38, loss=0.431, v_num=12]\n"
 
 
 def test_a_long_log_is_read_for_its_first_cause_and_the_line_is_named():
@@ -106,7 +106,7 @@ def test_a_long_log_is_read_for_its_first_cause_and_the_line_is_named():
         "RuntimeError: CUDA error: device-side assert triggered\n"
         "srun: error: node07: task 0: Exited with exit code 1\n"
     )
-    answer = explain(ROW * 3_000 + cause + ROW * 2_000 + last)
+    answer = explain(BAR * 3_000 + cause + BAR * 2_000 + last)
     assert (answer.kind, slug(answer)) == ("sure", "label_outside")
     assert answer.found.startswith("line 3,004 of 5,006: ")
 
@@ -302,6 +302,55 @@ def test_frames_do_not_mislead_and_name_the_line():
     assert answer.change == "images.detach().cpu().numpy()"
     assert (answer.line, answer.where) == ("shown = images.numpy()", "train.py, line 7")
     assert "Your line: shown" in "\n".join(paragraphs(answer))
+
+
+TENSOR = "/opt/conda/lib/python3.12/site-packages/torch/_tensor.py"
+QUOTED = {
+    "a line below its file": f'File "{TENSOR}", line 102, in backward\n    {{}}\n',
+    "a notebook's lines": f"{TENSOR} in backward(self)\n    101 \n--> 102     {{}}\n",
+    "a signature": f"{TENSOR} in backward(self, {{}})\n    101     return\n",
+}
+
+
+@pytest.mark.parametrize("frame", QUOTED.values(), ids=QUOTED)
+def test_what_a_library_calls_its_arguments_says_nothing(frame):
+    own = (
+        'Traceback (most recent call last):\n  File "train.py", line 7, in f\n    {}\n'
+    )
+    error = "RuntimeError: a variable was modified by an inplace operation"
+    code = own.format("loss.backward()")
+    alone = explain(f"{code}{error}")
+    assert explain(code + frame.format("retain_graph") + error) == alone
+    told = explain(own.format("loss.backward(retain_graph=True)") + error)
+    assert told.change != alone.change
+
+
+NUMPY = "TypeError: can't convert CUDA tensor to numpy. Use Tensor.cpu() first.\n"
+BEST = "best = np.argmax(peak)"
+ROW = "row = np.unravel_index(places, size)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"peak = peak.detach().cpu().numpy() * scale\n{BEST}\n{ROW}",
+        f"{BEST}\n{ROW}\nIt is in the last line.",
+        f"{ROW}  # <-- fails here\n{BEST}",
+    ],
+)
+def test_without_a_traceback_a_name_is_one_that_can_be_to_blame(code):
+    assert explain(NUMPY + code).change == "places.detach().cpu().numpy()"
+
+
+def test_a_name_that_was_moved_already_is_not_the_one_that_was_not():
+    error = "Expected all tensors to be on the same device, but found cuda:0 and cpu"
+    assert "moved" not in explain(f"{error}\nmoved = x.to(device)\ny = f(moved)").change
+
+
+def test_a_call_that_was_replaced_is_no_device():
+    error = "all tensors must be on the same device, mps and cpu"
+    why = explain(f"I replaced .cuda() by .to('mps'): {error}").why
+    assert "on mps and one on cpu" in why
 
 
 def test_the_learners_line_tells_causes_of_one_message_apart():
