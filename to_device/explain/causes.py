@@ -38,13 +38,18 @@ class Wording(NamedTuple):
         """How many characters a folded text shares with it; 0 if a part is missing."""
         if len(text) >= LEAST_OF_A_PIECE and any(text in part for part in self.parts):
             return len(text)
-        at = 0
+        return sum(map(len, self.parts)) if self.span(text) else 0
+
+    def span(self, text: str) -> tuple[int, int] | None:
+        """Where its first part begins in a folded text, and its last one ends."""
+        start, end = -1, 0
         for part in self.parts:
-            at = text.find(part, at)
+            at = text.find(part, end)
             if at < 0:
-                return 0
-            at += len(part)
-        return sum(map(len, self.parts))
+                return None
+            start = at if start < 0 else start
+            end = at + len(part)
+        return start, end
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,9 @@ class Remedy:
     signs: str = ""  # regular expression that is found in the report
     unless: str = ""  # regular expression that isn't
     fact: str = ""  # what holds: names of situations or of properties of the details
+    tried: str = ""  # regular expression that is found in what has been tried
+    at: str = ""  # ... in the failing line; its named groups are fields of the texts
+    around: bool = False  # it is only the likeliest one: so the answer is never sure
     why: str = ""
     check: str = ""
     change: str = ""
@@ -88,6 +96,7 @@ class Cause:
     unless: str = ""  # this one isn't,
     fact: str = ""  # and these situations or properties of the details hold
     against: str = ""  # situations in which this isn't the cause, one is enough
+    tried: str = ""  # found in what has been tried in vain, it isn't the cause either
     code: str = ""  # situations or properties: the report's code makes this mistake
     open: bool = False  # many mistakes end in it: sure only with a remedy of `when`
     broad: bool = False  # a how-to or a list of usual reasons; what is specific wins

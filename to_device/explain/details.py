@@ -8,7 +8,7 @@ from functools import cached_property
 from to_device import builds
 from to_device.explain import memory
 from to_device.explain.causes import knowledge
-from to_device.explain.report import without_libraries
+from to_device.explain.report import without_code, without_libraries
 
 MOST_SEARCHED = 60_000  # characters of a report in which details are looked for
 # A device, but not a call such as `.cuda()`, which may be what was replaced.
@@ -68,7 +68,12 @@ RANK = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})")
 # What a person says that they have done, and settings in such a sentence.
 TRIED = re.compile(
     r"(?i)\b(?:tried|already (?:set|use|have|did)|without (?:any )?luck|no luck"
-    r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work))\b"
+    r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work)"
+    r"|(?:if|when|once|after) (?:i|we) (?:set|add|enable|disable|pass|turn)\w{0,2}"
+    r"|(?:i|we)(?: have|['’]ve)(?: also| already)? (?:set|added|enabled|given|passed)"
+    r"|also (?:set|added|enabled|given|passed)"
+    r"|after (?:(?:a|an|the|my|some|several|\d{1,3}) )?(?:warm-?ups?|reboots?|restarts?"
+    r"|(?:re-?install|reboot|restart|updat|upgrad)ing))\b"
 )
 SETTING = re.compile(
     r"--[a-z][\w-]{2,40}|\b[A-Z][A-Z_]{5,40}\b|\b\w{3,40} ?= ?(?:\d{1,4}|True|False)\b"
@@ -98,10 +103,14 @@ def first(pattern: re.Pattern[str], text: str, default: str = "") -> str:
 
 @dataclass(frozen=True)
 class Details:
-    """The details of a report that is `text`, whose error says `message`."""
+    """The details of a report that is `text`.
+
+    Its error says `message`, and the learner's own line that failed is `line`.
+    """
 
     text: str
     message: str
+    line: str = ""
 
     @cached_property
     def searched(self) -> str:
@@ -109,15 +118,24 @@ class Details:
         return knowledge().translated(text)
 
     @cached_property
-    def tried(self) -> set[str]:
-        """The settings that the person has tried, without spaces."""
+    def told(self) -> str:
+        """What is no code: the person's own sentences, and what programs print."""
+        return without_code(self.searched)
+
+    @cached_property
+    def attempts(self) -> str:
+        """The sentences in which the person says what they have tried."""
         sentences = re.split(r"[.!?]\s|\n", self.searched)
-        return {
-            setting.replace(" ", "")
+        return "\n".join(
+            sentence
             for sentence in sentences
             if len(sentence) <= MOST_OF_A_SENTENCE and TRIED.search(sentence)
-            for setting in SETTING.findall(sentence)
-        }
+        )
+
+    @cached_property
+    def tried(self) -> set[str]:
+        """The settings that the person has tried, without spaces."""
+        return {text.replace(" ", "") for text in SETTING.findall(self.attempts)}
 
     def has_called(self, name: str, method: str) -> bool:
         """Whether code assigns `name` from this method, as in `y = x.cpu()`."""

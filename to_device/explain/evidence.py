@@ -76,6 +76,25 @@ def by_messages(report: Report) -> list[Candidate]:
     return sorted(kept, key=lambda candidate: (against(candidate), candidate.rank))
 
 
+def preferred(candidate: Candidate, told: Cause) -> Candidate:
+    """The candidate with the cause that the person tells, if its message has both.
+
+    A longer wording at the same place is only more specific, so it stays the first.
+    """
+    cause, others = candidate.cause, candidate.others
+    if cause is None or told not in others:
+        return candidate
+    text = fold(candidate.message.text)
+    spans = [
+        [span for wording in each.folded if (span := wording.span(text))]
+        for each in (cause, told)
+    ]
+    if any(a < d and c < b for a, b in spans[0] for c, d in spans[1]):
+        return candidate
+    rest = tuple(other for other in others if other is not told)
+    return candidate._replace(cause=told, others=(cause, *rest))
+
+
 # Which candidate names the cause: the first exception that says something specific. An
 # exception during whose handling another one was raised was dealt with, and a warning
 # let the program go on.
@@ -286,7 +305,17 @@ def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ..
     """
     is_broad = float(cause.broad and details.holds("problem"))
     has_sign = bool(cause.signs) and applies(cause, details)
+    if has_sign and not details.holds("problem_named") and _raises(cause):
+        # A line of code that may raise an error is no sign where none was raised.
+        has_sign = re.search(cause.signs, details.told) is not None
     return float(has_sign), float(cause.slug in shown), is_broad
+
+
+@cache
+def _raises(cause: Cause) -> bool:
+    """Whether the cause shows only in the messages of those that it replaces."""
+    others = [knowledge().causes[slug] for slug in cause.instead_of]
+    return bool(others) and not cause.wordings and all(c.wordings for c in others)
 
 
 def coded(details: Details) -> set[str]:
@@ -299,8 +328,12 @@ def coded(details: Details) -> set[str]:
 
 
 def contradicted(cause: Cause, details: Details) -> bool:
-    """Whether the report says something with which this can't be the cause."""
-    return any(details.holds(situation) for situation in cause.against.split())
+    """Whether the report says something with which this can't be the cause.
+
+    If its remedy has been tried in vain, it isn't the cause.
+    """
+    was_tried = cause.tried and re.search(cause.tried, details.attempts)
+    return bool(was_tried) or any(map(details.holds, cause.against.split()))
 
 
 def refined(cause: Cause, details: Details) -> tuple[Cause, tuple[Cause, ...]]:
@@ -326,7 +359,7 @@ def agree(cause: Cause, told: Cause, details: Details) -> bool:
     It is none if both are about the same thing, or if a sign supports the message.
     """
     closer, replaced = refined(cause, details)
-    has_sign = bool(replaced) or any(applies(r, details) for r in cause.when)
+    has_sign = bool(replaced) or any(fits(r, details) for r in cause.when)
     return has_sign or told is closer or cause.slug in told.instead_of
 
 
@@ -337,4 +370,13 @@ def applies(condition: Cause | Remedy, details: Details) -> bool:
         re.search(condition.signs, text) is not None
         and not (condition.unless and re.search(condition.unless, text))
         and all(details.holds(fact) for fact in condition.fact.split())
+    )
+
+
+def fits(remedy: Remedy, details: Details) -> bool:
+    """Whether the remedy is that of this report, its line, and what has been tried."""
+    return (
+        applies(remedy, details)
+        and re.search(remedy.tried, details.attempts) is not None
+        and re.search(remedy.at, details.line) is not None
     )

@@ -123,6 +123,9 @@ def explain(text: str) -> Answer:
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
+    if first and told and first.tier == evidence.TEXT:
+        # A text that quotes several messages: the person says which one matters.
+        first = evidence.preferred(first, told)
     is_bare = len(report.text) <= BARE and first and first.cause
     is_clear = told and not told.generic and share >= fitted["sure"]
     if first and told and is_clear and not is_bare:
@@ -179,7 +182,7 @@ def _answer(
     """
     assert candidate.cause is not None
     message = candidate.message
-    details = Details(report.text, message.text)
+    details = Details(report.text, message.text, message.own_line)
     cause, replaced = evidence.refined(candidate.cause, details)
     others = [*replaced, *candidate.others]
     if replaced and candidate.tier in (evidence.GENERIC, evidence.WARNING):
@@ -222,12 +225,14 @@ def _filled(answer: Answer, details: Details) -> Answer:
     cause = answer.cause
     assert cause is not None
     fields = details.fields() | {"name": _name(cause, answer.line, details)}
-    remedy = next((r for r in cause.when if evidence.applies(r, details)), None)
+    remedy = next((r for r in cause.when if evidence.fits(r, details)), None)
+    if remedy and remedy.at and (line := re.search(remedy.at, details.line)):
+        fields |= line.groupdict("")
     texts = {
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
         for key in ("why", "check", "change")
     }
-    is_open = cause.open and remedy is None
+    is_open = remedy.around if remedy else cause.open
     if answer.kind == "sure" and (is_open or _is_elsewhere(texts, details)):
         texts["kind"] = "likely"
     texts["change"] = installed(untried(texts["change"], details), details)

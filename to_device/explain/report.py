@@ -255,6 +255,12 @@ def without_libraries(text: str) -> str:
     return "\n".join(kept)
 
 
+def without_code(text: str) -> str:
+    """The text without lines of code and messages, as far as they look like these."""
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if not (CODE.search(line) or _starts(line)))
+
+
 def _without_frames(
     numbered: list[tuple[int, str]],
 ) -> tuple[list[tuple[int, str]], dict[int, tuple[str, str, str]]]:

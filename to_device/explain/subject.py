@@ -14,6 +14,7 @@ from to_device.explain.causes import Cause, fold, knowledge, trigrams
 from to_device.explain.report import Report
 
 MOST_SEARCHED = 60_000  # characters in which the signs of a program are looked for
+MOST_TOLD = 1_000  # characters of a text that may be a message and a question about it
 BARE = 100  # characters of a text that may be a message alone, paths apart
 LEAST_OF_A_NAME = 24  # letters of a wording that no other program's message has
 # Words of a text that is about devices or training.
@@ -43,8 +44,13 @@ TORCH = re.compile(
     r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires_grad|map_location"
     r"|retain_graph|non_blocking|dynamic_axes|distributed(?:dataparallel|sampler)"
     r"|device_map|load_state_dict)\b"
-    r"|\.(?:pth?|safetensors)\b|\bnn\.\w|\bfrom_pretrained\b|\+cu\d{3}\b"
+    r"|\.(?:pth?|safetensors)\b|\bfrom_pretrained\b|\+cu\d{3}\b"
     r"|\bmax_split_size_mb\b|\btried to allocate [\d.]{1,9} ?[kmg]i?b|\bengine ?core\b"
+)
+# torch's `nn`, and that of other libraries.
+LAYERS = re.compile(r"(?<!\.)\bnn\.\w")
+OTHER_LAYERS = re.compile(
+    r"\b(?:from|import) +(?!torch)[\w.]+ +(?:import +(?:\w+ +as +)?|as +)nn\b"
 )
 # What somebody does who trains a network or uses one.
 LEARNING = re.compile(
@@ -77,12 +83,34 @@ HINT = re.compile(
     r"|containers?|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
     r"|xpu|mps|tpu|npu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w|\.to\(|'to'|\.pth?\b"
 )
+# Words of any question, which say nothing of a program.
+ASKED = re.compile(
+    r"(?:a|again|an[dy]?|anybody|anyone|appears|as|at|be|by|can|could|do|does|errors?"
+    r"|everyone|face|file|fix|following|for|from|gave|gets?|getting|gives?|got|guys|have"
+    r"|hello|help|hey|hi|how|i|idea|in|is|issue|it|kindly|know|like|me|meet|met|my"
+    r"|occurred|of|on|please|problem|report|run|running|same|script|so|solution|solve"
+    r"|some(?:body|one)|sorry|thank|thanks|the|then|there|this|to|try|type|want|was"
+    r"|what|when|while|why|with|you)"
+)
+WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+FILE = re.compile(r"\S*[./]\S+\.\w{1,5}\b")
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 
 def is_about(text: str) -> bool:
     """Whether a text has words that only texts about devices or training have."""
     return ABOUT.search(text.lower()) is not None
+
+
+def _telling(text: str) -> str:
+    """The lines, each once, that consist of more than the words of any question."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        words = WORD.findall(FILE.sub("", line))
+        is_told = len(line) <= BARE and any(line in other for other in kept)
+        if not is_told and not all(map(ASKED.fullmatch, words)):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 class Subject:
@@ -97,12 +125,13 @@ class Subject:
     @cached_property
     def is_bare(self) -> bool:
         """Whether the text may be a message alone, which needs no word of ours."""
-        return len(self.plain) <= BARE
+        return len(self.plain) <= BARE or len(_telling(self.plain[:MOST_TOLD])) <= BARE
 
     @cached_property
     def names_torch(self) -> bool:
         """Whether it names torch, a program that is built on it, or an argument."""
-        return TORCH.search(self.lower) is not None
+        has_layers = LAYERS.search(self.lower) and not OTHER_LAYERS.search(self.lower)
+        return bool(has_layers or TORCH.search(self.lower))
 
     @cached_property
     def is_named(self) -> bool:
@@ -130,7 +159,9 @@ class Subject:
         if self.names_torch:
             return False
         return self._shows("framework") or (
-            not self.is_named and self._shows("program")
+            not self.is_named
+            and self._shows("program")
+            and not self._has_known_message(self.report.rest.text)
         )
 
     @cached_property
@@ -141,7 +172,8 @@ class Subject:
         if self._shows("foreign"):
             return is_about(self.plain)
         is_near = not self.is_strange or NEAR.search(self.lower) is not None
-        return self.is_bare or is_near or self._has_known_message()
+        messages = (message.text for message in self.report.messages)
+        return self.is_bare or is_near or any(map(self._has_known_message, messages))
 
     def may_print(self, cause: Cause) -> bool:
         """Whether the message may be torch's: any program may print a common one."""
@@ -152,14 +184,13 @@ class Subject:
         text = self.report.text[-MOST_SEARCHED:]
         return knowledge().situations[situation].search(text) is not None
 
-    def _has_known_message(self) -> bool:
+    def _has_known_message(self, message: str) -> bool:
         """Whether a message has a wording so long that it can only be a known one."""
-        for message in self.report.messages:
-            text = fold(message.text)
-            own = trigrams(text)
-            for cause in knowledge().causes.values():
-                for wording in cause.folded:
-                    is_there = wording.trigrams <= own
-                    if is_there and wording.shared(text) >= LEAST_OF_A_NAME:
-                        return True
-        return False
+        text = fold(message)
+        own = trigrams(text)
+        return any(
+            wording.trigrams <= own and wording.shared(text) >= LEAST_OF_A_NAME
+            for cause in knowledge().causes.values()
+            if not cause.common
+            for wording in cause.folded
+        )

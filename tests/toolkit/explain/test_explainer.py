@@ -70,6 +70,44 @@ def test_the_same_text_may_have_a_cause_if_it_names_torch(text):
     assert Subject(read(f"{text}\nIt's a program in PyTorch.")).is_ours
 
 
+LAYERS = "conv = {}nn.conv2d(x, kernel)\nIt needs too much memory of my RTX 3080."
+
+
+@pytest.mark.parametrize(
+    ("code", "is_ours"),
+    [
+        (LAYERS.format(""), True),
+        (LAYERS.format("torch."), True),
+        (LAYERS.format("tf."), False),
+        (LAYERS.format("paddle."), False),
+        (f"import mlx.nn as nn\n{LAYERS.format('')}", False),
+        (f"from mindspore import nn\n{LAYERS.format('')}", False),
+        (f"from torch import nn\n{LAYERS.format('')}", True),
+    ],
+)
+def test_the_layers_of_other_libraries_do_not_name_torch(code, is_ours):
+    assert Subject(read(code)).names_torch == is_ours
+
+
+def test_a_message_decides_more_than_a_word_of_another_program():
+    message = 'could not select device driver "nvidia" with capabilities: [[gpu]]'
+    aside = "It's a server without Xorg, where I start the program with a script."
+    assert slug(explain(f"{message}\n{aside}")) == "docker_gpu"
+    assert explain(aside).cause is None
+
+
+def test_what_any_question_says_is_no_reason_to_doubt_a_message():
+    message = "cudaCheckError() failed : no kernel image is available for execution"
+    question = (
+        "when i run ./demo.sh, i get this error:\n\n{}\n\nhow to solve it? thanks!"
+    )
+    assert slug(explain(f"error: {message}\n{question.format(message)}")) == (
+        "no_kernel_image"
+    )
+    far = "The card is new, its driver too, and the picture on the screen is fine."
+    assert explain(f"{message}\n{far}").cause is None
+
+
 def test_a_message_that_any_program_prints_is_certain_only_beside_words_of_ours():
     message = "CUDA error: an illegal memory access was encountered, at the second step"
     far = f"{message} of 100. The card is new, and so are its driver and the computer."
@@ -122,7 +160,7 @@ def test_an_error_and_what_is_said_about_it_are_weighed_together():
 
 
 def test_causes_that_are_almost_as_likely_are_explained_too():
-    answer = explain("since the upgrade of pytorch, training is slower")
+    answer = explain("my training got slower with more data")
     assert answer.kind == "likely"
     assert answer.near
     text = "\n".join(paragraphs(answer))
@@ -351,6 +389,23 @@ def test_a_call_that_was_replaced_is_no_device():
     error = "all tensors must be on the same device, mps and cpu"
     why = explain(f"I replaced .cuda() by .to('mps'): {error}").why
     assert "on mps and one on cpu" in why
+
+
+def test_of_two_messages_in_a_sentence_the_one_that_the_question_is_about_counts():
+    mps = (
+        "An op isn't implemented on my mac: not currently supported on the MPS backend"
+    )
+    other = "indices should be either on cpu or on the same device as the indexed"
+    answer = explain(f"{mps}. Elsewhere, `{other} tensor`. What can I use?")
+    assert slug(answer) == "mps_operator"
+    assert answer.others[0].slug == "two_devices"
+
+
+def test_a_remedy_that_was_tried_in_vain_is_not_the_answer():
+    question = "Why does torch.compile make my model slower?"
+    assert slug(explain(question)) == "compile_warmup"
+    tried = explain(f"{question} I have given it a longer warm-up.")
+    assert "compile_warmup" not in {slug(tried), *(c.slug for c in tried.others)}
 
 
 def test_the_learners_line_tells_causes_of_one_message_apart():

@@ -46,6 +46,33 @@ def memory_grows(device):
     assert used[-1] == used[1]
 
 
+def memory_first_step(device):
+    model = nn.Linear(64, 64).to(device)
+    inputs = torch.ones(64, 64, device=device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)  # broken
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # fixed
+    used = []
+    for _ in range(4):
+        used.append(memory.allocated)
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert used[1] == used[2] == used[3]  # level after the first step
+    assert used[1] - used[0] < 64 * 64
+
+
+def loss_in_half(device):
+    model = nn.Linear(64, 64).to(device)
+    inputs = torch.full((64, 64), 300.0, device=device)
+    criterion = nn.MSELoss(reduction="sum")
+    with torch.autocast(device.type, dtype=torch.float16):
+        outputs = model(inputs)
+    labels = torch.zeros_like(outputs)
+    loss = criterion(outputs, labels)  # broken
+    loss = criterion(outputs.float(), labels.float())  # fixed
+    assert loss.isfinite()
+
+
 def checkpoint_on_gpu(device):
     model = nn.Linear(64, 64).to(device)
     torch.save(model.state_dict(), "model.pt")
