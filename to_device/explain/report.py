@@ -51,7 +51,7 @@ COMPILER = re.compile(
 )
 # How somebody points at the line that fails where there is no traceback.
 POINTED = re.compile(
-    r"(?i)\S.*(?:#|//|<[-=]{1,5}|←).{0,40}(?:\b(?:errors?|fails?|crash\w*|raises|breaks"
+    r"(?i)(?:#|//|<[-=]{1,5}|←).{0,40}(?:\b(?:errors?|fails?|crash\w*|raises|breaks"
     r"|here|this line)\b|报错|出错)"
 )
 LAST_LINE = re.compile(
@@ -304,7 +304,7 @@ def _without_frames(
 def _pointed(outside: list[tuple[int, str]]) -> str:
     """The line of code that the person says is the failing one, if any."""
     code = [line for _, line in outside if CODE.search(line) and not _starts(line)]
-    if marked := next((line for line in code if POINTED.match(line)), ""):
+    if marked := next((line for line in code if POINTED.search(line)), ""):
         return marked
     says_last = any(LAST_LINE.search(line) for _, line in outside)
     return code[-1] if says_last and code else ""

@@ -93,7 +93,7 @@ ASKED = re.compile(
     r"|what|when|while|why|with|you)"
 )
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-FILE = re.compile(r"\S*[./]\S+\.\w{1,5}\b")
+FILE = re.compile(r"(?<!\S)\S{1,100}\.\w{1,5}(?=[,;:.!?]?(?:\s|$))")
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 
