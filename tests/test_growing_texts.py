@@ -192,7 +192,7 @@ def _one_of(members: Any) -> str:
 
 def patterns() -> Iterator[tuple[str, str]]:
     for slug, cause in explain.knowledge().causes.items():
-        found = (cause.name, cause.at, cause.signs, cause.unless)
+        found = (cause.name, cause.at, cause.signs, cause.unless, cause.tried)
         yield from ((f"{slug} {p}", p) for p in found if p)
     for module in (details, evidence, explain, memory, report, subject):
         for name, value in vars(module).items():

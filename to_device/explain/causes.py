@@ -20,10 +20,19 @@ LEAST_OF_A_PIECE = 16
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|e?s|e|ly)$")
 # Words that don't part the words around them: "slower than the cpu" has "slow cpu".
 BETWEEN = {*re.findall(r"\w+", "a an the is are was my of to in on with than it and i")}
-# A version is one word: in 2.3.1, neither 2 nor 1 is a number of GPUs.
-WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+")
+# A version is one word: in 2.3.1, neither 2 nor 1 is a number of GPUs. GPU0 is two.
+WORD = re.compile(r"\d+(?:\.\d+)+|(?:gpu|cuda|rank|node)(?=\d\b)|[^\W_]+")
 NOT = re.compile(r"n['’]t\b")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+# Chinese words without a meaning of their own, as "the" and "is".
+PARTICLES = re.compile(
+    "[的了吗呢吧啊呀嘛着地得在是我你您他它这那个也都就还会有要到对把被从给让]+"
+)
+RUN = re.compile(r"[\u4e00-\u9fff]+")
+# Where a Chinese word touches one of another language, as in "用mps".
+SEAM = re.compile(
+    r"(?<=[\u4e00-\u9fff])(?=\w)(?![\u4e00-\u9fff])|(?<=[a-zA-Z\d])(?=[\u4e00-\u9fff])"
+)
 MOST_STEMS = 20_000  # words whose stems are kept
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
@@ -231,7 +240,8 @@ class Knowledge:
 
         All are without their endings. Pairs have only what the words stand for.
         """
-        text = NOT.sub(" not", self.translated(text).lower())
+        text = RUN.sub(_apart, self.translated(text))
+        text = NOT.sub(" not", text.lower())
         both = [self._stem(word) for word in WORD.findall(text)]
         stems = [stem for _, stem in both]
         kept = [word for word in stems if word not in BETWEEN]
@@ -252,7 +262,8 @@ class Knowledge:
         """The text with English words for the Chinese terms that are known."""
         if not CHINESE.search(text):
             return text
-        return self.chinese.sub(lambda term: f" {self.english[term[0]]} ", text)
+        text = self.chinese.sub(lambda term: f" {self.english[term[0]]} ", text)
+        return SEAM.sub(" ", text)
 
     def _answer(self, cause: Cause) -> set[str]:
         """The words of a cause's answers."""
@@ -273,6 +284,11 @@ class Knowledge:
     def fitted(self) -> dict[str, float]:
         """What each feature of `evidence.features` is worth."""
         return tomllib.loads(FITTED.read_text("utf-8"))
+
+
+def _apart(run: re.Match[str]) -> str:
+    """Chinese words that aren't known: without particles."""
+    return PARTICLES.sub(" ", run[0])
 
 
 knowledge = cache(Knowledge)

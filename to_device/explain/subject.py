@@ -77,6 +77,7 @@ HINT = re.compile(
     r"|checkpoints?|state.dict|load_\w+|num_\w+|\w+tensors?|dtypes?|float\d*|uint8"
     r"|channels?|zero_grad|backpropagation|is_available|init_process"
     r"|process.group|\w*dataparallel|data.parallel\w*|multi-?gpu|multiple gpus"
+    r"|gpu ?\d\b[^\n]{0,80}\bothers|(?:im|un)balanced?"
     r"|gpu.?ids?|ranks?|nproc\w*|world.?size|nnodes|autocast|amp|recompil\w*|extension|nvcc|cublas"
     r"|cudnn|flash.?att\w+|pinned|offload\w*|meta device|device-side|no module named"
     r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker"

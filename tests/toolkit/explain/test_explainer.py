@@ -539,3 +539,20 @@ def test_it_needs_nothing_but_python():
     script = "import to_device.explain.explainer as e; e.explain('CUDA'); import sys; "
     script += "assert not {'torch', 'streamlit', 'pandas', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-S", "-c", script], check=True)
+
+
+CHINESE_QUESTIONS = {
+    "为什么用mps推理反而比cpu慢": "mps_slow",
+    "为啥我的gpu比cpu慢": "gpu_slower",
+    "训练的时候显存不够怎么办": "out_of_memory",
+    "训练集准确率很高，验证集准确率很低": "overfitting",
+    "多卡训练卡住不动": "rank_waits",
+    "换成fp16之后loss变成nan了": "nan_half",
+    "loss一直不下降是什么原因": "not_learning",
+}
+
+
+@pytest.mark.parametrize(("question", "cause"), CHINESE_QUESTIONS.items())
+def test_a_question_in_chinese_is_read(question, cause):
+    answer = explain(question)
+    assert cause in map(slug, (answer, *answer.near))
