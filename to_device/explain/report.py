@@ -7,7 +7,7 @@ sentences, or all of these. Nothing here knows what an error means.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PureWindowsPath
 from typing import Any
 
 # The text is a stranger's, and the web server waits while it is read. So everything
@@ -196,12 +196,21 @@ def _few(items: list[Any], most: int) -> tuple[Any, ...]:
 
 
 def _different(messages: list[Message]) -> Iterator[Message]:
-    """Each message once: ranks, workers, and steps repeat them."""
+    """Each message once: ranks, workers, and steps repeat them.
+
+    A title often repeats the error too. Then the one with a line of code counts.
+    """
+    with_code = {_first_line(message) for message in messages if message.own_line}
     seen = set()
     for message in messages:
-        if message.text not in seen:
+        is_title = not message.own_line and _first_line(message) in with_code
+        if message.text not in seen and not is_title:
             seen.add(message.text)
             yield message
+
+
+def _first_line(message: Message) -> str:
+    return message.text.partition("\n")[0].strip()
 
 
 def _starts(line: str) -> bool:
@@ -289,7 +298,7 @@ def _without_frames(
             code = line
             if not is_library:
                 own = code
-                where = f"{Path(file).name}, line {number}" if number else ""
+                where = f"{PureWindowsPath(file).name}, line {number}" if number else ""
             skip = False
         elif set(line) - set("^~ -") and not re.match(r"\d++ ", line):
             outside.append((at, line))

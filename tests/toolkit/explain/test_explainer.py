@@ -385,6 +385,20 @@ def test_a_name_that_was_moved_already_is_not_the_one_that_was_not():
     assert "moved" not in explain(f"{error}\nmoved = x.to(device)\ny = f(moved)").change
 
 
+ELSEWHERE = (
+    "RuntimeError: Expected all tensors to be on the same device, cuda:0 and cpu"
+)
+
+
+@pytest.mark.parametrize("title", ["", f"{ELSEWHERE}\n\n"])
+@pytest.mark.parametrize("file", ["/home/x/batch.py", r"E:\x\batch.py"])
+def test_both_tensors_of_the_failing_line_are_named(title, file):
+    code = f'File "{file}", line 26, in f\n    mask = mask + extra\n'
+    answer = explain(f"{title}{code}{ELSEWHERE}")
+    assert answer.where == "batch.py, line 26"
+    assert "extra = extra.to(mask.device)" in answer.change
+
+
 def test_a_call_that_was_replaced_is_no_device():
     error = "all tensors must be on the same device, mps and cpu"
     why = explain(f"I replaced .cuda() by .to('mps'): {error}").why
