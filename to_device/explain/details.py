@@ -70,6 +70,7 @@ TRIED = re.compile(
     r"(?i)\b(?:tried|already (?:set|use|have|did)|without (?:any )?luck|no luck"
     r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work)"
     r"|(?:if|when|once|after) (?:i|we) (?:set|add|enable|disable|pass|turn)\w{0,2}"
+    r"\b[^\n]{0,120}\b(?:but|still|then)"
     r"|(?:i|we)(?: have|['’]ve)(?: also| already)? (?:set|added|enabled|given|passed)"
     r"|also (?:set|added|enabled|given|passed)"
     r"|after (?:(?:a|an|the|my|some|several|\d{1,3}) )?(?:warm-?ups?|reboots?|restarts?"
@@ -78,6 +79,7 @@ TRIED = re.compile(
 SETTING = re.compile(
     r"--[a-z][\w-]{2,40}|\b[A-Z][A-Z_]{5,40}\b|\b\w{3,40} ?= ?(?:\d{1,4}|True|False)\b"
 )
+CALL = re.compile(r"(?<=\.)\w{2,40}\(")  # a call of a method or of a module's function
 MOST_OF_A_SENTENCE = 400  # characters
 PIP = re.compile(r"(?m)^pip install(?= )")
 ARM = re.compile(r"aarch64|\bGB[23]00|\bGH200|\bGB10\b|DGX Spark", re.IGNORECASE)
@@ -430,24 +432,31 @@ def installed(change: str, details: Details) -> str:
     return change
 
 
-def untried(change: str, details: Details) -> str:
-    """A change whose lines with a setting that was tried already come last.
+def untried(change: str, details: Details) -> tuple[str, bool]:
+    """A change whose lines that were tried already come last, and if these are all.
 
-    Only lines that stand by themselves: not those of a block, and no comments.
+    A line was tried if one of its settings was, or all of its calls. Only lines that
+    stand by themselves count: not those of a block, and no comments.
     """
+    called = {*CALL.findall(details.attempts)}
     lines = change.strip("\n").split("\n")
     after = [*lines[1:], ""]
+
+    def is_tried(line: str) -> bool:
+        settings = {setting.replace(" ", "") for setting in SETTING.findall(line)}
+        calls = {*CALL.findall(line.partition("#")[0])}
+        return bool(details.tried & settings or (calls and calls <= called))
+
     done = [
         line
         for line, following in zip(lines, after, strict=True)
-        if line[:1] not in (" ", "#", "")
-        and following[:1] != " "
-        and details.tried & {s.replace(" ", "") for s in SETTING.findall(line)}
+        if line[:1] not in (" ", "#", "") and following[:1] != " " and is_tried(line)
     ]
     rest = [line for line in lines if line not in done]
-    if not done or not any(line[:1] not in (" ", "#", "") for line in rest):
-        return change
-    return "\n".join([*rest, "# you have tried this, as you write:", *done])
+    has_more = any(line[:1] not in ("#", "") for line in rest)
+    if done and any(line[:1] not in (" ", "#", "") for line in rest):
+        change = "\n".join([*rest, "# you have tried this, as you write:", *done])
+    return change, bool(done) and not has_more
 
 
 def filled(text: str, fields: dict[str, str]) -> str:

@@ -232,10 +232,11 @@ def _filled(answer: Answer, details: Details) -> Answer:
         key: filled(getattr(remedy, key, "") or getattr(cause, key), fields)
         for key in ("why", "check", "change")
     }
-    is_open = remedy.around if remedy else cause.open
+    texts["change"], was_tried = untried(texts["change"], details)
+    is_open = was_tried or (remedy.around if remedy else cause.open)
     if answer.kind == "sure" and (is_open or _is_elsewhere(texts, details)):
         texts["kind"] = "likely"
-    texts["change"] = installed(untried(texts["change"], details), details)
+    texts["change"] = installed(texts["change"], details)
     return Answer(**{**vars(answer), **texts})
 
 

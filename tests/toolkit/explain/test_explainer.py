@@ -422,6 +422,29 @@ def test_a_remedy_that_was_tried_in_vain_is_not_the_answer():
     assert "compile_warmup" not in {slug(tried), *(c.slug for c in tried.others)}
 
 
+@pytest.mark.parametrize(
+    ("told", "kind", "last"),
+    [
+        ("", "sure", ".cpu().numpy()"),
+        ("I have tried images.numpy() in another line, too.", "sure", ".cpu().numpy()"),
+        ("I tried images.detach().cpu().numpy() already.", "likely", ".cpu().numpy()"),
+    ],
+)
+def test_a_change_that_was_tried_is_not_certain(told, kind, last):
+    line = 'File "train.py", line 7, in f\n    shown = images.numpy()\n'
+    error = "TypeError: can't convert cuda:0 device type tensor to numpy"
+    answer = explain(f"{line}{error}\n{told}")
+    assert (answer.kind, answer.change) == (kind, f"images.detach(){last}")
+
+
+def test_what_was_tried_comes_last():
+    error = "the same seed gives different results on the gpu"
+    first = explain(error).change.splitlines()[0]
+    assert first.startswith("torch.manual_seed(0)")
+    tried = explain(f"{error}. I have already set torch.manual_seed(0).").change
+    assert tried.splitlines()[-2:] == ["# you have tried this, as you write:", first]
+
+
 def test_the_learners_line_tells_causes_of_one_message_apart():
     frame = 'File "train.py", line 3, in f\n    {}\n'
     message = "RuntimeError: Expected all tensors to be on the same device, but found"
