@@ -416,7 +416,7 @@ def test_of_two_messages_in_a_sentence_the_one_that_the_question_is_about_counts
 
 
 def test_a_remedy_that_was_tried_in_vain_is_not_the_answer():
-    question = "Why does torch.compile make my model slower?"
+    question = "torch.compile is slow at the first iteration. Compiling takes minutes."
     assert slug(explain(question)) == "compile_warmup"
     tried = explain(f"{question} I have given it a longer warm-up.")
     assert "compile_warmup" not in {slug(tried), *(c.slug for c in tried.others)}
