@@ -69,7 +69,7 @@ RANK = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})")
 TRIED = re.compile(
     r"(?i)\b(?:tried|already (?:set|use|have|did)|without (?:any )?luck|no luck"
     r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work)"
-    r"|(?:if|when|once|after) (?:i|we) (?:set|add|enable|disable|pass|turn)\w{0,2}"
+    r"|(?:i|we) (?:set|add|enable|disable|pass|turn|use|call)\w{0,2}"
     r"\b[^\n]{0,120}\b(?:but|still|then)"
     r"|(?:i|we)(?: have|['’]ve)(?: also| already)? (?:set|added|enabled|given|passed)"
     r"|also (?:set|added|enabled|given|passed)"
@@ -79,6 +79,7 @@ TRIED = re.compile(
 SETTING = re.compile(
     r"--[a-z][\w-]{2,40}|\b[A-Z][A-Z_]{5,40}\b|\b\w{3,40} ?= ?(?:\d{1,4}|True|False)\b"
 )
+ASSIGNED = re.compile(r"[\w.{}\[\], ]{1,60} = ")
 CALL = re.compile(r"(?<=\.)\w{2,40}\(")  # a call of a method or of a module's function
 MOST_OF_A_SENTENCE = 400  # characters
 PIP = re.compile(r"(?m)^pip install(?= )")
@@ -444,7 +445,10 @@ def untried(change: str, details: Details) -> tuple[str, bool]:
 
     def is_tried(line: str) -> bool:
         settings = {setting.replace(" ", "") for setting in SETTING.findall(line)}
-        calls = {*CALL.findall(line.partition("#")[0])}
+        # Somebody may have called it without keeping what it returns.
+        calls = (
+            set() if ASSIGNED.match(line) else {*CALL.findall(line.partition("#")[0])}
+        )
         return bool(details.tried & settings or (calls and calls <= called))
 
     done = [

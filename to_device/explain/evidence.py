@@ -15,7 +15,7 @@ from functools import cache
 from typing import NamedTuple
 
 from to_device.explain.causes import Cause, Remedy, Wording, fold, knowledge, trigrams
-from to_device.explain.details import Details
+from to_device.explain.details import Details, untried
 from to_device.explain.report import DENIED, Message, Report
 from to_device.explain.subject import is_about
 
@@ -271,7 +271,7 @@ def by_words(sentences: Sequence[str], details: Details) -> list[Probable]:
     # What else the report says is looked up only for those that it may decide.
     for key in {*sorted(scores, key=scores.__getitem__)[-MOST_WEIGHED:], *shown}:
         if cause := causes.get(key):
-            if contradicted(cause, details):
+            if contradicted(cause, details) or was_tried(cause, details):
                 del scores[key]
                 continue
             own = of_cause(cause, details, shown)
@@ -334,6 +334,14 @@ def contradicted(cause: Cause, details: Details) -> bool:
     """
     was_tried = cause.tried and re.search(cause.tried, details.attempts)
     return bool(was_tried) or any(map(details.holds, cause.against.split()))
+
+
+def was_tried(cause: Cause, details: Details) -> bool:
+    """Whether the person has tried all that the cause's remedy says."""
+    if not details.attempts:
+        return False
+    remedy = next((r for r in cause.when if fits(r, details)), None)
+    return untried((remedy and remedy.change) or cause.change, details)[1]
 
 
 def refined(cause: Cause, details: Details) -> tuple[Cause, tuple[Cause, ...]]:

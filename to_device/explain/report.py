@@ -51,11 +51,12 @@ COMPILER = re.compile(
 )
 # How somebody points at the line that fails where there is no traceback.
 POINTED = re.compile(
-    r"(?i)(?:#|//|<[-=]{1,5}|←).{0,40}(?:\b(?:errors?|fails?|crash\w*|raises|breaks"
-    r"|here|this line)\b|报错|出错)"
+    r"(?i)(?:<[-=]{1,5}|←).{0,40}(?:\b(?:errors?|fails?|crash\w*|here|this line)\b"
+    r"|报错)|(?:#|//) ?(?:the )?(?:(?:errors?|fails?|crash\w*|raises)\b ?(?:here|!|$)"
+    r"|this line\b|here$|报错|出错)"
 )
 LAST_LINE = re.compile(
-    r"(?i)\b(?:in|at|on|from) (?:the|its|my) las[te] line\b|最后一行"
+    r"(?i)\b(?:in|at|on|from) (?:the|its|my) las[te] line\b(?! of)|最后一行"
 )
 # What a program says that doesn't know its own options, as argparse does.
 USAGE = re.compile(

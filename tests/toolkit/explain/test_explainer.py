@@ -374,10 +374,16 @@ ROW = "row = np.unravel_index(places, size)"
         f"peak = peak.detach().cpu().numpy() * scale\n{BEST}\n{ROW}",
         f"{BEST}\n{ROW}\nIt is in the last line.",
         f"{ROW}  # <-- fails here\n{BEST}",
+        f"{ROW}  # error!\n{BEST}",
     ],
 )
 def test_without_a_traceback_a_name_is_one_that_can_be_to_blame(code):
     assert explain(NUMPY + code).change == "places.detach().cpu().numpy()"
+
+
+def test_a_comment_about_the_code_points_at_no_line():
+    told = explain(f"{NUMPY}{BEST}\n{ROW}  # here we look for the best one, or raise")
+    assert (told.line, told.change) == ("", "peak.detach().cpu().numpy()")
 
 
 def test_a_name_that_was_moved_already_is_not_the_one_that_was_not():
@@ -420,6 +426,10 @@ def test_a_remedy_that_was_tried_in_vain_is_not_the_answer():
     assert slug(explain(question)) == "compile_warmup"
     tried = explain(f"{question} I have given it a longer warm-up.")
     assert "compile_warmup" not in {slug(tried), *(c.slug for c in tried.others)}
+    question = "The same input gives another output each time I call the same model."
+    assert slug(explain(question)) == "no_eval_mode"
+    tried = explain(f"{question} I use model.eval(), but that is not enough.")
+    assert "no_eval_mode" not in {slug(tried), *(c.slug for c in tried.others)}
 
 
 @pytest.mark.parametrize(
