@@ -306,8 +306,9 @@ def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ..
     is_broad = float(cause.broad and details.holds("problem"))
     has_sign = bool(cause.signs) and applies(cause, details)
     if has_sign and not details.holds("problem_named") and _raises(cause):
-        # A line of code that may raise an error is no sign where none was raised.
-        has_sign = re.search(cause.signs, details.told) is not None
+        # What may raise an error is no sign where none was raised: neither a line of
+        # code nor what is only around it.
+        has_sign = not cause.around and bool(re.search(cause.signs, details.told))
     return float(has_sign), float(cause.slug in shown), is_broad
 
 
