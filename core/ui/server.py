@@ -35,6 +35,7 @@ CODE_SECONDS = 180.0
 logger = logging.getLogger(__name__)
 words = Words(__file__)
 _tabs: Counter[str] = Counter()  # from a visitor to the number of open tabs
+_tabs_of: Counter[str] = Counter()  # the same, from a network address
 _pages: dict[str, str] = {}  # from a visitor with open tabs to the newest page
 _tabs_lock = threading.Lock()
 
@@ -68,7 +69,7 @@ class PagesEngine(Engine):
         self, address: str, *arguments: Any, owner: str = "", **more: Any
     ) -> str:
         if is_drawing() and room().member(owner) is None:
-            more["network"] = network(st.context.ip_address or "")
+            more["network"] = _network()
         return super().submit(address, *arguments, owner=owner, **more)
 
     def ask(self, address: str, *arguments: Any, **more: Any) -> Any:
@@ -96,7 +97,7 @@ def ask(
     more: dict[str, Any] = {}
     if is_drawing():
         given = time.monotonic() - age(st.context.cookies.get(COOKIE, ""))
-        more = {"sender": network(st.context.ip_address or ""), "since": given}
+        more = {"sender": _network(), "since": given}
     return engine().ask(
         address, *arguments, seconds=seconds, owner=visitor(), lane=lane, **more
     )
@@ -300,34 +301,45 @@ def open_pages() -> dict[str, str]:
 
 
 def count_of_tabs() -> int:
-    """How many tabs are open, of all visitors."""
+    """How many tabs are open: of each other address, at most as many as of this one.
+
+    So nobody gets the news later because of many tabs at one other address.
+    """
     with _tabs_lock:
-        return _tabs.total()
+        own = _tabs_of[_network()]
+        return sum(min(count, own) for count in _tabs_of.values())
 
 
-def count_tabs(visitor: str, more: int) -> None:
+def count_tabs(more: int, visitor: str, address: str) -> None:
     with _tabs_lock:
-        _tabs[visitor] += more
-        if not _tabs[visitor]:
-            del _tabs[visitor]
+        for tabs, whose in ((_tabs, visitor), (_tabs_of, address)):
+            tabs[whose] += more
+            if not tabs[whose]:
+                del tabs[whose]
+        if visitor not in _tabs:
             _pages.pop(visitor, None)
 
 
 @st.cache_resource(
     show_spinner=False,
     scope="session",
-    on_release=lambda visitor_id: count_tabs(visitor_id, -1),
+    on_release=lambda tab: count_tabs(-1, *tab),
 )
-def _come() -> str:
-    """Count this tab until it is closed; returns its visitor."""
-    visitor_id = visitor()
-    count_tabs(visitor_id, 1)
-    return visitor_id
+def _come() -> tuple[str, str]:
+    """Count this tab until it is closed; returns its visitor and its address."""
+    tab = visitor(), _network()
+    count_tabs(1, *tab)
+    return tab
 
 
 def come(page: str) -> None:
     """Count this tab as open, and `page` (a title) as its visitor's newest page."""
-    visitor_id = _come()
+    visitor_id, _ = _come()
     with _tabs_lock:
         if visitor_id in _tabs:
             _pages[visitor_id] = page
+
+
+def _network() -> str:
+    """The network address of the visitor whose page is drawn."""
+    return network(st.context.ip_address or "")

@@ -1,6 +1,7 @@
 import re
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 
@@ -24,13 +25,31 @@ def test_an_app_without_a_database_goes_on_and_says_so(monkeypatch, tmp_path):
 
 def test_a_person_with_two_tabs_is_one_until_both_are_closed():
     for who in ("ana", "ana", "bo"):
-        server.count_tabs(who, 1)
+        server.count_tabs(1, who, "10.0.0.1")
     assert server.open_pages().keys() >= {"ana", "bo"}
-    server.count_tabs("ana", -1)
+    server.count_tabs(-1, "ana", "10.0.0.1")
     assert "ana" in server.open_pages()
-    server.count_tabs("ana", -1)
-    server.count_tabs("bo", -1)
+    server.count_tabs(-1, "ana", "10.0.0.1")
+    server.count_tabs(-1, "bo", "10.0.0.1")
     assert server.open_pages().keys().isdisjoint({"ana", "bo"})
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "counted"),
+    [
+        (1, [400], 2),  # one address with many tabs counts like one with as many
+        (30, [400, 1, 1], 62),
+        (500, [1], 501),  # a class has all of its own
+        (300, [300], 600),
+    ],
+)
+def test_no_address_counts_for_more_tabs_than_those_at_the_visitors(
+    own, others, counted, monkeypatch
+):
+    tabs = {str(place): count for place, count in enumerate([own, *others])}
+    monkeypatch.setattr(server, "_tabs_of", Counter(tabs))
+    monkeypatch.setattr(server, "_network", lambda: "0")
+    assert server.count_of_tabs() == counted
 
 
 @pytest.mark.parametrize("ahead", [0, 7])
