@@ -30,6 +30,7 @@ from core.jobs.admission import Limits
 from core.jobs.engine import in_background
 from core.runs import delete_my_data_page, my_data_page
 from core.serving import descriptors, monitoring, page_html, streamlit_internals
+from core.serving.embedding import Embedding
 from core.serving.message_pace import MessagePace
 from core.serving.monitoring import PrivatePaths, ResponseTimes
 from core.serving.static_files import CompressedFiles
@@ -104,6 +105,7 @@ app = st.App(
     routes=routes,
     middleware=[
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(Embedding),
         Middleware(PrivatePaths),
         Middleware(CompressedFiles),
         Middleware(MessagePace),

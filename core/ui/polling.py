@@ -16,8 +16,8 @@ PATIENT_SECONDS = 3.0  # for other people's jobs, and for jobs that aren't next 
 # comes, the less often it is polled. If 500 tabs waited, and each asked every 3 s, that
 # alone would keep the server busy.
 PLACES_A_SECOND = 10.0
-# How often all tabs together ask for what each of them shows: a fifth of a core. If some
-# addresses have many more tabs than others, it's somewhat more.
+# How often all tabs together ask for what each of them shows: a fifth of a core, and
+# somewhat more if some addresses have many more tabs than others
 ALL_A_SECOND = 50.0
 
 
