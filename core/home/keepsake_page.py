@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core.home import first_run_page as first_run
-from core.lessons.speed import climb_result, ladder_page, rungs_page
+from core.lessons.speed import climb_result, ladder_page
 from core.runs import listing
 from core.ui import (
     answers,
@@ -22,7 +22,7 @@ from core.ui import (
     spoilers,
 )
 from core.ui.course import LESSONS, of_address
-from core.ui.guess import JUST_SHOW
+from core.ui.guess import JUST_SHOW, may_see
 from core.ui.lab import Lab
 from core.ui.server import engine, visitor
 from to_device.words import Words
@@ -83,7 +83,8 @@ def _labs() -> list[Lab]:
 def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
     """A lab's finding, and the visitor's guess before it, as fields of the page.
 
-    None if there is no finding, or if the visitor neither guessed nor measured.
+    None if there is no finding, if the visitor neither guessed nor measured, or if the
+    result is still hidden from this visitor.
     """
     job, machine = last_measurement.newest(lab.address), engine().machine()
     lesson = of_address(lab.address)
@@ -94,8 +95,8 @@ def _row(lab: Lab, who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | 
     answer = my_answers.get(question.key) if question else None
     is_guess = answer not in (None, JUST_SHOW)
     guess = question.say(answer) if question and is_guess else ""
-    is_held = question is not None and spoilers.are_held(question.key, who)
-    if finding is None or is_held or not (guess or job.owner == who):
+    is_own = bool(guess) or job.owner == who
+    if finding is None or not is_own or not may_see(job, who, my_answers):
         return None
     return {
         "title": f"{lesson.title}: {lab.words.get('title', '')}".removesuffix(": "),
@@ -118,10 +119,7 @@ def _ladder(who: str, my_answers: Mapping[str, Any]) -> dict[str, str] | None:
     measured = climb_result.measured(job.value.results)
     keys = [f"guess_{rung}" for rung in measured if rung != climb_result.TEXTBOOK]
     has_guessed = all(my_answers.get(key) in climb_result.GUESSES for key in keys)
-    has_seen = my_answers.get(rungs_page.SHOW_ALL) and job.owner == who
-    if any(spoilers.are_held(key, who) for key in keys):
-        return None
-    if not (has_guessed or has_seen):
+    if not (has_guessed or job.owner == who) or not may_see(job, who, my_answers):
         return None
     headline, _, _ = climb_result.verdict(job.value).partition("\n\n")
     return {

@@ -6,6 +6,7 @@ response can set a cookie.
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from core.jobs.job import Job
 from core.runs.delete_my_data_page import confirm
 from core.serving import forms
 from core.serving import visitor_cookie as cookie
@@ -22,7 +24,7 @@ from core.store.codec import StoreError
 from core.store.space import OWN
 from core.store.tables import RunSummary, Visitor
 from core.ui import controls, guess, runs
-from core.ui.server import engine, explained, store, visitor_of_cookie
+from core.ui.server import explained, store, visitor_of_cookie
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
@@ -69,7 +71,7 @@ def draw() -> None:
                 st.markdown(words("my_data.before"))
             table, name = lambda: export.runs_csv(_runs(who)), "my-runs.csv"
             controls.download("Runs (CSV)", table, name, "my_runs_csv")
-            everything = partial(export.everything, store(), who, _withheld(who))
+            everything = partial(export.everything, store(), who, partial(may_see, who))
             name = "my-data.json"
             controls.download("Everything (JSON)", everything, name, "my_data_json")
             icon = ":material/delete:"
@@ -81,19 +83,11 @@ def _runs(who: str) -> list[RunSummary]:
     return store().runs.find(who, hidden=True, address=runs.RUN)
 
 
-def _withheld(who: str) -> set[str]:
-    """The addresses of measurements whose results this visitor has to guess first."""
-    # At import, Streamlit's caches would be made, before there is a runtime for them.
-    from core.ui import last_measurement
-    from core.ui.lab import Lab
-
-    machine, withheld = engine().machine(), set[str]()
-    for lab in (kind() for kind in Lab.kinds):
-        job = last_measurement.newest(lab.address)
-        question = lab.asks(machine, job.arguments) if machine and job else None
-        if question and not guess.shows(question.key, who):
-            withheld.add(lab.address)
-    return withheld
+def may_see(
+    who: str, given: guess.Given, name: str, value: Any, arguments: tuple
+) -> bool:
+    """Whether the page of a result, which is kept by this name, shows it to `who`."""
+    return guess.may_see(Job("", name, arguments, "train", value=value), who, given)
 
 
 def _row(who: str) -> Visitor:

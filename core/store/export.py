@@ -5,8 +5,8 @@ import io
 import json
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
@@ -16,7 +16,7 @@ from cattrs import Converter
 from core.results import without_times
 from core.store.codec import StoreError
 from core.store.store import Store
-from core.store.tables import SETTINGS, RunSummary
+from core.store.tables import SETTINGS, Measurement, RunSummary
 
 # If a cell begins in this way, a spreadsheet takes it for a formula, and runs it. In
 # many languages, a spreadsheet begins a new cell at each semicolon.
@@ -28,6 +28,9 @@ RUN = (
     *("name", "hidden", "withheld", "changes"),
 )
 INTERNAL = ("seq", "visitor", "lane", "round")
+# Whether a visitor who gave these answers may see a value: by its name, and by the
+# arguments of the function that measured it
+Sees = Callable[[Mapping[str, Any], str, Any, tuple], bool]
 PLAIN = Converter()  # converts values to what strict JSON allows
 PLAIN.register_unstructure_hook(bytes, lambda data: f"{len(data):,} bytes")
 PLAIN.register_unstructure_hook(float, lambda x: x if math.isfinite(x) else None)
@@ -65,20 +68,24 @@ def runs_json(store: Store, runs: Iterable[RunSummary]) -> bytes:
     return _together(_list(_run(store, run) for run in runs))
 
 
-def everything(store: Store, visitor: str, withheld: Container[str] = ()) -> bytes:
+def everything(store: Store, visitor: str, may_see: Sees = lambda *_: True) -> bytes:
     """All data of a visitor as JSON, but only the sizes of checkpoints.
 
-    Measurements by the functions at the addresses `withheld` come without their values.
+    Of measurements and answers, the values come that the visitor `may_see`.
     """
     row = store.visitors.get(visitor)
     runs = store.runs.find(visitor, hidden=True)
-    measurements = store.measurements.of(visitor)
+    answers = store.answers.of(visitor)
+
+    def shown(name: str, value: Any, arguments: tuple = ()) -> Any:
+        return value if may_see(answers, name, value, arguments) else None
+
     rest = {
         "measurements": [
-            _dated(row | ({"value": None} if row["kind"] in withheld else {}))
-            for row in map(asdict, measurements)
+            _dated(asdict(replace(row, value=shown(row.kind, row.value, _call(row)))))
+            for row in store.measurements.of(visitor)
         ],
-        "answers": store.answers.of(visitor),
+        "answers": {name: shown(name, value) for name, value in answers.items()},
         "classes": [_dated(row) for row in store.classes.of(visitor)],
     }
     return _together(
@@ -87,6 +94,11 @@ def everything(store: Store, visitor: str, withheld: Container[str] = ()) -> byt
         (f',\n"{name}": {_json(value)}' for name, value in rest.items()),
         ["}"],
     )
+
+
+def _call(measurement: Measurement) -> tuple:
+    """The arguments of the function that measured."""
+    return tuple((measurement.provenance or {}).get("arguments", ()))
 
 
 def _together(*parts: Iterable[str]) -> bytes:

@@ -4,11 +4,12 @@ Guessing is optional: after "Just show me", the result stays visible without a g
 a class, a guess is final once there is a result, which the guess makes visible.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
+from core.jobs.job import Job
 from core.ui import spoilers
 from core.ui.answers import chosen, keep, of_visitor, radio, renew
 
@@ -17,6 +18,11 @@ HELD = "the teacher holds the result back"  # never stored: `ask` returns it
 CLOSE = "About equally fast"
 RIGHT = "You guessed right."
 OPEN = "Your guess is one of several that this measurement allows."
+
+Given = Mapping[str, Any]  # a visitor's answers by key
+# Who may see a result, by the address of the function that measured it, or by the key
+# of the answer that holds it. Everybody may see all other results.
+GATES: dict[str, Callable[[Job, str, Given], bool]] = {}
 
 
 def ask(
@@ -105,10 +111,20 @@ def first_key(key: str) -> str:
     return f"{key}_first"
 
 
-def shows(key: str, who: str = "") -> bool:
-    """Whether a result may be shown: it was guessed, and isn't held back."""
-    has_guessed = of(key) is not None or spoilers.are_told(key, who)
-    return has_guessed and not spoilers.are_held(key, who)
+def shows(key: str, who: str = "", given: Given | None = None) -> bool:
+    """Whether `who` may see a result: it was guessed, and isn't held back.
+
+    Without `who` and what they have answered (`given`), it's about this visitor.
+    """
+    guessed = of(key) if given is None else given.get(key)
+    is_known = guessed is not None or spoilers.are_told(key, who)
+    return is_known and not spoilers.are_held(key, who)
+
+
+def may_see(job: Job, who: str, given: Given) -> bool:
+    """Whether `who`, who gave these answers, may see the job's result."""
+    gate = GATES.get(job.address)
+    return gate is None or gate(job, who, given)
 
 
 def missing(guessed: Any | None, hidden: str = "The result is") -> bool:

@@ -22,6 +22,7 @@ from core.ui import controls, figures, format, guess
 from core.ui.frame import PROSE
 from core.ui.job_panel import JobPanel, reported, slot
 from core.ui.runs import Run
+from core.ui.server import engine
 from core.ui.source import Part, code_tabs, show
 from to_device.words import Words
 
@@ -71,6 +72,7 @@ class Lab:
 
     name = ""  # default: the file's name without _page
     address = ""  # function that measures; default: `measure` in the file without _page
+    kept = ""  # key of the answer that holds the result, if no job measures it
     key = ""  # the start button's key
     job_name = "The measurement"  # the subject of sentences about the lab's job
     panel: Mapping[str, Any] = {}  # further fields of the lab's JobPanel
@@ -96,6 +98,7 @@ class Lab:
         cls.address = cls.address or f"{measuring}:measure"
         cls.words = Words(str(module.__file__)).table(cls.name)
         Lab.kinds.append(cls)
+        guess.GATES[cls.kept or cls.address] = cls.may_see
         if cls.panel.get("measures", True):
             measurements.KINDS.add(cls.address)
 
@@ -126,6 +129,14 @@ class Lab:
         if answers := self.words.get("answers"):
             return Guess(f"{self.name}_guess", self.words["question"], answers)
         return None
+
+    @classmethod
+    def may_see(cls, job: Job, who: str, given: guess.Given) -> bool:
+        """Whether `who`, who gave these answers, may see the job's result."""
+        if (machine := engine().machine()) is None:
+            return False
+        question = cls().asks(machine, job.arguments)
+        return question is None or guess.shows(question.key, who, given)
 
     def progress(self, job: Job) -> str | tuple[str, float]:
         """How far the job is, in words, or in words and as a share from 0 to 1."""

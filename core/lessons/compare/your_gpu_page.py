@@ -26,7 +26,17 @@ from core.lessons.compare.your_gpu_result import (
 from core.measure import rounding
 from core.measure.environment import Machine
 from core.serving.request_source import is_direct
-from core.ui import answers, charts, controls, dataset, figures, format, runs, server
+from core.ui import (
+    answers,
+    charts,
+    controls,
+    dataset,
+    figures,
+    format,
+    guess,
+    runs,
+    server,
+)
 from core.ui.charts import LINES, MIDDLE
 from core.ui.frame import PROSE
 from core.ui.lab import SIDES, Finding, Lab
@@ -53,6 +63,7 @@ class YourGpu(Lab):
     key = "your_gpu"
     file = "your-gpu"
     address = "core.lessons.compare.your_gpu:prepare"
+    kept = RESULT
     finding_above = True
     code = (
         ("For the GPU, in WGSL", partial(st.code, SHADER, "rust", line_numbers=True)),
@@ -103,7 +114,8 @@ class YourGpu(Lab):
         if gpu is not None:
             job = Job("", self.address, (), "train", status="finished", value=gpu)
             self.show(job, guessed)
-        share(self.words, gpu)
+        if guessed not in (None, guess.HELD):  # the others' results are hints
+            share(self.words, gpu)
         self._draw_code(gpu is not None)
 
     def _start(self, machine: Machine, against: str, busy: bool) -> None:

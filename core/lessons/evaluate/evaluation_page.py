@@ -77,6 +77,15 @@ def _forget(_: str, models: Iterable[str]) -> None:
 FORGET.append(_forget)
 
 
+def may_see(job: Job, who: str, given: guess.Given) -> bool:
+    """Whether `who`, who gave these answers, may see a model's evaluation."""
+    _, config = job.arguments
+    return guess.shows(guess_key(config.task), who, given)
+
+
+guess.GATES[EVALUATE] = may_see
+
+
 def before_any_run() -> None:
     st.markdown("You haven't trained an image model yet.")
     if st.button("Train one", type="primary", icon=":material/play_arrow:"):
@@ -85,12 +94,16 @@ def before_any_run() -> None:
     image_wall.draw(task, None, "", beside=True)
 
 
+def guess_key(task: str) -> str:
+    return f"hardest_{task}"
+
+
 def guess_hardest(run: Run, evaluation: Evaluation) -> str | None:
     """Ask which class is the hardest, once for each task.
 
     Returns the answer, or None until the visitor has answered.
     """
-    key = f"hardest_{run.config.task}"
+    key = guess_key(run.config.task)
     if (guessed := guess.of(key)) is None:
         with controls.row():
             names = [score.name for score in evaluation.classes]

@@ -33,6 +33,7 @@ from core.ui import (
     dataset,
     figures,
     format,
+    guess,
     job_panel,
     last_measurement,
     simulated,
@@ -52,6 +53,15 @@ PANEL = JobPanel(
 
 RELU = 1 / 8  # operations per byte: it reads and writes four bytes for each one
 words = Words(__file__)
+
+
+def may_see(job: Job, who: str, given: guess.Given) -> bool:
+    """Whether no rung's result is hidden from `who`, who gave these answers."""
+    rungs = job.value.results if job.value else ()
+    return all(rungs_page.is_revealed(rung, who, given) for rung in rungs)
+
+
+guess.GATES[PANEL.address] = may_see
 
 
 def draw(machine: Machine) -> None:

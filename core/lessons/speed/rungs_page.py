@@ -140,13 +140,20 @@ def guess_of(rung: str) -> str | None:
     return answer if answer in GUESSES else None
 
 
-def is_revealed(result: Result) -> bool:
-    """Whether to show the figures: the learner has guessed, or doesn't have to."""
+def is_revealed(
+    result: Result, who: str = "", given: guess.Given | None = None
+) -> bool:
+    """Whether to show the figures: the learner has guessed, or doesn't have to.
+
+    Without `who` and what they have answered (`given`), it's about this visitor.
+    """
     if not result.measured or result.rung == TEXTBOOK:
         return True
+    given = answers.of_visitor() if given is None else given
     key = f"guess_{result.rung}"
-    has_guessed = guess_of(result.rung) is not None or spoilers.are_told(key)
-    return (has_guessed or answers.is_on(SHOW_ALL)) and not spoilers.are_held(key)
+    is_shown = given.get(key) in GUESSES or given.get(SHOW_ALL) is True
+    is_shown = is_shown or spoilers.are_told(key, who)
+    return is_shown and not spoilers.are_held(key, who)
 
 
 def chosen_rung() -> str:

@@ -8,7 +8,7 @@ from core.jobs.job import Job
 from core.lessons.compare import race_page
 from core.lessons.compare.race_page import RaceLab
 from core.lessons.speed import climb_result, ladder_page
-from core.ui import format, last_measurement
+from core.ui import format, lab, last_measurement
 from core.ui.course import LESSONS
 from core.ui.practice import EXERCISES, answer_keys
 from core.ui.spoilers import FIRST_RUN
@@ -30,7 +30,8 @@ def answers(monkeypatch) -> dict:
     monkeypatch.setattr(last_measurement, "newest", jobs.get)
     monkeypatch.setattr(keepsake.runs, "stored_runs", lambda *_, **__: [])
     here = SimpleNamespace(machine=lambda: samples.machine("CUDA"))
-    monkeypatch.setattr(keepsake, "engine", lambda: here)
+    for module in (keepsake, lab):
+        monkeypatch.setattr(module, "engine", lambda: here)
     return {}
 
 

@@ -1,10 +1,12 @@
 """No page and no route gives an answer away that the class still has to guess."""
 
+import json
 import re
 import struct
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,10 +15,15 @@ from core.classroom import standings_page
 from core.classroom.guesses_page import GUESSES
 from core.classroom.rules import Rules
 from core.home import first_run_page as first_run
+from core.home import keepsake_page
 from core.jobs.job import Job
-from core.lessons.compare import race_page
+from core.lessons.compare import race_page, your_gpu_page
 from core.lessons.device.parallel_page import Parallel
+from core.lessons.evaluate import evaluation_page
+from core.lessons.speed import rungs_page
 from core.registry import RUN
+from core.runs import my_data_page
+from core.store import export
 from core.ui import answers, guess, server, spoilers
 from core.ui.course import of_address
 from tests.app import samples
@@ -159,6 +166,55 @@ def test_nothing_depends_on_a_result_that_the_wall_holds_back(
         one != other
         for one, other in zip(draw(value)[:2], draw(opposite)[:2], strict=True)
     )
+
+
+@pytest.mark.parametrize("key", [*RESULTS, "hardest_sprites"])
+def test_downloads_hide_what_a_visitor_has_measured_and_not_guessed(
+    me, key, measured_before
+):
+    """They show it once its page does, to who has pressed "Just show me", too."""
+    store, of_runs = server.store(), key.startswith("hardest")
+    titles = {question.key: question.address for question in GUESSES}
+    address = titles.get(key, evaluation_page.EVALUATE)
+    arguments = (CONFIG, samples.PAIR, 10, 3)  # those of a race, as far as they matter
+    value = samples.TIMING if of_runs else RESULTS[key]
+    opposite = reversed_times(value)
+    shown = {key: guess.JUST_SHOW}
+    if key.startswith("guess_"):
+        shown = {rungs_page.SHOW_ALL: True}
+    if of_runs:
+        arguments = (b"", CONFIG)
+    asked = {"machine": "here", "visitor": me, "provenance": {"arguments": arguments}}
+    store.measurements.keep(address, value, **asked)
+    done = Job("id", address, arguments, "train", me, "finished", stopped=1.0)
+
+    def pages(answers: dict) -> list[str]:
+        written = []
+        for result in (value, opposite):
+            measured_before[address] = replace(done, value=result)
+            written.append(keepsake_page.page(me, answers))
+        return written
+
+    def exported() -> object:
+        store.writer.flush()
+        file = export.everything(store, me, partial(my_data_page.may_see, me))
+        return json.loads(file)["measurements"][-1]["value"]
+
+    one, other = pages({})
+    assert one == other
+    assert exported() is None
+    for name, answer in shown.items():
+        store.answers.keep(me, name, answer)
+    one, other = pages(shown)
+    assert of_runs or one != other
+    assert exported() is not None
+
+
+def test_a_browsers_result_is_hidden_until_its_guess(me):
+    result = (your_gpu_page.RESULT, samples.BROWSER_GPU, ())
+    assert not my_data_page.may_see(me, {}, *result)
+    assert my_data_page.may_see(me, {"your_gpu_guess": "At no size"}, *result)
+    assert my_data_page.may_see(me, {}, "first_run_guess", "80 to 94", ())
 
 
 def race_options() -> list[str]:

@@ -61,8 +61,24 @@ def test_everything_of_a_visitor_and_of_nobody_else_is_strict_json(store):
     assert content["visitor"]["code"]
     assert content["measurements"][0]["value"]["steps"] == samples.RACE.steps
     assert json.loads(runs_json(store, store.runs.find("me"))) == [diverged]
-    content = json.loads(everything(store, "me", withheld={"a:b"}))
+
+
+def test_a_value_that_the_visitor_may_not_see_is_left_out(store):
+    store.measurements.keep(
+        "a:b", 1, machine="here", visitor="me", provenance={"arguments": ("CUDA",)}
+    )
+    store.answers.keep("me", "seen", True)
+    store.writer.flush()
+    asked = []
+
+    def may_see(answers: dict, *result: object) -> bool:
+        asked.append(result)
+        return answers["seen"] and result[0] == "seen"
+
+    content = json.loads(everything(store, "me", may_see))
+    assert asked == [("a:b", 1, ("CUDA",)), ("seen", True, ())]
     assert content["measurements"][0]["value"] is None
+    assert content["answers"] == {"seen": True}
 
 
 def test_a_file_takes_little_more_memory_than_its_bytes(file_url, open_store):
