@@ -28,6 +28,7 @@ from core.classroom import sign_in_page as sign_in
 from core.jobs import cluster
 from core.jobs.admission import Limits
 from core.jobs.engine import in_background
+from core.lessons.compare import your_gpu_work_page
 from core.runs import delete_my_data_page, my_data_page
 from core.serving import descriptors, monitoring, page_html, streamlit_internals
 from core.serving.embedding import Embedding
@@ -86,6 +87,7 @@ routes = [
     *my_data_page.ROUTES,
     *delete_my_data_page.ROUTES,
     *image_wall.ROUTES,
+    *your_gpu_work_page.ROUTES,
     *sign_in.ROUTES,
 ]
 if mount := st.get_option("server.baseUrlPath").strip("/"):

@@ -34,6 +34,11 @@ class Cache(Generic[Value]):
                 del self._values[next(iter(self._values))]
         return value
 
+    def kept(self, *arguments: Any) -> Value | None:
+        """The value of these arguments; None if it isn't kept (anymore)."""
+        with self._lock:
+            return self._values.get(arguments)
+
     def drop(self, which: Callable[[tuple[Any, ...], Value], bool]) -> None:
         """Forget the values for which `which(arguments, value)` is true."""
         with self._lock:

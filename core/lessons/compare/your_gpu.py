@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from core import devices, models, state_dict
 from core.data import datasets
+from core.data.datasets import Dataset
 from core.lessons.compare.candidates import spare
 from core.lessons.compare.your_gpu_result import BATCH_SIZE, BATCH_SIZES, SIZES, STEPS
 from core.loops import Batches, train_epoch
@@ -67,11 +68,10 @@ def training(model: nn.Module) -> Callable[[Batches], Iterator[Tensor]]:
     return lambda batches: train_epoch(model, batches, criterion, optimizer, CPU)
 
 
-def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
+def prepare(task: str) -> dict[str, Any]:
     """The data for the browser.
 
-    The logits are those of the checkpoint's model. Without a checkpoint, they are those
-    of a model that has been trained here for STEPS steps.
+    The logits are those of a model that has been trained here for STEPS steps.
     """
     dataset = datasets.load(task)
     few = dataset.train.first(BATCHES * BATCH_SIZE)
@@ -80,23 +80,29 @@ def prepare(checkpoint: bytes | None, task: str) -> dict[str, Any]:
     model: nn.Module = models.ANN()
     start = parameters(model)
     losses = [loss.item() for loss in training(model)(batches)]
-    if checkpoint:
-        model = state_dict.load(checkpoint, "ann", CPU)
-    with torch.inference_mode():
-        logits = model(dataset.test.images)
-    return {
+    return classified(model, dataset) | {
         "factors": FACTORS,
         "products": products(),
         "batches": [size for size in BATCH_SIZES if size <= len(dataset.test)],
         "images": packed(dataset.test.images),
-        "parameters": parameters(model),
-        "logits": packed(logits),
         "training": packed(few.images),
         "labels": packed(few.labels.byte()),
         "start": start,
         "losses": losses,
         "rate": LEARNING_RATE,
     }
+
+
+def with_weights(checkpoint: bytes, task: str) -> dict[str, str]:
+    """What of the data is different with the weights of this checkpoint."""
+    return classified(state_dict.load(checkpoint, "ann", CPU), datasets.load(task))
+
+
+def classified(model: nn.Module, dataset: Dataset) -> dict[str, str]:
+    """The model, and its logits of all test images."""
+    with torch.inference_mode():
+        logits = model(dataset.test.images)
+    return {"parameters": parameters(model), "logits": packed(logits)}
 
 
 @cache

@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from core.jobs.job import Job, Stored
+from core.jobs.job import Job
 from core.lessons.compare.your_gpu_result import (
     KINDS,
     NAMES,
@@ -23,6 +23,7 @@ from core.lessons.compare.your_gpu_result import (
     literal,
     read,
 )
+from core.lessons.compare.your_gpu_work_page import SECONDS, WORK, prepared
 from core.measure import rounding
 from core.measure.environment import Machine
 from core.serving.request_source import is_direct
@@ -47,8 +48,6 @@ from to_device.words import capitalized
 NAME, RESULT, SHARED = "your_gpu_name", "your_gpu_result", "your_gpu_shared"
 COMPONENT, RUN = "your_gpu_component", "your_gpu_run"
 MEASURE = "core.lessons.compare.your_gpu:measure"
-ROUND_SECONDS = 60.0  # time limit for an answer of the workers
-MOST_DRAWS = 3  # how often a tab that doesn't answer gets the run's work, 8 MB
 STEADY = 0.95  # a GPU whose endurance is below this has slowed down
 SOURCE, SHADER = (
     Path(__file__).with_name(f"your_gpu.{suffix}").read_text("utf-8")
@@ -107,10 +106,6 @@ class YourGpu(Lab):
         data = {"words": self.words["status"], "go": go, "now": time.time()}
         # Streamlit redraws the page after each report, so the callback does nothing.
         _component(key=COMPONENT, data=data, on_report_change=lambda: None)
-        if go:
-            go["draws"] += 1
-            if go["draws"] == MOST_DRAWS:
-                go.pop("work", None)
         if gpu is not None:
             job = Job("", self.address, (), "train", status="finished", value=gpu)
             self.show(job, guessed)
@@ -124,14 +119,15 @@ class YourGpu(Lab):
         # The shader's model takes pixels of 0 to 1.
         run = next((run for run in own if not run.normalize), None)
         task = run.task if run else dataset.default_task(machine)
-        checkpoint = Stored(run.id) if run else None
+        works = [task, *([f"{task}/{run.id}"] if run else [])]
         with server.noticed():
             if against == "torch" and server.engine().going_on():
                 raise ExplainedError(self.words["occupied"])
-            work = server.ask(self.address, checkpoint, task, seconds=ROUND_SECONDS)
-            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy, "draws": 0}
-            go |= {"work": work, "wgsl": SHADER, "answer": {}}
-            facts = {"own_weights": run is not None, "expected": work["losses"]}
+            (_, losses), *_ = map(prepared, works)
+            go = {"id": uuid.uuid4().hex, "against": against, "busy": busy}
+            go |= {"works": [f"{WORK}/{name}" for name in works]}
+            go |= {"wgsl": SHADER, "answer": {}}
+            facts = {"own_weights": run is not None, "expected": losses}
             st.session_state[RUN] = go, facts | {"against": against}
 
     def _follow(self, report: dict[str, Any]) -> None:
@@ -145,7 +141,6 @@ class YourGpu(Lab):
         go, facts = st.session_state.get(RUN, ({}, {}))
         if not go or report.get("id") != go["id"]:
             return
-        go.pop("work", None)  # the browser has received the work
         if "problem" in report or "result" in report:
             del st.session_state[RUN]
             if "result" in report:
@@ -157,7 +152,7 @@ class YourGpu(Lab):
             answer = go["answer"] = {"round": report["round"]}
             try:
                 answer["seconds"], facts["environment"] = server.ask(
-                    MEASURE, works, seconds=ROUND_SECONDS
+                    MEASURE, works, seconds=SECONDS
                 )
             except ExplainedError as error:
                 answer["problem"] = str(error)

@@ -108,6 +108,12 @@ def test_without_a_gpu_one_sentence_says_so(gpu_page, script, status):
             "{ return create.call(this, { ...buffer, size: 2 ** 40 }) }",
             "failed",
         ),
+        (
+            "const get = window.fetch; window.fetch = (address, ...more) => "
+            "get(`${address}`.includes('your-gpu/') ? 'http://nowhere.invalid' "
+            ": address, ...more)",
+            "gone",
+        ),
     ],
 )
 def test_a_failed_gpu_shows_a_reason_and_can_be_tried_again(gpu_page, script, status):

@@ -1,11 +1,14 @@
+import json
 import re
 from dataclasses import replace
 from itertools import zip_longest
 
 import pytest
+from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
 from core.classroom.rules import Rules
+from core.lessons.compare import your_gpu_work_page as work
 from core.lessons.compare.candidates import candidates
 from core.lessons.compare.crossover_result import Cell
 from core.lessons.compare.your_gpu_page import (
@@ -16,7 +19,9 @@ from core.lessons.compare.your_gpu_page import (
     SOURCE,
     YourGpu,
 )
+from core.lessons.compare.your_gpu_work_page import WORK, prepared
 from core.measure.speedup import BUSY
+from core.store.cache import Cache
 from core.ui import server
 from tests.app.pages.walk import (
     HOSTILE,
@@ -31,6 +36,7 @@ from tests.app.pages.walk import (
     wait,
 )
 from tests.app.samples import BROWSER_GPU, RACE
+from tests.app.ui.client import Client
 
 
 def test_a_race_ends_with_a_verdict_and_files(engine):
@@ -221,7 +227,9 @@ def test_a_gpu_is_measured_once_the_browser_has_one():
     report({"id": "an earlier run"})
     at.button(key="your_gpu").click().run()
     go, _ = at.session_state[RUN]
-    assert go["work"]["losses"]
+    (address,) = go["works"]
+    assert prepared.kept(address.removeprefix(f"{WORK}/"))
+    assert len(json.dumps(go)) < 20_000  # the session and the message stay small
     assert not go["answer"]  # that was about another run
     report({"id": go["id"]})
     assert not go["answer"]  # the browser compares the GPU with its own thread
@@ -233,11 +241,24 @@ def test_a_gpu_is_measured_once_the_browser_has_one():
     report({})
     report({"id": go["id"]})
     assert go["answer"] is answer  # a round is answered once
-    assert "work" not in go  # nor is it sent again
     report({"id": go["id"], "result": {"name": "x", "works": "lies"}})
     assert not at.exception
     assert len(at.warning) == 1
     assert not at.button(key="your_gpu").disabled
+
+
+def test_a_works_address_answers_only_with_what_a_page_has_prepared(monkeypatch):
+    monkeypatch.setattr(work, "prepared", Cache(lambda name: (name.encode(), []), 2))
+    browser = Client(Starlette(routes=work.ROUTES))
+    for name in ("sprites", "sprites/mine"):
+        path = f"/{WORK}/{name}"
+        assert browser.get(path).status == 404
+        work.prepared(name)
+        assert browser.get(path).body == name
+    for forget in server.FORGET:
+        forget("somebody", ["mine"])
+    assert browser.get(path).status == 404
+    assert browser.get(f"/{WORK}/sprites").status == 200
 
 
 def test_every_line_beside_a_lesson_is_one_that_ran():

@@ -12,6 +12,7 @@ def test_the_newest_values_are_kept_until_they_are_dropped():
     for owner, number in (("a", 1), ("b", 2), ("a", 3), ("a", 1), ("a", 4)):
         assert kept(owner, number) == 10 * number
     assert asked == [("a", 1), ("b", 2), ("a", 3), ("a", 4)]
+    assert (kept.kept("a", 4), kept.kept("b", 2)) == (40, None)
     kept("b", 2)  # made room for the last one
     kept.drop(lambda arguments, _: arguments[0] == "a")
     asked.clear()

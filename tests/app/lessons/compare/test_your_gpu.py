@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from core import models
+from core import models, state_dict
 from core.lessons.compare import your_gpu
 from core.lessons.compare.your_gpu_result import (
     SIZES,
@@ -52,7 +52,17 @@ def test_the_formula_draws_numbers_of_both_signs():
 
 
 def test_the_answers_are_those_of_the_weights_that_are_sent():
-    sent = your_gpu.prepare(None, "sprites")
+    sent = your_gpu.prepare("sprites")
+    model = models.ANN()
+    own = your_gpu.with_weights(state_dict.save(model), "sprites")
+    assert own["parameters"] == your_gpu.parameters(model) != sent["parameters"]
+    assert_logits(sent)
+    assert_logits(sent | own)
+    assert len(sent["losses"]) == 100
+    assert sent["losses"][-1] < sent["losses"][0] / 2
+
+
+def assert_logits(sent: dict) -> None:
     model, parameters = models.ANN(), unpacked(sent["parameters"])
     with torch.no_grad():
         for parameter in model.parameters():
@@ -63,8 +73,6 @@ def test_the_answers_are_those_of_the_weights_that_are_sent():
     images = unpacked(sent["images"], np.uint8).view(-1, 1, 28, 28)
     logits = unpacked(sent["logits"]).view(-1, 10)
     assert torch.allclose(model(images), logits, atol=1e-5)
-    assert len(sent["losses"]) == 100
-    assert sent["losses"][-1] < sent["losses"][0] / 2
 
 
 def test_every_piece_of_work_is_timed():
