@@ -37,7 +37,7 @@ class ScriptProgress:
         tries = counted(self.tries, "try", "tries")
         exercise = EXERCISES[title]
         if self.by_lines:
-            return f"{self.passed} of {len(exercise.changes)} places, {tries}"
+            return f"{self.passed} of {len(exercise.places)} places, {tries}"
         checks = len(exercise.checks)
         return f"{self.passed} of {checks} parts, {tries}" if checks else tries
 
@@ -51,7 +51,7 @@ def progress(
     is_solved = has_solved(title, own)
     tries, chosen = int(own[keys.tries] or 0), own[keys.lines]
     if chosen and not tries:
-        found = EXERCISES[title].places_found(chosen["picked"])
+        found = len(EXERCISES[title].places_found(chosen["picked"]))
         return ScriptProgress(is_solved, chosen["tries"], found, by_lines=True)
     passed = (own[keys.verdict] or {}).get("passed", ())
     return ScriptProgress(is_solved, tries, len(passed))

@@ -8,8 +8,8 @@ import math
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ OF_STEPS = {"waits", "graph"}  # facts about what happens in each training step
 FAILED, UNREAD = "failed", "unread"  # flaws that are no facts, see Verdict
 # Whether a machine has a simulated GPU, for the names in an exercise's `machines`
 SIMULATED = {"with": True, "without": False}
+MOST_LINES = 2  # at each of `places`: a line that moves leaves one and comes to another
 TOLERANCE = 1e-4  # numbers this close are equal: two solutions may round differently
 
 
@@ -50,9 +51,10 @@ class Exercise:
     machines: tuple[str, ...] = ("with",)
     lesson: str = ""  # the lesson's title; "": the exercise has the same title
     given: str = ""  # lines that stand before the learner's in a script of their own
-    # Where no code runs: by what has to be done, the lines at which that counts, if
-    # there are more than those that the solution changes
+    # Where no code runs: by what has to be done, the lines at which it can be done, and
+    # the lines that some right answers change besides
     places: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    also: Sequence[int] = ()
     # Keyed by fact: what is ticked off once the fact is right, on each machine
     checks: Mapping[str, str] = field(default_factory=dict)
 
@@ -61,30 +63,33 @@ class Exercise:
             raise ValueError(f"machines: {unknown.pop()!r} must be 'with' or 'without'")
         if unknown := {*self.checks} - {*self.say}:
             raise ValueError(f"checks: {unknown.pop()!r} is no fact in `say`")
+        lines = range(1, len(self.code.splitlines()) + 1)
+        if missing := {*self.also}.union(*self.places.values()).difference(lines):
+            raise ValueError(f"places: the code has no line {missing.pop()!r}")
+        if self.code and not self.places:
+            raise ValueError("places: where no code runs, lines are chosen")
 
-    @property
-    def changes(self) -> list[set[int]]:
-        """For each change that the solution makes, the numbers of its lines, from 1.
+    def places_found(self, picked: Collection[int]) -> list[str]:
+        """Those of `places` for which a line of their own is among these lines.
 
-        If the change only adds lines, the lines before and after their place. `places`
-        comes instead, if it is given.
+        A line that would do for two places counts for one, whichever leaves lines for
+        more of the others.
         """
-        if self.places:
-            return [*map(set, self.places.values())]
-        lines = self.code.splitlines()
-        numbers = {*range(1, len(lines) + 1)}
-        matcher = SequenceMatcher(
-            None, lines, self.solution.splitlines(), autojunk=False
-        )
-        return [
-            {*range(start + 1, end + 1)} or {start, start + 1} & numbers
-            for kind, start, end, _, _ in matcher.get_opcodes()
-            if kind != "equal" and lines
-        ]
+        place_at: dict[int, str] = {}
 
-    def places_found(self, picked: Collection[int]) -> int:
-        """How many of `changes` are among these lines."""
-        return sum(not change.isdisjoint(picked) for change in self.changes)
+        def takes(place: str, tried: set[int]) -> bool:
+            for line in sorted({*self.places[place]} & {*picked}):
+                if line not in tried:
+                    tried.add(line)
+                    if line not in place_at or takes(place_at[line], tried):
+                        place_at[line] = place
+                        return True
+            return False
+
+        # The place with the fewest lines comes first, so it's the one that is named.
+        for place in sorted(self.places, key=lambda place: len(self.places[place])):
+            takes(place, set())
+        return [place for place in self.places if place in place_at.values()]
 
 
 @dataclass(frozen=True)
@@ -151,15 +156,26 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
 
 def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
     """Judge which lines the learner would change, where the page runs no code."""
-    changes, found = exercise.changes, exercise.places_found(picked)
-    needless = sorted({*picked}.difference(*changes))
-    if found == len(changes) and not needless:
-        where = f"all {found} places" if found > 1 else "the place"
-        then = exercise.right.removeprefix("Right: ")
-        return Verdict(True, f"You found {where}. Once that is changed: {then}")
-    say = f"You found {found} of {len(changes)} places"
-    named = [what for what, at in exercise.places.items() if {*at} & {*picked}]
-    say += f": {', '.join(named)}." if named else "."
+    chosen, count = {*picked}, len(exercise.places)
+    found = exercise.places_found(chosen)
+    missed = exercise.places.keys() - {*found}
+    at_places = chosen.intersection(chain(*exercise.places.values()))
+    needless = sorted(chosen - at_places - {*exercise.also})
+    if missed and count == 1:
+        say = "You haven't found the place yet."
+    elif missed:
+        say = f"You found {len(found)} of {count} places"
+        say += f": {', '.join(found)}." if found else "."
+        if any(chosen.intersection(exercise.places[place]) for place in missed):
+            say += " Each place needs a line of its own."
+    else:
+        say = "You found the place." if count == 1 else f"You found all {count} places."
+        is_much = len(at_places) > MOST_LINES * count
+        if not needless and not is_much:
+            then = exercise.right.removeprefix("Right: ")
+            return Verdict(True, f"{say} Once that is changed: {then}")
+        if is_much:
+            say += " But you chose more lines than have to change."
     if len(needless) == 1:
         say += f" Line {needless[0]} can stay as it is."
     elif needless:

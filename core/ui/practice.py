@@ -140,7 +140,7 @@ def _exercise(title: str) -> None:
                 output(verdict["printed"])
             if verdict["solved"]:
                 _download(title, text)
-            _solution(exercise, text, verdict, tries)
+            _solution(title, text, verdict, tries)
     lines = code_editor.lines_in(told)
     with field:
         code_editor.draw(
@@ -185,7 +185,7 @@ def _without_running(title: str, why: str) -> None:
         return
     verdict = judge_lines(exercise, answer["picked"])
     explain(verdict.say, verdict.solved)
-    _solution(exercise, exercise.code, asdict(verdict), answer["tries"])
+    _solution(title, exercise.code, asdict(verdict), answer["tries"])
 
 
 def _checklist(exercise: Exercise, passed: Collection[str]) -> None:
@@ -215,11 +215,13 @@ def _download(title: str, text: str) -> None:
         )
 
 
-def _solution(
-    exercise: Exercise, text: str, verdict: Mapping[str, Any], tries: int
-) -> None:
-    """Show one way to do it, as changes of the learner's text, after some tries."""
-    left = SOLUTION - tries
+def _solution(title: str, text: str, verdict: Mapping[str, Any], tries: int) -> None:
+    """Show one way to do it, as changes of the learner's text, after some tries.
+
+    Who has seen it once, since an earlier answer was right, sees it from then on.
+    """
+    exercise = EXERCISES[title]
+    left = 0 if has_solved(title, answers.of_visitor()) else SOLUTION - tries
     if verdict["solved"]:
         st.expander("One way to do it").code(exercise.solution, wrap_lines=True)
     elif left > 0:

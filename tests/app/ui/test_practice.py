@@ -127,7 +127,7 @@ def test_where_no_code_is_run_a_script_is_written_elsewhere(monkeypatch):
     assert "turn_Write it_lines" not in {pills.key for pills in at.pills}
 
 
-@pytest.mark.parametrize("title", ["Model", "Train", "Port it"])
+@pytest.mark.parametrize("title", ["Model", "Scale", "Port it"])
 def test_where_no_code_is_run_the_lines_to_change_are_asked_for(
     title, monkeypatch, store
 ):
@@ -143,7 +143,9 @@ def test_where_no_code_is_run_the_lines_to_change_are_asked_for(
         assert not at.exception
 
     needless = next(
-        line for line in range(1, 99) if not any(line in c for c in exercise.changes)
+        line
+        for line in range(1, 99)
+        if not any(line in at for at in (*exercise.places.values(), exercise.also))
     )
     for _ in range(2):  # the same answer again is no other try
         answer([needless])
@@ -151,12 +153,16 @@ def test_where_no_code_is_run_the_lines_to_change_are_asked_for(
     assert f"Line {needless} can stay" in texts(at.info)
     assert exercise.right.removeprefix("Right: ") not in page_text(at)
     praise = exercise.right.removeprefix("Right: ")
-    answer([max(change) for change in exercise.changes])
+    assert "tries" in texts(at.caption)
+    answer([min(at) for at in exercise.places.values()])
     assert praise in texts(at.success)
     again = opened("exercise", title)
     assert praise in texts(again.success)
+    ways = len(at.expander)
     answer([needless])
     assert practice.has_solved(title, store.answers.of("me"))
+    assert not re.search(r"\btr(y|ies)\b", texts(at.caption))
+    assert len(at.expander) == ways  # the solution stays
 
 
 def test_exercises_or_questions_that_cannot_be_read_are_a_sentence(monkeypatch):
