@@ -399,11 +399,18 @@ def expected_seconds(config: RunConfig) -> float | None:
     """How long a run will take here, in seconds; None if nothing tells.
 
     Similar runs that have ended tell it best, since they met what else this machine
-    does. Before the first one, it is what the idle machine would take.
+    does. Before the first one, it is what the idle machine would take, times what other
+    runs took lately against their own such figure.
     """
     seconds = engine().expected_seconds(RUN, config)
     if seconds is None and (measured := last_measurement.newest(PACE)):
-        return measured.value.seconds(config)
+        idle = measured.value.seconds(config)
+        lately = [
+            (job.arguments[0], job.seconds)
+            for job in reversed(engine().jobs(RUN))
+            if job.status == "finished" and job.seconds and not job.host
+        ]
+        return idle and idle * measured.value.load(lately)
     return seconds
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from core import pace
 from core.config import FAST, MODELS_FOR, RunConfig
-from core.measure.pace_result import Pace, Paces
+from core.measure.pace_result import LATEST, Pace, Paces
 from core.store import codec
 from tests.app import samples
 
@@ -33,6 +33,17 @@ def test_a_run_takes_its_epochs_of_training_and_evaluation():
 )
 def test_what_was_not_timed_is_not_guessed(other):
     assert KNOWN.seconds(replace(CNN, **other)) is None
+
+
+def test_the_load_is_what_the_latest_runs_took_against_the_idle_machine():
+    other = replace(CNN, model="ann")  # of a pace that nothing tells
+    assert KNOWN.load([]) == KNOWN.load([(other, 9.0)]) == 1
+    one, two = (replace(CNN, epochs=epochs) for epochs in (1, 2))
+    assert KNOWN.load([(other, 9.0), (one, 4 * 62)]) == pytest.approx(4)
+    # A short run's start counts for little beside a long run.
+    assert KNOWN.load([(two, 2 * 62), (one, 2 * 62)]) == pytest.approx(4 / 3)
+    old = [(one, 62 * 100)] * 3
+    assert KNOWN.load([(one, 62 * 2)] * LATEST + old) == pytest.approx(2)
 
 
 def test_each_recipe_of_a_task_is_timed(monkeypatch):

@@ -8,9 +8,10 @@ import pytest
 from core.config import RunConfig
 from core.jobs.job import Job, Progress
 from core.lessons.train import progress_page as progress
+from core.measure.pace_result import Pace, Paces
 from core.results import Epoch, LossPoint, Started, StepProgress, training_speed
 from core.ui import runs
-from tests.app.samples import CPU
+from tests.app.samples import CARD, CPU
 
 STEPS = 40
 CONFIG = RunConfig(task="sprites", epochs=2)
@@ -96,3 +97,29 @@ def test_the_speed_of_a_run_is_that_of_all_its_samples():
     slow = replace(quick, seconds=30.0, samples_per_second=20.0)
     assert training_speed((quick, slow)) == 40.0
     assert training_speed(()) is None
+
+
+def test_a_run_like_none_before_takes_what_others_took_against_the_idle_machine(
+    monkeypatch,
+):
+    other, away = replace(CONFIG, epochs=4), replace(CONFIG, host="elsewhere")
+    measured = Paces((Pace(CONFIG, 1e-4, 0, 0),), CARD, "2026-11-29")
+    idle = measured.seconds(CONFIG)
+    ran = [
+        replace(job, status=status, seconds=4 * idle)
+        for config, status in (
+            (other, "finished"),
+            (CONFIG, "failed"),
+            (away, "finished"),
+        )
+        for job in [Job("a", runs.RUN, (config,), "train")]
+    ]
+    engine = SimpleNamespace(expected_seconds=lambda *_: None, jobs=lambda _: ran)
+    newest = SimpleNamespace(value=measured)
+    monkeypatch.setattr(runs, "engine", lambda: engine)
+    monkeypatch.setattr(runs.last_measurement, "newest", lambda _: newest)
+    expected = 4 * idle / measured.seconds(other) * idle
+    assert runs.expected_seconds(CONFIG) == pytest.approx(expected)
+    assert runs.expected_seconds(replace(CONFIG, half=True)) is None
+    engine.expected_seconds = lambda *_: 7.0  # from runs like it
+    assert runs.expected_seconds(CONFIG) == 7
