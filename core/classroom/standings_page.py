@@ -10,15 +10,14 @@ from core.classroom.names import APP, OUTSIDER, TEACHER
 from core.classroom.rules import Rules
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
-from core.runs import listing
-from core.store.tables import SETTINGS, Class, RunSummary
+from core.runs import seeds
+from core.store.tables import Class, RunSummary
 from core.ui import course, dataset, format, runs
 from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
 FRESH_SECONDS = 2.0
-LEAST_SEEDS = 3  # with fewer, `luck` is an empty sentence
 words = Words(__file__)
 
 
@@ -74,42 +73,26 @@ def bests(
     return [*best.values()]
 
 
-def luck(runs: Iterable[RunSummary], best: Iterable[RunSummary] = ()) -> str:
+def luck(runs: Iterable[RunSummary], order: Sequence[RunSummary]) -> str:
     """A sentence on how much the seed alone changes a run's accuracy.
 
-    Of the settings on the board, those of `best`, it is about the ones that were run
-    with the most seeds. It is "" if there are fewer than LEAST_SEEDS seeds.
+    It is about the settings of the first of the runs in `order`, those on the board, or
+    if these settings were run with too few seeds, about others on the board, which it
+    calls so. It is "" if all had too few.
     """
-    shown = {_setting(run) for run in best}
-    by_setting: dict[tuple[Any, ...], dict[int, RunSummary]] = {}
-    for run in runs:
-        is_whole = run.status == "finished" and run.accuracy is not None
-        if is_whole and not run.changes:
-            by_setting.setdefault(_setting(run), {})[run.seed] = run
-    if shown:
-        by_setting = {key: by_setting[key] for key in by_setting if key in shown}
-    seeds = [*max(by_setting.values(), key=len, default={}).values()]
-    if len(seeds) < LEAST_SEEDS:
+    spreads = seeds.spreads(runs)
+    leading, *others = [*map(seeds.setting, order)] or [()]
+    found = [key for key in spreads if key in others]
+    if leading not in spreads and not found:
         return ""
-    least, *_, most = sorted(round(run.accuracy or 0.0, 4) for run in seeds)
-    fields = ("model", "batch_size", "epochs")
+    is_leading = leading in spreads
+    spread = spreads[leading if is_leading else found[0]]
+    whose = "the settings in the lead" if is_leading else "settings behind the lead"
     return (
-        "A difference of {points} points can be luck: with {seeds} "
-        "seeds, the same settings gave accuracies from {least} to "
-        "{most} ({setting})."
-    ).format(
-        setting=", ".join(listing.setting(seeds[0], name) for name in fields),
-        seeds=len(seeds),
-        points=f"{100 * (most - least):.2f}",
-        least=f"{least:.2%}",
-        most=f"{most:.2%}",
+        f"A difference of {spread.points} points can be luck: with {spread.seeds} "
+        f"seeds, {whose} gave accuracies from {spread.least:.2%} to "
+        f"{spread.most:.2%} ({spread.setting})."
     )
-
-
-def _setting(run: RunSummary) -> tuple[Any, ...]:
-    """What two runs have in common that differ by chance alone."""
-    same = (getattr(run, name) for name in SETTINGS if name != "seed")
-    return run.device_name, *same
 
 
 def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
@@ -185,6 +168,7 @@ def _gather() -> Standings:
         if run.task == task and not (run.hidden or run.withheld)
     ]
     best = bests(summaries, names, rules)
+    order = [run for run in best if rules.reached(run)]
     jobs = queue()
     evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
@@ -193,9 +177,9 @@ def _gather() -> Standings:
         here=frozenset(open_pages().keys() & names.keys()),
         task=task,
         best=best,
-        order=[run for run in best if rules.reached(run)],
+        order=order,
         hidden=frozenset(run.visitor or "" for run in class_runs if run.withheld),
-        luck=luck(summaries, best),
+        luck=luck(summaries, [*order, *best]),
         newest=next(evaluated, ""),
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),

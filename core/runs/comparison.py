@@ -7,7 +7,7 @@ from math import sqrt
 from core.config import LABELS
 from core.measure.speedup import Speedup, unpaired
 from core.results import Epoch
-from core.runs import listing
+from core.runs import listing, seeds
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
@@ -21,7 +21,6 @@ words = Words(__file__)
 APART = (
     "The runs took place at different times, so other work may have slowed one of them."
 )
-SEEDS = 3  # the fewest seeds of each setting that show which setting is better
 UNTIMED = "Runs on the simulated accelerator are not timed."
 
 
@@ -180,7 +179,8 @@ def _qualities(
     """The qualities of the best run and of the best with other settings.
 
     A run may be better than another by its seed alone: settings are only called better
-    if each of SEEDS runs or more with them is.
+    if the runs of each of several seeds are. Else the difference is held against what
+    seeds changed in other runs, or if none tell, against the size of the test set.
     """
     other = next((run for run in others if not same_work(run, best)), others[0])
     pair = best, other
@@ -189,18 +189,34 @@ def _qualities(
         text = f"Accuracy: {', '.join(shares)}"
     else:
         text = capitalized(", ".join(f"{name_of[r.id]}: {_reached(r)}" for r in pair))
-    if (noise := _noise(best, other)) > 0:
+    is_same, noise = same_work(best, other), _noise(best, other)
+    mine, theirs = ([r for r in finished if same_work(r, run)] for run in pair)
+    count = min(len({run.config.seed for run in runs}) for runs in (mine, theirs))
+    is_each = min(map(_quality, mine)) > max(map(_quality, theirs))
+    if is_each and not is_same and not noise and count >= seeds.LEAST:
+        return f"{text}: better with each of {count} seeds."
+    if not is_same and (spread := _spread(*pair)):
+        with_seeds = f"{spread.points} points ({spread.seeds} seeds, {spread.setting})"
+        if round(_quality(best) - _quality(other), 4) <= spread.difference:
+            return f"{text}: too close to call. Seeds alone changed {with_seeds}."
+        return f"{text}. That is more than seeds alone changed: {with_seeds}."
+    if noise:
         return (
             f"{text}: too close to call. On {_samples(best):,} test images, chance "
             f"alone can make a difference of {noise:.1%}."
         )
-    if same_work(best, other):
+    if is_same:
         return f"{text}."
-    mine, theirs = ([r for r in finished if same_work(r, run)] for run in pair)
-    seeds = min(len({run.config.seed for run in runs}) for runs in (mine, theirs))
-    if seeds >= SEEDS and min(map(_quality, mine)) > max(map(_quality, theirs)):
-        return f"{text}: better with each of {seeds} seeds."
     return f"{text}. With other seeds, it may be the other way around."
+
+
+def _spread(*pair: Run) -> seeds.Spread | None:
+    """What seeds change with the settings of one of these runs, or else with others."""
+    if not pair[0].config.has_images:
+        return None
+    spreads = seeds.spreads(seeds.known(pair[0].config.task))
+    own = [spreads.get(seeds.setting(summary(run))) for run in pair]
+    return next(filter(None, [*own, *spreads.values()]), None)
 
 
 def _duration(run: Run, ranked: Sequence[tuple[float, Run]]) -> str:

@@ -64,16 +64,20 @@ def test_equal_runs_share_a_place_and_the_earlier_one_is_named_first():
 def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     seeds = [run("ada", 0.87 + n / 1000, seed=n) for n in range(4)]
     others = [run("bob", 0.5, batch_size=32), run("bob", 0.1, seed=9, status="failed")]
-    sentence = luck(seeds + others + seeds)
+    sentence = luck(seeds + others + seeds, seeds)
     assert figures(sentence)[:4] == ["0.30", "4", "87.00", "87.30"]
     assert "batch 64" in sentence
     numbers = [run("ada", task="regression", seed=n) for n in range(4)]
-    assert luck(numbers) == luck(seeds[:2] + others) == ""
-    # Of the settings that the board shows, though others were run more often
-    shown = [run("eve", 0.8 + n / 100, seed=n, batch_size=256) for n in range(3)]
-    sentence = luck(seeds + shown, shown[:1])
+    assert luck(numbers, numbers) == luck(seeds[:2] + others, seeds) == ""
+    # Of the settings in the lead, though others were run more often
+    lead = [run("eve", 0.8 + n / 100, seed=n, batch_size=256) for n in range(3)]
+    sentence = luck(seeds + lead, [lead[0], seeds[0]])
     assert figures(sentence)[:4] == ["2.00", "3", "80.00", "82.00"]
-    assert luck(seeds, shown[:1]) == ""
+    assert "in the lead" in sentence
+    sentence = luck(seeds + lead[:2], [lead[0], seeds[0]])
+    assert figures(sentence)[:2] == ["0.30", "4"]
+    assert "behind the lead" in sentence
+    assert luck(seeds, lead[:1]) == luck(seeds, []) == ""
 
 
 def test_a_visitor_sees_the_first_and_their_neighbors():

@@ -3,12 +3,21 @@ from dataclasses import replace
 import pytest
 
 from core.results import LossPoint
-from core.runs import comparison
+from core.runs import comparison, seeds
 from core.runs.comparison import APART, words
-from core.ui.runs import Run, top_loss
+from core.store.tables import RunSummary
+from core.ui.runs import Run, summary, top_loss
 from tests.app.runs.made_up import run
 from tests.app.store.made_up import STARTED
 from tests.figures import figures
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch) -> list[RunSummary]:
+    """The runs that tell what seeds change."""
+    found: list[RunSummary] = []
+    monkeypatch.setattr(seeds, "known", lambda _: found)
+    return found
 
 
 def finding(*runs: Run) -> str:
@@ -120,10 +129,30 @@ def test_settings_are_better_only_if_they_are_with_several_seeds() -> None:
     runs = [
         run(f"{batch} {seed}", 1.0, accuracy + seed / 1000, batch_size=batch, seed=seed)
         for batch, accuracy in ((32, 0.9), (64, 0.88))
-        for seed in range(comparison.SEEDS)
+        for seed in range(seeds.LEAST)
     ]
     assert figures(finding(*runs))[-1] == "3"
     assert figures(finding(*runs[1:]))[-1] != "3"
+
+
+def test_a_difference_is_held_against_what_seeds_changed(known):
+    """With the settings of one of the runs if they tell it, or else with others."""
+    first, second = run("1", 1.0, 0.88, batch_size=32), run("2", 1.0, 0.86)
+    for size, points, is_close in ((256, "3.00", True), (32, "1.00", False)):
+        step = float(points) / 200
+        known += (
+            summary(run("", 1.0, 0.8 + n * step, batch_size=size, seed=n))
+            for n in range(seeds.LEAST)
+        )
+        qualities = finding(first, second).partition("Accuracy")[2]
+        assert [points, str(seeds.LEAST), str(size)] == figures(qualities)[-4:-1]
+        assert ("too close to call" in qualities) is is_close
+    few = (replace(r.job.value, test_total=100) for r in (first, second))
+    small = [
+        replace(r, job=replace(r.job, value=v))
+        for r, v in zip((first, second), few, strict=True)
+    ]
+    assert figures(finding(*small))[-4] == "1.00"  # whatever the test set's size
 
 
 def test_the_table_has_the_settings_that_differ_and_the_figures():
