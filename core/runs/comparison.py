@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import sqrt
+from math import ceil, sqrt
 
 from core.config import LABELS
 from core.measure.speedup import Speedup, unpaired
@@ -138,7 +138,8 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         first, following, gain = ahead
         name, slower = name_of[first.id], name_of[following.id]
         time, longer = _duration(first, ranked), _duration(following, ranked)
-        factor = f"a factor of {gain.interval[1] / gain.ratio:.1f}"
+        # Rounded up, so that the ratio of the times isn't above it.
+        factor = f"a factor of {ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10}"
         speed = (
             f"{to}, {name} took {time}, and {slower} took {longer}: too close to "
             f"call, since epochs at different times may differ by {factor}."

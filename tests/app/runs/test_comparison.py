@@ -41,10 +41,10 @@ def finding(*runs: Run) -> str:
             "1",  # of these 3; other runs of the slower settings took up to 4.0 s
             "1 3 1.0 85 3.0 3 3.0 4.0, 1 90.00 3 86.00",
         ),
-        (  # too close to call: epochs may differ by a factor of 1.2
+        (  # too close to call: epochs may differ by a factor of 1.25, rounded up
             [run("1", 1.0, 0.8, 0.9), run("2", 1.2, 0.8, 0.91, batch_size=32)],
             None,
-            "90 1 2.0 2 2.4 1.2, 2 91.00 1 90.00",
+            "90 1 2.0 2 2.4 1.3, 2 91.00 1 90.00",
         ),
         (  # run 3 shows that the settings of run 1 may take longer than run 2
             [run("1", 1.0, 0.9), run("2", 3.0, 0.91, epochs=1), run("3", 4.0, 0.9)],
