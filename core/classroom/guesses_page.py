@@ -184,7 +184,7 @@ def of_class(class_id: str) -> Tallies:
     results[RUN] = store().runs.find(
         hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
     )
-    tallies = {}
+    tallies, shown = {}, room().shown(class_id)
     for question in GUESSES:
         counts = Counter(dict.fromkeys(question.options, 0))
         known = tuple(question.choices(results))
@@ -192,6 +192,9 @@ def of_class(class_id: str) -> Tallies:
         done = names if spoilers.is_too_late(question.key) else answers[question.key]
         missing = [names[who] for who in names if who not in done]
         right = question.measured(results)
+        if question.key in shown:
+            fitting, figure = shown[question.key]
+            right = tuple(fitting), figure
         tallies[question] = Tally(counts, right, len(names), missing)
     return tallies
 
@@ -235,7 +238,9 @@ def reveal(classroom: Class) -> None:
         label, icon, key = "Take the guesses off the wall", "visibility_off", ""
         step = "hide_guess"
     with st.container(horizontal=True):
-        button(label, step, icon, room().reveal, key, question.title, with_result)
+        right = tally.right if with_result else None
+        result = with_result, right
+        button(label, step, icon, room().reveal, key, question.title, *result)
         if step == "reveal_result":  # a teacher may have shown the wrong question
             off = "Take the guesses off the wall", "hide_guess", "visibility_off"
             button(*off, room().reveal, "", question.title, False, type="tertiary")

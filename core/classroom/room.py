@@ -9,7 +9,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -104,6 +104,16 @@ class Room(Gate):
     def with_result(self) -> bool:
         """Whether the projector also shows what was measured."""
         return self.revealed in self.told
+
+    def shown(self, class_id: str) -> Mapping[str, Any]:
+        """The answers and the figure of each result that a class has seen, by guess.
+
+        They stay what they were, whatever somebody measures later.
+        """
+        on_board = self.on_board
+        is_there = on_board is not None and on_board.id == class_id
+        classroom = on_board if is_there else self._get(class_id)
+        return classroom.shown or {} if classroom else {}
 
     def rules_for(self, visitor: str) -> Rules:
         """The open class's rules; NONE for a teacher, or if no class is open."""
@@ -344,10 +354,17 @@ class Room(Gate):
             self._classes.remove(member)
         self.note(teacher, f"removed {member.name}", member.class_id)
 
-    def reveal(self, teacher: Teacher, key: str, title: str, result: bool) -> None:
+    def reveal(
+        self,
+        teacher: Teacher,
+        key: str,
+        title: str,
+        result: bool,
+        right: tuple[Sequence[Any], str] | None = None,
+    ) -> None:
         """Show the guesses with this key on the projector, with or without the result.
 
-        The key "" hides them.
+        The key "" hides them. `right` has the result: the answers and the figure.
         """
         with self._lock:
             if (classroom := self.open) is None:
@@ -359,7 +376,10 @@ class Room(Gate):
                 return
             verb, noun = "showed" if key else "hid", "result" if result else "guesses"
             act, keys = f"{verb} the {noun} on {title}", " ".join(sorted(told))
-            self.change(teacher, classroom.id, act, revealed=key, told=keys)
+            shown = {key: right} if result and right else {}
+            shown |= classroom.shown or {}
+            new = {"revealed": key, "told": keys, "shown": shown}
+            self.change(teacher, classroom.id, act, **new)
 
     def note(self, teacher: Teacher, act: str, class_id: str | None = None) -> None:
         """Log an act of a teacher in a class, by default in the open class."""

@@ -103,6 +103,8 @@ class Class(Row, kw_only=True):
     revealed: Mapped[str | None] = mapped_column(sa.Text, default=None)
     # Keys of all guesses whose result the projector has shown, separated by spaces
     told: Mapped[str | None] = mapped_column(sa.Text, default=None)
+    # Keyed by guess: the answers and the figure that the projector showed as its result
+    shown: Mapped[dict[str, Any] | None] = mapped_column(default=None)
 
 
 class Member(Row):

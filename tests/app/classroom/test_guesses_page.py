@@ -71,13 +71,19 @@ def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
         runs=SimpleNamespace(find=lambda **_: []),
         names=lambda _: {who: str(who) for who in range(5)},
         machine=lambda: machine,
+        shown=lambda _: {"timing_guess": [["10 times"], "9.9×"]},
     )
     for name in ("store", "room", "engine"):
         monkeypatch.setattr(guesses_page, name, lambda: here)
     monkeypatch.setattr(guesses_page.measured, "newest", lambda _: None)
-    tallies = {q.key: tally.answers for q, tally in guesses_page.of_class("a").items()}
+    of_class = guesses_page.of_class("a")
+    tallies = {question.key: tally.answers for question, tally in of_class.items()}
     assert +tallies["multiply_guess"] == {parallel.TIMES[0]: 1}
     assert tallies["race_guess"] == dict.fromkeys(stored["race_guess"][:3], 1)
+    # What the class has seen as the result stays, whatever is measured now.
+    seen = {question.key: tally.right for question, tally in of_class.items()}
+    assert seen.pop("timing_guess") == (("10 times",), "9.9×")
+    assert not any(seen.values())
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():

@@ -113,10 +113,14 @@ def test_what_the_wall_shows_and_has_shown_survives_a_restart(store, room, open_
     room.join(classroom.code, "ada")
     assert not room.has_results
     finished(store, "a run", "ada")
-    room.reveal(TEACHER, "one", "One", True)
+    room.reveal(TEACHER, "one", "One", True, (("Twice",), "2.1×"))
+    room.reveal(TEACHER, "two", "Two", False)
+    room.reveal(TEACHER, "one", "One", True, (("Slower",), "0.9×"))  # measured later
     room.reveal(TEACHER, "two", "Two", False)
     store.writer.flush()
     again = Room(store.classes)
+    answers, figure = again.shown(classroom.id)["one"]
+    assert (*answers, figure) == ("Twice", "2.1×")
     assert (again.revealed, again.with_result, again.told) == ("two", False, {"one"})
     assert again.has_results
     again.close(TEACHER, classroom.id)

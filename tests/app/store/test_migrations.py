@@ -351,7 +351,7 @@ MIGRATION = """
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "9999", "0011"
+revision, down_revision = "9999", "0012"
 
 def upgrade():
     op.add_column("visitors", sa.Column("new", sa.String))
