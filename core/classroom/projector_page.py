@@ -137,6 +137,7 @@ def _mistakes(standings: Standings) -> tuple[str, str] | None:
             some = tuple(wrong[:MOST_MISTAKES])
             png = _picture(run.config.task, some, charts.palette())
             count = f"{len(wrong)} of {len(labels)} images wrong"
+            count += f", such as these {len(some)}" * (len(wrong) > len(some))
             return f"The newest model{whose} gets {count}", png
     return None
 

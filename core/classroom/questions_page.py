@@ -27,6 +27,14 @@ class Score:
     right: int
     mistaken: str  # the most frequent wrong answer; "" if there was none
 
+    @property
+    def text(self) -> str:
+        if self.answered == 1:
+            whether = "right" if self.right else "wrong"
+            return f"one person answered it, {whether} on the first try."
+        count = f"{self.right} of {self.answered}"
+        return f"{count} people got it right on the first try."
+
 
 def scores(answers: Mapping[str, Mapping[str, Any]]) -> list[Score]:
     """All answered questions, the hardest first.
@@ -62,10 +70,7 @@ def draw(classroom: Class) -> None:
         return
     hardest, question = all_scores[0], all_scores[0].question
     if hardest.mistaken:
-        st.markdown(
-            f"**The hardest question: {hardest.right} of {hardest.answered} people got "
-            f"it right on the first try.** {question.text}"
-        )
+        st.markdown(f"**The hardest question: {hardest.text}** {question.text}")
         if question.code:
             st.code(question.code, line_numbers=True, wrap_lines=True)
         st.markdown(

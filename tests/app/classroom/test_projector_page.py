@@ -10,6 +10,7 @@ from core.classroom.guesses_page import Tally
 from core.classroom.rules import Rules
 from core.ui import charts, paper
 from tests.app.store.made_up import summary
+from tests.figures import figures
 
 WALL = Path(projector_page.__file__).with_name("projector.html")
 EVIL = "<script>alert(1)</script>"
@@ -57,3 +58,24 @@ def test_the_projector_says_once_which_runs_are_not_ranked_and_why():
     ranked, once, others = wall().partition("Not ranked yet: below 80%")
     assert (ranked.count("90.00% in 590 steps"), bool(once)) == (1, True)
     assert others.count("in 590 steps") == 2
+
+
+@pytest.mark.parametrize("count", [1, projector_page.MOST_MISTAKES, 11, 50])
+def test_the_wall_says_if_it_shows_some_of_the_wrong_images_only(monkeypatch, count):
+    """Otherwise, somebody counts ten images beside "11 of 50 images wrong"."""
+    run = SimpleNamespace(
+        job=SimpleNamespace(owner="me"), config=SimpleNamespace(task="")
+    )
+    monkeypatch.setattr(projector_page.runs, "run", lambda _: run)
+    here = SimpleNamespace(machine=lambda: "a machine")
+    monkeypatch.setattr(projector_page, "engine", lambda: here)
+    walls = SimpleNamespace(
+        images=lambda _: (None, range(50)), wrong=lambda *_: frozenset(range(count))
+    )
+    monkeypatch.setattr(projector_page, "image_wall", walls)
+    monkeypatch.setattr(projector_page, "_picture", lambda _, some, __: len(some))
+    classroom = SimpleNamespace(rules=Rules())
+    names = {"me": "Ada"}
+    standings = SimpleNamespace(newest="a run", names=names, classroom=classroom)
+    text, shown = projector_page._mistakes(standings)
+    assert figures(text) == [str(count), "50", *[str(shown)] * (count > shown)]
