@@ -202,11 +202,8 @@ def forget(device: str) -> None:
     outline = simulated.outline("forget", device=device)
     with outline, explained("The step did not run"):
         end: Forgotten = ask_once(ATTEMPT, device, moved)
-        code, answer = st.columns([5, 3])
-        with code:
-            step = source("core.lessons.model.model_to:step")
-            st.code(marked(step, (end.line,)), wrap_lines=True)
-            playground.button("core.lessons.model.model_to:step")
+        # First, so that a phone has it under the switches.
+        answer, code = st.columns([3, 5])
         with answer:
             if end.error:
                 st.error(
@@ -223,6 +220,10 @@ def forget(device: str) -> None:
                 st.success(words("forget.all"))
             else:
                 st.success(f"The step works: everything is on `{device}`.")
+        with code:
+            step = source("core.lessons.model.model_to:step")
+            st.code(marked(step, (end.line,)), wrap_lines=True)
+            playground.button("core.lessons.model.model_to:step")
 
 
 def code() -> None:

@@ -84,6 +84,11 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     at.toggle(key="forget_labels").set_value(True).run()
     assert "RuntimeError" in texts(at.error)
     assert "→     loss = criterion(outputs, labels)" in texts(at.code)
+    # The error comes first: on a phone, the columns are one below the other.
+    drawn = [element for element in at.main if element.type in ("error", "code")]
+    marked = [e.type == "error" or "→     loss" in e.value for e in drawn]
+    (first, second) = (e for e, counts in zip(drawn, marked, strict=True) if counts)
+    assert (first.type, second.type) == ("error", "code")
 
 
 def test_a_lab_without_an_answer_leaves_the_page_standing(monkeypatch):
