@@ -123,8 +123,8 @@ def array_not_writable(device):
 
 def topk_range(device):
     outputs = torch.tensor([[0.1, 0.7, 0.2]])
-    values, indices = outputs.topk(5, dim=1)  # broken
-    values, indices = outputs.topk(min(5, outputs.shape[1]), dim=1)  # fixed
+    _, indices = outputs.topk(5, dim=1)  # broken
+    _, indices = outputs.topk(min(5, outputs.shape[1]), dim=1)  # fixed
     assert indices.tolist() == [[1, 2, 0]]
 
 
