@@ -23,12 +23,12 @@ words = Words(__file__)
 
 SECONDS = 8.0  # limit for reading a script: 200 KB of training code take 2 s
 MEMORY_BYTES = 1 << 30
-# Datasets that core.script.generated_datasets makes
+# Datasets that core.data.generated makes
 USES_DATASETS = re.compile(r"\b(?:MNIST|FashionMNIST|KMNIST|EMNIST|CIFAR100?)\(")
 MOST_PROBLEMS = 100  # a page draws a box for each
 NAME = "script"
 # Code that runs before the script, and leaves no name behind
-STANDS_IN = "__import__('core.script.{0}').script.{0}.stand_in()"
+STANDS_IN = "__import__('importlib').import_module('{}').stand_in()"
 How = Literal["off", "here", "confined"]
 
 
@@ -90,8 +90,8 @@ def read(text: str) -> Checked:
 
 def run(text: str, how: How, simulates: bool = True) -> dict[str, Any]:
     """The report of a dry run or, without `simulates`, of a run on the CPU."""
-    modules = ["absent_packages"]
-    modules += ["generated_datasets"] if USES_DATASETS.search(text) else []
+    modules = ["core.script.absent_packages"]
+    modules += ["core.data.generated"] if USES_DATASETS.search(text) else []
     request = Request(
         NAME,
         text,

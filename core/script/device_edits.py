@@ -13,8 +13,7 @@ from core.script.edited_script import (
 )
 from core.script.syntax import Function, callee, dotted, owner
 from to_device.dryrun.report import AFTER
-from to_device.dryrun.script import MOVES
-from to_device.dryrun.statements import COLLECTS
+from to_device.dryrun.script import COLLECTS, MOVES
 
 NEAR = 3  # statements after one that moves a model to the CPU
 FACTORIES = frozenset(

@@ -35,6 +35,7 @@ TRAINS = re.compile(rb"\.backward\(|[\w.]*optim\w*\.step\(")
 EXPRESSIONS = (ast.Call, ast.Attribute, ast.BinOp, ast.Compare)
 # Code that moves a tensor or a model, and doesn't only convert it to another dtype.
 MOVES = re.compile(r"\.(cuda\(|to\((?!torch\.\w+\)|[\w.]*dtype))")
+COLLECTS = ("append", "extend", "add")  # methods that put something into a list
 # Constructors such as torch.LongTensor, which no TorchFunctionMode sees
 UNSEEN = re.compile(
     "(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)?Tensor|Generator"

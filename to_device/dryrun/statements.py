@@ -6,11 +6,10 @@ import re
 from collections.abc import Collection
 
 from to_device.dryrun.origins import SAME
-from to_device.dryrun.script import MOVES, Line
+from to_device.dryrun.script import COLLECTS, MOVES, Line
 
 # Code that copies a tensor to the CPU
 FETCHES = re.compile(r"\.(cpu|numpy|tolist|item)\(|\.to\( *(device *= *)?['\"]cpu")
-COLLECTS = ("append", "extend", "add")
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:
