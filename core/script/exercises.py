@@ -169,7 +169,8 @@ def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
         if any(chosen.intersection(exercise.places[place]) for place in missed):
             say += " Each place needs a line of its own."
     else:
-        say = "You found the place." if count == 1 else f"You found all {count} places."
+        places = {1: "the place", 2: "both places"}.get(count, f"all {count} places")
+        say = f"You found {places}."
         is_much = len(at_places) > MOST_LINES * count
         if not needless and not is_much:
             then = exercise.right.removeprefix("Right: ")
