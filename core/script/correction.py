@@ -30,7 +30,7 @@ MOST_ADDED = 2_000  # characters that a change may add to a script of any length
 MOST_CHARACTERS = 50_000  # of a script: each change is a whole script
 
 Weight = tuple[bool, int, bool, int, int]
-Where = tuple[int, int, str, str, tuple[tuple[str, str], ...]]
+Where = tuple[int, int, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,10 @@ def _is_cpu(argument: dict[str, Any]) -> bool:
 
 
 def where(trial: Trial) -> Where | None:
-    """What a trial's device error is, with lines as the first script counts them."""
+    """What a trial's device error is, with lines as the first script counts them.
+
+    Last comes how many of the failing line's tensors are on the CPU.
+    """
     failure = trial.failure
     if failure is None:
         return None
@@ -165,8 +168,8 @@ def where(trial: Trial) -> Where | None:
         else 0
         for line in (failure["line"], failure["culprit"])
     ]
-    met = ((a["name"], a["device"]) for a in failure["arguments"])
-    return lines[0], lines[1], failure["message"], failure["why"], tuple(met)
+    on_cpu = sum(argument["device"] == "cpu" for argument in failure["arguments"])
+    return lines[0], lines[1], failure["message"], failure["why"], on_cpu
 
 
 def lines_of(text: str) -> list[str]:
@@ -282,7 +285,10 @@ def is_better(
         return False
     if fault.name == HARD_CODED:
         return True
-    if trial.failure and where(trial) in met:
+    if (now := where(trial)) and any(
+        earlier and earlier[:-1] == now[:-1] and earlier[-1] <= now[-1]
+        for earlier in met
+    ):
         return False
     if fault.name == DEVICE_ERROR:
         return not (trial.report["on_cpu"] and not before.report["on_cpu"])

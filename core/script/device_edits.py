@@ -130,9 +130,9 @@ class DeviceEdits(EditedScript):
             if isinstance(outer, ast.For):
                 names += loop_names(outer)
             elif isinstance(outer, Function):
-                arguments = (node for node in ast.walk(outer.args))
+                arguments = ast.walk(outer.args)
                 names += [n.arg for n in arguments if isinstance(n, ast.arg)]
-        inside = [n for n in ast.walk(around[0])] if around else []
+        inside = ast.walk(around[0]) if around else ()
         moving = [
             (node, name)
             for node in inside
@@ -245,9 +245,8 @@ class DeviceEdits(EditedScript):
             for method in (".cpu()", ".detach().cpu()"):
                 yield from self.wrapped([tensor], method)
         failed = self.statement(fault.failed)
-        if failed is not None and failed is not statement:
-            known = [n for n in parts_of(failed) if "length" in dotted(n)]
-            yield from self.wrapped(known, ".cpu()")
+        if failed is not None and failed is not statement:  # such as with lengths
+            yield from self.wrapped(self.values(failed), ".cpu()")
         # What a statement makes may be put into a list, from which others read it.
         made = self.goals(statement) if isinstance(statement, ast.Assign) else []
         put = [part for call in self.all(*COLLECTS) for part in call.args]
