@@ -10,8 +10,10 @@ import asyncio
 import gc
 import os
 import threading
+import weakref
+from collections import deque
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 import streamlit as st
@@ -45,14 +47,11 @@ from streamlit.runtime.session_manager import (
     SessionClientDisconnectedError,
 )
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
-from uvicorn.protocols.websockets.websockets_sansio_impl import (
-    WebSocketsSansIOProtocol as WebSocket,
-)
 
-from core.serving import uvicorn_internals
+from core.serving import message_size, uvicorn_internals
 from core.serving.fair_turns import FairTurns
-from core.serving.message_pace import Weights
 from core.serving.request_source import network
+from core.serving.tab_weights import Tab, Tabs
 from core.serving.visitor_cookie import COOKIE, read
 
 WAITING = "_waiting_for_the_last_script"  # a session's attribute; see finish_scripts
@@ -60,8 +59,7 @@ BEGUN = "_has_had_a_request"  # a session's attribute; see count_first_click
 KEPT = "_script_in_line"  # a session's attribute; see join_waiting_scripts
 IN_LINE = "_waits_for_its_turn"  # a script's attribute; see join_waiting_scripts
 CLICKED = "_first_click"  # a session's attribute; see count_first_click
-CONNECTION, SESSION = "connection", "_session"  # see weigh_messages
-LARGEST = "_largest_message"  # a connection's and a session's; see weigh_messages
+TAB = "_tab"  # a session's attribute; see weigh_tabs
 CLICKS = ("trigger_value", "string_trigger_value", "json_trigger_value")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
@@ -70,11 +68,9 @@ MOST_OPERATIONS = 4  # of a tab at once
 # What may wait to be merged with a further message: a page has some 100 widgets.
 # Each further message merges everything anew, while nobody else is served.
 MOST_MERGED_WIDGETS, MOST_MERGED_BYTES = 300, 1_000_000
-# Of the largest messages of websockets that have ended, before what these held is
-# collected, and when: the sessions' threads end first
-MOST_ENDED_BYTES, COLLECT_SECONDS = 32_000_000, 1.0
-MOST_UNREAD_BYTES = 20_000_000  # that wait for one browser
-TRY_AGAIN_LATER = 1013  # a websocket's status, after which a browser connects again
+# Of sessions that have had to end, before what these held is collected, and when: the
+# sessions' threads end first
+MOST_ENDED_BYTES, COLLECT_SECONDS = 50_000_000, 1.0
 TURN_SECONDS = 0.3  # after which a page goes on beside one that takes longer
 
 _pages, _parts = FairTurns(TURN_SECONDS), FairTurns(TURN_SECONDS)
@@ -473,103 +469,71 @@ def look_up_theme_once() -> None:
     app_session._populate_theme_msg = from_cache  # type: ignore[assignment]
 
 
-def hang_up_on_slow_readers() -> None:
-    """End the connection of a browser for which too many bytes wait.
+def weigh_tabs() -> None:
+    """End the heaviest tabs when all become too much: see Tabs.
 
-    Streamlit keeps up to 500 messages for a tab that doesn't read them, each of up to
-    10 MB. A browser that only comes too late connects again, and goes on.
+    Streamlit keeps what a browser's widgets hold until two minutes after it has left.
+    Messages of many tiny objects, which take 35 times their bytes, are ignored.
+
+    It also keeps up to 500 messages for a browser that doesn't read them, each of up to
+    10 MB. If there are more, it lets the session go, but leaves the browser connected.
+
+    Sessions that have ended are garbage, which core/serving/garbage.py collects once a
+    minute: too late for a browser that opens and closes heavy tabs all the time.
     """
+    connect, handle = Runtime.connect_session, AppSession.handle_backmsg
     write = StarletteSessionClient.write_forward_msg
-
-    def within_limit(client: StarletteSessionClient, message: ForwardMsg) -> None:
-        unread = client._send_queue
-        waiting = unread._queue  # type: ignore[attr-defined]
-        if sum(len(data) for data in waiting) > MOST_UNREAD_BYTES:
-            while not unread.empty():
-                unread.get_nowait()
-            client._closed.set()
-            vars(client)["_hanging_up"] = asyncio.create_task(hang_up(client))
-            raise SessionClientDisconnectedError
-        write(client, message)
-
-    async def hang_up(client: StarletteSessionClient) -> None:
-        with suppress(Exception):  # it has left meanwhile
-            await client._websocket.close(TRY_AGAIN_LATER)
-
-    StarletteSessionClient.write_forward_msg = within_limit  # type: ignore[assignment]
-
-
-def weigh_messages() -> None:
-    """End the heaviest websockets when all messages become too much: see Weights.
-
-    A message weighs from its first bytes on: it takes memory before it is whole, and
-    while it waits for the app. Afterwards the session keeps it. So a session that goes
-    on in another connection is as heavy as before. Sessions that Streamlit has let go
-    are garbage, which core/serving/garbage.py collects once a minute: too late for a
-    browser that opens and closes heavy tabs all the time.
-    """
-    begin, receive = WebSocket.handle_connect, WebSocket.data_received
-    hear, end = WebSocket.send_receive_event_to_app, WebSocket.connection_lost
-    connect = Runtime.connect_session
-    weights = Weights[WebSocket]()
-    ended = 0
-
-    def handle_connect(protocol: WebSocket, request: Any) -> None:
-        begin(protocol, request)
-        if "scope" in vars(protocol):  # unless the request was refused
-            protocol.scope["state"][CONNECTION] = protocol
-
-    def data_received(protocol: WebSocket, data: bytes) -> None:
-        receive(protocol, data)
-        weigh(protocol, size(protocol) + len(protocol.conn.reader.buffer))
-
-    def send_receive_event_to_app(protocol: WebSocket) -> None:
-        weigh(protocol, size(protocol))
-        if protocol.transport.is_closing():
-            protocol.frames = []
-        else:
-            hear(protocol)
-
-    def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
-        nonlocal ended
-        weights.drop(protocol)
-        end(protocol, error)
-        ended += vars(protocol).get(LARGEST, 0)
-        if ended > MOST_ENDED_BYTES:
-            ended = 0
-            protocol.loop.call_later(COLLECT_SECONDS, gc.collect)
+    tabs, ended = Tabs(), 0
+    uvicorn_internals.weigh_connections(tabs)
 
     def connect_session(
         self: Runtime, client: StarletteSessionClient, *more: Any, **named: Any
     ) -> str:
         name = connect(self, client, *more, **named)
-        protocol = client._websocket.scope.get("state", {}).get(CONNECTION)
         info = self._session_mgr.get_active_session_info(name)
-        if protocol and info:
-            vars(protocol)[SESSION] = info.session
-            weigh(protocol, vars(info.session).get(LARGEST, 0))
+        if info and (tab := of_client(client)):
+            tab.address = network(client.client_context.remote_ip or "")
+            tab.unread.append(lambda: sum(map(len, unread(client))))
+            tab.session = weakref.ref(info.session)
+            tab.close = partial(close, self, name, tab)
+            if before := vars(info.session).get(TAB):
+                tabs.go_on(before, tab)
+            vars(info.session)[TAB] = tab
         return name
 
-    def size(protocol: WebSocket) -> int:
-        return sum(map(len, protocol.frames))
+    def handle_backmsg(session: AppSession, message: BackMsg) -> None:
+        if message_size.is_simple(message):
+            if tab := vars(session).get(TAB):
+                tab.hold(message_size.memory(message))
+            handle(session, message)
 
-    def weigh(protocol: WebSocket, largest: int) -> None:
-        largest = max(largest, vars(protocol).get(LARGEST, 0))
-        if session := vars(protocol).get(SESSION):
-            vars(session)[LARGEST] = largest
-        if largest == vars(protocol).get(LARGEST, 0) or protocol.transport.is_closing():
-            return
-        vars(protocol)[LARGEST] = largest
-        client = vars(protocol).get("scope", {}).get("client")
-        address = network(client[0]) if client else ""
-        for heaviest in weights.put(protocol, address, largest):
-            heaviest.transport.abort()
+    def write_forward_msg(client: StarletteSessionClient, message: ForwardMsg) -> None:
+        tab = of_client(client) or Tab()
+        try:
+            write(client, message)
+        except SessionClientDisconnectedError:
+            tab.abort()
+            raise
+        tabs.grow(len(unread(client)[-1]))
 
-    WebSocket.handle_connect = handle_connect  # type: ignore[assignment, method-assign]
-    WebSocket.data_received = data_received  # type: ignore[assignment, method-assign]
-    WebSocket.send_receive_event_to_app = send_receive_event_to_app  # type: ignore[assignment, method-assign]
-    WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
+    def close(runtime: Runtime, session: str, tab: Tab) -> None:
+        nonlocal ended
+        loop = asyncio.get_running_loop()
+        loop.call_soon(runtime.close_session, session)
+        ended += tab.largest
+        if ended > MOST_ENDED_BYTES:
+            ended = 0
+            loop.call_later(COLLECT_SECONDS, gc.collect)
+
+    def of_client(client: StarletteSessionClient) -> Tab | None:
+        return client._websocket.scope.get("state", {}).get(uvicorn_internals.TAB)
+
+    def unread(client: StarletteSessionClient) -> deque[bytes]:
+        return client._send_queue._queue  # type: ignore[attr-defined]
+
     Runtime.connect_session = connect_session  # type: ignore[assignment, method-assign]
+    AppSession.handle_backmsg = handle_backmsg  # type: ignore[assignment]
+    StarletteSessionClient.write_forward_msg = write_forward_msg  # type: ignore[assignment]
 
 
 PATCHES = (
@@ -584,7 +548,6 @@ PATCHES = (
     refuse_costly_messages,
     know_no_external_address,
     look_up_theme_once,
-    hang_up_on_slow_readers,
     *uvicorn_internals.PATCHES,
-    weigh_messages,
+    weigh_tabs,
 )

@@ -7,6 +7,7 @@ rules are those of streamlit_internals.py, which applies these patches with its 
 import asyncio
 import math
 import socket
+from functools import partial
 from typing import Any
 
 import h11
@@ -17,11 +18,17 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol as WebSocket,
 )
 
-LOOK = "_next_look"  # a connection's; see hang_up_on_half_messages
+from core.serving.tab_weights import PER_BYTE, Tab, Tabs
+
+TAB = "tab"  # in a connection's scope and attributes; see weigh_connections
+GOES = "_goes"  # a connection's attribute: how many bytes it has sent last
+QUEUED_BYTES = 500  # that each message takes beside its content while it waits
+LOOK, UNREAD = "_next_look", "_unread"  # a connection's; see hang_up_on_half_messages
 LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has arrived
 # How many looks may find the same request's headers, or its body, incomplete
 MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
 MOST_LOOKS_AT_A_MESSAGE = 3  # that find the same message of a websocket incomplete
+MOST_LOOKS_UNREAD = 2  # that find as much as before waiting for a browser to read it
 GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
@@ -67,44 +74,50 @@ def send_at_once() -> None:
 
 
 def hang_up_on_half_requests() -> None:
-    """End connections whose next request doesn't arrive in time.
+    """End connections whose next request doesn't arrive in time, or whose answer stays.
 
     uvicorn has a time limit only until the next request's first byte. Without this
-    patch, half-sent requests hold their connections, which are limited, forever.
+    patch, half-sent requests hold their connections, which are limited, forever. So do
+    browsers that don't read: closing a connection waits until everything is sent.
     """
     begin = H11Protocol.connection_made
 
     def connection_made(protocol: H11Protocol, transport: asyncio.Transport) -> None:
         begin(protocol, transport)
-        protocol.loop.call_later(LOOK_SECONDS, look, protocol, (None, h11.IDLE), 0)
+        protocol.loop.call_later(LOOK_SECONDS, look, protocol, (None, h11.IDLE, 0), 0)
 
     def look(protocol: H11Protocol, before: object, looks: int) -> None:
-        is_over = protocol not in protocol.connections  # or it is a websocket now
-        if is_over or protocol.transport.is_closing():
+        if protocol not in protocol.connections:  # it is over, or a websocket now
             return
-        now = protocol.cycle, protocol.conn.their_state
+        unread = protocol.transport.get_write_buffer_size()
+        now = protocol.cycle, protocol.conn.their_state, unread
         looks = looks + 1 if now == before else 0
-        if looks >= MOST_LOOKS.get(now[1], math.inf):
-            return protocol.transport.close()
+        most = MOST_LOOKS_UNREAD if unread else MOST_LOOKS.get(now[1], math.inf)
+        if looks >= most:
+            return protocol.transport.abort()
         protocol.loop.call_later(LOOK_SECONDS, look, protocol, now, looks)
 
     H11Protocol.connection_made = connection_made  # type: ignore[assignment]
 
 
 def hang_up_on_half_messages() -> None:
-    """End websockets whose message is too large, or doesn't arrive in time.
+    """End websockets whose message is too large, or that stand still.
 
     uvicorn waits for the rest of a message forever. It takes messages as large as those
     that the server sends, though Streamlit refuses what is larger than a browser's may
     be. And it keeps a list of all fragments, which take more memory than what is in
     them, and without end if nothing is in them. Here they are joined as they come.
+
+    If a browser doesn't read, uvicorn closes the connection after a while, which waits
+    until everything is sent: forever, too.
     """
     begin, end = WebSocket.connection_made, WebSocket.connection_lost
+    resume = WebSocket.resume_writing
 
     def connection_made(protocol: WebSocket, transport: asyncio.Transport) -> None:
         begin(protocol, transport)
         protocol.conn.max_message_size = largest_message()
-        look_later(protocol, None, 0)
+        look_later(protocol, None, 0, 0)
 
     def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
         vars(protocol)[LOOK].cancel()  # which holds what has come of the message
@@ -114,17 +127,24 @@ def hang_up_on_half_messages() -> None:
         later = protocol.loop.call_later(LOOK_SECONDS, look, protocol, *before)
         vars(protocol)[LOOK] = later
 
-    def look(protocol: WebSocket, before: object, looks: int) -> None:
-        if protocol.transport.is_closing():
-            return
-        now = protocol.frames  # another list for each message
-        is_half = bool(now or protocol.conn.reader.buffer)
+    def look(protocol: WebSocket, message: object, late: int, stuck: int) -> None:
+        frames = protocol.frames  # another list for each message
+        is_half = bool(frames or protocol.conn.reader.buffer)
         # While the app has yet to take the message before, uvicorn reads nothing.
-        is_late = is_half and now is before and not protocol.read_paused
-        looks = looks + 1 if is_late else 0
-        if looks >= MOST_LOOKS_AT_A_MESSAGE:
+        is_late = is_half and frames is message and not protocol.read_paused
+        late = late + 1 if is_late else 0
+        # Until the browser has read most of what waits, only pings are added.
+        has_to_read = protocol.transport.is_closing() or not protocol.writable.is_set()
+        unread = protocol.transport.get_write_buffer_size() if has_to_read else 0
+        stuck = stuck + 1 if unread >= vars(protocol).get(UNREAD, 0) > 0 else 0
+        vars(protocol)[UNREAD] = unread
+        if late >= MOST_LOOKS_AT_A_MESSAGE or stuck >= MOST_LOOKS_UNREAD:
             return protocol.transport.abort()
-        look_later(protocol, now, looks)
+        look_later(protocol, frames, late, stuck)
+
+    def resume_writing(protocol: WebSocket) -> None:
+        resume(protocol)
+        vars(protocol)[UNREAD] = 0
 
     def join(protocol: WebSocket, fragment: Any) -> None:
         message: Any = protocol.frames[0]
@@ -138,7 +158,82 @@ def hang_up_on_half_messages() -> None:
 
     WebSocket.connection_made = connection_made  # type: ignore[assignment, method-assign]
     WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
+    WebSocket.resume_writing = resume_writing  # type: ignore[assignment, method-assign]
     WebSocket.handle_cont = join  # type: ignore[assignment, method-assign]
+
+
+def drop_unread_pongs() -> None:
+    """Answer no pings of a browser that doesn't read the answers.
+
+    uvicorn lets any number of them wait.
+    """
+
+    def handle_ping(protocol: WebSocket) -> None:
+        pongs = b"".join(protocol.conn.data_to_send())
+        if protocol.writable.is_set():
+            protocol.transport.write(pongs)
+
+    WebSocket.handle_ping = handle_ping  # type: ignore[assignment, method-assign]
+
+
+def weigh_connections(tabs: Tabs) -> None:
+    """Weigh what the connections of tabs hold: see Tabs.
+
+    A message weighs from its first bytes on: it takes memory before it is whole, and
+    while it waits for the app. uvicorn takes all messages from what it reads at once,
+    which may be 40,000 tiny ones.
+    """
+    begin, receive = WebSocket.handle_connect, WebSocket.data_received
+    hear, end = WebSocket.send_receive_event_to_app, WebSocket.connection_lost
+    write = WebSocket.send
+
+    def handle_connect(protocol: WebSocket, request: Any) -> None:
+        begin(protocol, request)
+        if "scope" in vars(protocol):  # unless the request was refused
+            tab = Tab(partial(abort, protocol), partial(unread, protocol))
+            vars(protocol)[TAB] = protocol.scope["state"][TAB] = tab
+            tabs.enter(tab)
+
+    def data_received(protocol: WebSocket, data: bytes) -> None:
+        receive(protocol, data)
+        if tab := vars(protocol).get(TAB):
+            waiting = protocol.queue.qsize() * QUEUED_BYTES
+            part = size(protocol) + len(protocol.conn.reader.buffer)
+            tab.hold(max(len(data) + waiting, PER_BYTE * part))
+            tabs.grow(PER_BYTE * len(data) + waiting)
+
+    def send_receive_event_to_app(protocol: WebSocket) -> None:
+        if tab := vars(protocol).get(TAB):
+            tab.hold(PER_BYTE * size(protocol))
+        hear(protocol)
+
+    def connection_lost(protocol: WebSocket, error: Exception | None) -> None:
+        end(protocol, error)
+        if tab := vars(protocol).pop(TAB, None):
+            tabs.leave(tab)
+
+    async def send(protocol: WebSocket, message: Any) -> None:
+        vars(protocol)[GOES] = len(message.get("bytes") or b"")
+        await write(protocol, message)
+
+    def size(protocol: WebSocket) -> int:
+        return sum(map(len, protocol.frames))
+
+    def unread(protocol: WebSocket) -> int:
+        is_stuck = not protocol.writable.is_set()
+        going = vars(protocol).get(GOES, 0) if is_stuck else 0
+        return going + protocol.transport.get_write_buffer_size()
+
+    def abort(protocol: WebSocket) -> None:
+        while not protocol.queue.empty():
+            protocol.queue.get_nowait()
+        protocol.transport.abort()
+
+    WebSocket.handle_connect = handle_connect  # type: ignore[assignment, method-assign]
+    WebSocket.data_received = data_received  # type: ignore[assignment, method-assign]
+    WebSocket.send_receive_event_to_app = send_receive_event_to_app  # type: ignore[assignment, method-assign]
+    WebSocket.connection_lost = connection_lost  # type: ignore[assignment, method-assign]
+    WebSocket.send = send  # type: ignore[assignment, method-assign]
 
 
 PATCHES = (
@@ -146,4 +241,5 @@ PATCHES = (
     send_at_once,
     hang_up_on_half_requests,
     hang_up_on_half_messages,
+    drop_unread_pongs,
 )

@@ -30,6 +30,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (
             AppSession,
             (
+                "handle_backmsg",
                 "register_file_watchers",
                 "request_rerun",
                 "_create_scriptrunner",
@@ -53,6 +54,9 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "data_received",
                 "handle_connect",
                 "handle_cont",
+                "handle_ping",
+                "resume_writing",
+                "send",
                 "send_receive_event_to_app",
             ),
         ),

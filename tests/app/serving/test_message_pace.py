@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from core.serving import message_pace
-from core.serving.message_pace import MessagePace, Pace, Weights
+from core.serving.message_pace import MessagePace, Pace
 from tests.app import event_loop
 
 MESSAGE = {"type": "websocket.receive", "bytes": b"x"}
@@ -72,73 +72,6 @@ def test_a_tab_and_all_tabs_of_an_address_send_only_so_fast(monkeypatch):
     alone = tabs.heard.pop("alone")
     assert 10 <= alone <= 11 + 20 * seconds
     assert 30 <= sum(tabs.heard.values()) <= 31 + 40 * seconds
-
-
-class Room:
-    """What the connections weigh that are still open."""
-
-    def __init__(self) -> None:
-        self.weights = Weights[str]()
-        self.open = dict[str, int]()
-
-    def enter(self, name: str, size: int, address: str = "6.6.6.6") -> None:
-        self.open[name] = size
-        for ended in self.weights.put(name, address, size):
-            del self.open[ended]
-
-    def fill(self, address: str) -> None:
-        for i in range(100):
-            self.enter(f"{address} {i}", 900_000, address)
-
-
-def test_a_class_behind_one_address_has_three_scripts_a_person():
-    room = Room()
-    for i in range(300):
-        for size in (5_000, 200_000, 10):
-            room.enter(f"{i}", size)
-    assert len(room.open) == 300
-
-
-def test_what_the_tabs_of_an_address_hold_has_a_limit():
-    """500 tabs of a program fill no memory, and those that were first stay."""
-    room = Room()
-    for i in range(500):
-        room.enter(f"{i}", 900_000)
-    assert 60_000_000 < sum(room.open.values()) < 75_000_000
-    assert [*room.open] == [f"{i}" for i in range(len(room.open))]
-
-
-def test_whoever_fills_the_room_makes_room_for_others():
-    room = Room()
-    room.fill("6.6.6.6")
-    for i in range(100):
-        room.enter(f"small {i}", 20_000)
-        room.enter(f"script {i}", 200_000)
-    others = [name for name in room.open if not name.startswith("6.6.6.6")]
-    assert len(others) == 200
-    room.enter("heavier than any", 1_000_000)
-    assert "heavier than any" not in room.open
-
-
-def test_addresses_that_fill_the_room_make_room_for_others():
-    room = Room()
-    for i in range(9):
-        room.fill(f"6.6.6.{i}")
-    assert sum(room.open.values()) < 150_000_000
-    for i in range(50):
-        room.enter(f"student {i}", 200_000, "10.0.0.1")
-        room.enter(f"visitor {i}", 200_000, f"10.0.1.{i}")
-    others = [name for name in room.open if not name.startswith("6.6.6")]
-    assert len(others) == 100
-    assert sum(room.open.values()) < 150_000_000
-
-
-def test_a_connection_that_has_ended_weighs_nothing():
-    room = Room()
-    for i in range(500):
-        room.enter(f"{i}", 900_000)
-        room.weights.drop(f"{i}")
-    assert len(room.open) == 500
 
 
 def test_addresses_that_are_quiet_are_forgotten(monkeypatch):

@@ -4,20 +4,16 @@ But only the load test, tools/load, tells whether pages need turns.
 """
 
 import asyncio
-import gc
 import threading
 import time
-import weakref
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 import streamlit as st
-from starlette.applications import Starlette
 from streamlit import config, net_util
-from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse, ForwardMsg
@@ -26,46 +22,22 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
-from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.runtime import Runtime, RuntimeConfig
 from streamlit.runtime.scriptrunner import ScriptRunner, ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
     ScriptRequests,
 )
-from streamlit.runtime.session_manager import SessionClientDisconnectedError
 from streamlit.web.server import server_util
-from streamlit.web.server.starlette.starlette_websocket import (
-    StarletteSessionClient,
-    create_websocket_routes,
-)
-from websockets.asyncio.client import ClientConnection
 
-from core.jobs.cluster import ROOT
-from core.serving import message_pace, streamlit_internals
+from core.serving import streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
 from core.ui import server
 from tests.app import event_loop
 from tests.app.jobs.follow import wait
-from tests.app.serving.connections import (
-    Listener,
-    head,
-    is_open,
-    mends,
-    serving,
-    websocket,
-)
+from tests.app.serving.connections import SCRIPT, mends, new_runtime
 
-SCRIPT = str(ROOT / "home.py")
 HOUR = 3600.0
 OLD, NEW = "the page before", "the newest page"
-
-
-def new_runtime() -> Runtime:
-    Runtime._instance = None
-    media = MemoryMediaFileStorage("/media")
-    return Runtime(RuntimeConfig(SCRIPT, media, MemoryUploadedFileManager("/upload")))
 
 
 def test_a_session_that_reconnects_watches_no_files():
@@ -439,31 +411,6 @@ def test_a_page_of_another_site_asks_no_server_for_this_machines_address(monkeyp
     assert not questions()
 
 
-def test_little_waits_for_a_browser_that_does_not_read(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "MOST_UNREAD_BYTES", 10_000)
-    page = ForwardMsg()
-    page.delta.new_element.markdown.body = "x" * 1_000
-
-    async def waiting() -> tuple[int, int]:
-        async def send(_: bytes) -> None:
-            await asyncio.sleep(HOUR)
-
-        websocket = AsyncMock(headers={}, cookies={})
-        websocket.send_bytes = send
-        client = StarletteSessionClient(websocket)
-        with suppress(SessionClientDisconnectedError):
-            for _ in range(30):
-                client.write_forward_msg(page)
-        await asyncio.sleep(0)
-        unread = client._send_queue.qsize()
-        await client.aclose()
-        return unread, websocket.close.call_count
-
-    assert event_loop.run(waiting()) == (29, 0)
-    streamlit_internals.hang_up_on_slow_readers()
-    assert event_loop.run(waiting()) == (0, 1)
-
-
 def test_the_theme_is_looked_up_once(monkeypatch):
     look_up = Mock(wraps=config.get_options_for_section)
     monkeypatch.setattr(config, "get_options_for_section", look_up)
@@ -485,93 +432,3 @@ def test_the_theme_is_looked_up_once(monkeypatch):
     assert before.HasField("light"), "the app has a light theme"
     assert not before.HasField("sidebar"), "and none of its own for the sidebar"
     mends(streamlit_internals.look_up_theme_once, looks_up_again)
-
-
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_messages_are_weighed_while_they_come(is_whole, monkeypatch):
-    monkeypatch.setattr(message_pace, "ADDRESS_BYTES", 20_000)
-    monkeypatch.setattr(message_pace, "FREE_BYTES", 1_000)
-
-    async def all_stay() -> bool:
-        async with (
-            serving(Listener()) as server,
-            websocket(server) as first,
-            websocket(server) as heaviest,
-            websocket(server) as small,
-            websocket(server) as last,
-        ):
-            for browser, size in {first: 9_000, heaviest: 9_500, small: 900}.items():
-                browser.transport.write(head(size) + bytes(size - (not is_whole)))
-                assert await is_open(browser, 0.1)
-            last.transport.write(head(9_000) + bytes(9_000 - (not is_whole)))
-            stay = [await is_open(each, 0.1) for each in (first, small, last)]
-            assert all(stay)
-            return await is_open(heaviest, 0.1)
-
-    mends(streamlit_internals.weigh_messages, all_stay)
-
-
-def test_a_session_that_goes_on_is_as_heavy_as_before(monkeypatch):
-    monkeypatch.setattr(message_pace, "ADDRESS_BYTES", 10_000)
-    monkeypatch.setattr(message_pace, "FREE_BYTES", 1_000)
-
-    async def stays() -> bool:
-        runtime = new_runtime()
-        await runtime.start()
-        sessions = runtime._session_mgr
-        sign_of_life = BackMsg(app_heartbeat=True).SerializeToString()
-
-        async def say(browser: ClientConnection, size: int) -> None:
-            await browser.send(sign_of_life * (size // len(sign_of_life)))
-            await asyncio.sleep(0.1)
-
-        async with serving(
-            Starlette(routes=create_websocket_routes(runtime, None))
-        ) as it:
-            async with websocket(it) as browser:
-                await say(browser, 9_000)
-                (session,) = sessions.list_active_sessions()
-            while sessions.list_active_sessions():
-                await asyncio.sleep(0.01)
-            protocols: Any = ["streamlit", "token", session.session.id]
-            async with (
-                websocket(it, subprotocols=protocols) as again,
-                websocket(it) as other,
-            ):
-                await say(again, 10)
-                assert session.session in [
-                    each.session for each in sessions.list_active_sessions()
-                ]
-                await say(other, 8_000)
-                assert await is_open(other, 0.1)
-                is_there = await is_open(again, 0.1)
-        runtime.stop()
-        await runtime.stopped
-        return is_there
-
-    mends(streamlit_internals.weigh_messages, stays)
-
-
-def test_what_heavy_connections_held_is_collected_soon(monkeypatch):
-    monkeypatch.setattr(streamlit_internals, "MOST_ENDED_BYTES", 20_000)
-    monkeypatch.setattr(streamlit_internals, "COLLECT_SECONDS", 0.0)
-
-    class Held:
-        def __init__(self) -> None:
-            self.itself = self
-
-    async def stays() -> bool:
-        held = weakref.ref(Held())
-        async with serving(Listener()) as server:
-            for _ in range(3):
-                assert held(), "too early"
-                async with websocket(server) as browser:
-                    await browser.send(bytes(9_000))
-                await asyncio.sleep(0.1)
-        return held() is not None
-
-    gc.disable()
-    try:
-        mends(streamlit_internals.weigh_messages, stays)
-    finally:
-        gc.enable()

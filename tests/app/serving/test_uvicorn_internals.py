@@ -16,11 +16,14 @@ from core.serving import uvicorn_internals
 from tests.app import event_loop
 from tests.app.serving.connections import (
     Listener,
+    Talker,
     address,
+    ends,
     head,
     is_open,
     mends,
     serving,
+    slow_browser,
     websocket,
 )
 
@@ -94,6 +97,71 @@ def test_a_request_that_never_arrives_does_not_hold_its_connection(sent, monkeyp
             writer.close()
 
     event_loop.run(ask())
+
+
+def test_an_answer_that_nobody_reads_does_not_hold_its_connection(monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.05)
+
+    async def app(_scope, _receive, send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(20_000_000)})
+
+    async def stays() -> bool:
+        async with serving(app) as server:
+            _, writer = await asyncio.open_connection(*address(server))
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            await asyncio.sleep(0.1)
+            try:
+                return not await ends(server)
+            finally:
+                writer.transport.abort()
+
+    mends(uvicorn_internals.hang_up_on_half_requests, stays)
+
+
+@pytest.mark.parametrize(
+    "more", [(), ({"type": "websocket.close"},), ({"type": "websocket.send"},)]
+)
+def test_messages_that_nobody_reads_do_not_hold_their_connection(more, monkeypatch):
+    """Neither while it is closing nor while it waits to send something more."""
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.05)
+
+    async def stays() -> bool:
+        async with (
+            serving(Talker(*more), ws_ping_interval=0.03) as server,
+            slow_browser(server),
+        ):
+            return not await ends(server)
+
+    mends(uvicorn_internals.hang_up_on_half_messages, stays)
+
+
+def test_a_browser_may_read_slowly(monkeypatch):
+    monkeypatch.setattr(uvicorn_internals, "LOOK_SECONDS", 0.05)
+    uvicorn_internals.hang_up_on_half_messages()
+
+    async def reads_all() -> None:
+        async with serving(Talker()) as server, slow_browser(server) as (reader, _):
+            for _ in range(20):
+                await reader.readexactly(900_000)
+                await asyncio.sleep(0.04)
+            await reader.readexactly(2_000_000)
+
+    event_loop.run(reads_all())
+
+
+def test_pongs_that_nobody_reads_do_not_pile_up():
+    async def pile_up() -> bool:
+        async with serving(Listener()) as server, slow_browser(server) as (_, writer):
+            (connection,) = server.server_state.connections
+            sock = connection.transport.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+            for _ in range(80):
+                writer.write((b"\x89\xfd" + bytes(4 + 125)) * 1_000)
+                await asyncio.sleep(0.01)
+            return connection.transport.get_write_buffer_size() > 500_000
+
+    mends(uvicorn_internals.drop_unread_pongs, pile_up)
 
 
 @pytest.mark.parametrize(
