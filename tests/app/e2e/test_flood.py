@@ -1,4 +1,5 @@
 import asyncio
+import json
 import uuid
 from contextlib import suppress
 
@@ -7,6 +8,7 @@ import pytest
 import requests
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.Delta_pb2 import Delta
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets import ConnectionClosed
 
@@ -37,6 +39,43 @@ def test_a_flood_of_uploads_does_not_stay_in_memory(server: Server) -> None:
             assert memory().rss - before < 120 * MEGABYTE
 
     event_loop.run(upload())
+
+
+@pytest.mark.slow
+def test_tiny_objects_of_tabs_take_little_memory(server: Server) -> None:
+    """A megabyte of them would take 34 MB in each tab's session."""
+    memory = psutil.Process(server.process.pid).memory_info
+    value = json.dumps({"value": [{"": 0}] * 110_000}, separators=(",", ":"))
+
+    async def fill() -> None:
+        async with await Browser(server.url).connect() as socket:
+            full, drawn = ClientState(page_name="Mistakes"), list[Delta]()
+
+            async def draw(*states: ClientState) -> None:
+                for state in states:
+                    message = BackMsg(rerun_script=state).SerializeToString()
+                    await socket.send(message)
+                answer = ForwardMsg()
+                while answer.WhichOneof("type") != "script_finished":
+                    answer = ForwardMsg.FromString(await socket.recv())
+                    if page := answer.new_session.page_script_hash:
+                        full.page_script_hash = page
+                    field = answer.delta.new_element.bidi_component
+                    if field.component_name.endswith("code_editor"):
+                        drawn.append(answer.delta)
+
+            await draw(full)
+            full.fragment_id = drawn[0].fragment_id
+            empty = ClientState.FromString(full.SerializeToString())
+            field = drawn[0].new_element.bidi_component
+            full.widget_states.widgets.add(id=field.id, json_value=value)
+            await draw(full, empty)
+
+    event_loop.run(fill())
+    before = memory().rss
+    for _ in range(10):
+        event_loop.run(fill())
+    assert memory().rss - before < 100 * MEGABYTE
 
 
 def put(browser: requests.Session, url: str, size: int) -> None:
