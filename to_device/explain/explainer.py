@@ -123,7 +123,7 @@ def explain(text: str) -> Answer:
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
-    if first and told and first.tier == evidence.TEXT:
+    if first and told and not told.generic and first.tier == evidence.TEXT:
         # A text that quotes several messages: the person says which one matters.
         first = evidence.preferred(first, told)
     is_bare = len(report.text) <= BARE and first and first.cause
