@@ -173,4 +173,4 @@ def _correction(text: str, corrected: Correction) -> None:
         )
         if left:
             lines = [f"- Line {item.line}: {item.say}" for item in left]
-            st.markdown("\n".join([words("script.left"), "", *lines]))
+            st.markdown("\n".join(["What is left for you to decide:", "", *lines]))

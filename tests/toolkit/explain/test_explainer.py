@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.process import python
+from tests.toolkit.explain.answers import slug
 from to_device.explain.explainer import (
     MOST_CHARACTERS,
-    Answer,
     explain,
     knowledge,
     paragraphs,
@@ -28,10 +28,6 @@ def entries(file: str) -> list[tuple[str, str]]:
 
 _entries = entries("messages.toml")
 HALVES = {"build": _entries[::2], "judge": _entries[1::2]}
-
-
-def slug(answer: Answer) -> str:
-    return answer.cause.slug if answer.cause else answer.kind
 
 
 @pytest.mark.parametrize("half", HALVES)

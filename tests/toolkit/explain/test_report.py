@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.toolkit.explain.test_explainer import slug
+from tests.toolkit.explain.answers import slug
 from to_device.explain.explainer import explain, paragraphs
 
 
