@@ -29,9 +29,10 @@ UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMo
 SAME = frozenset(  # functions whose result has the input's numbers
     """
     bool clone contiguous detach double expand flatten float half int long permute
-    reshape squeeze t to transpose type unsqueeze view view_as
+    reshape squeeze t to transpose type unsqueeze view view_as T mT H mH real
     """.split()  # noqa: SIM905
 )
+ATTRIBUTES = ("T", "mT", "H", "mH", "real", "imag")  # those that make a new tensor
 PARTS = ("__getitem__", "__iter__", "chunk", "narrow", "select", "split", "unbind")
 # For these methods, the line of the script that calls them is remembered. It is the
 # line that made the object, or that loaded the optimizer's state.

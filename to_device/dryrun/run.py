@@ -35,7 +35,7 @@ from torch.utils._pytree import tree_leaves
 
 from to_device import gpus
 from to_device.dryrun import cuda, failure
-from to_device.dryrun.origins import SET_DATA, Origins
+from to_device.dryrun.origins import ATTRIBUTES, SET_DATA, Origins
 from to_device.dryrun.remarks import Remarks
 from to_device.dryrun.report import (
     ASKS,
@@ -104,7 +104,12 @@ class Mode(TorchFunctionMode):
             except Exception as error:
                 failure.attach(error, leaves)
                 raise
-        if name != "__get__" and not any(map(is_functorch_wrapped_tensor, tensors)):
+        if name == "__get__":
+            name = getattr(function.__self__, "__name__", "")
+            is_noted = name in ATTRIBUTES
+        else:
+            is_noted = True
+        if is_noted and not any(map(is_functorch_wrapped_tensor, tensors)):
             self.origins.note(name, result, tensors)
             if name == "to" and result is args[0]:
                 self.origins.note_kept(result, leaves)

@@ -42,6 +42,13 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "this line makes a tensor on the CPU",
     ),
     (
+        LAYER,  # an attribute of a tensor is the tensor in another order
+        "def start():\n    y = torch.ones(1, 4)\n    return y.T.mT + net.scale.cuda()\n"
+        "net.cuda()\nstart()",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    (
         LAYER,
         "state = net.state_dict()\nnet.cuda()\n"
         "net.load_state_dict(state, assign=True)\nnet(x.cuda())",
