@@ -90,6 +90,8 @@ def line_to_change(
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
+    if filled := filled_line(origin):
+        return filled
     result = making_line(others, line, frames)
     if may_stay and start and line in start.meetings:
         return (
@@ -206,10 +208,28 @@ def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
     running = {frame.f_code for _, frame in frames}
     code = root.function
     is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
-    if not root.meetings or not is_function or code in running:
+    if not root.meetings or not is_function or code in running or origin.makers:
         return None
-    called = next(origin.callers, None)
-    return called[0] if called and not origin.makers else None
+    if KEEPS.match(root.line.code):
+        return None
+    return next((call.line for call in root.calls if call.code in running), None)
+
+
+def filled_line(origin: Origin) -> tuple[Line, str] | None:
+    """The line that made a tensor on the CPU for values from the device.
+
+    What an object keeps doesn't count, since a replay buffer, say, may stay on the CPU.
+    """
+    for ancestor in origin.chain():
+        at, line = ancestor.filled, ancestor.line
+        is_own = not (ancestor.makers or ancestor.copies or KEEPS.match(line.code))
+        if at and is_own:
+            return (
+                line,
+                f"{beside(at, line)} fills this tensor with values on the device: make "
+                "it there, with device=",
+            )
+    return None
 
 
 def fetching_line(

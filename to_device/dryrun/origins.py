@@ -43,6 +43,9 @@ METHODS: tuple[tuple[Any, str], ...] = (
     (Optimizer, "load_state_dict"),
 )
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+# Functions that take lengths, which stay on the CPU
+WITH_LENGTHS = ("_pack_padded_sequence", "_pad_packed_sequence", "ctc_loss")
+FILLS = ("__setitem__", "copy_")  # functions that write a tensor's values into another
 NEAREST = 20  # so many of a moved tensor's sources count as moved with it
 MEETINGS = 8  # so many lines are remembered of each tensor on the CPU
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
@@ -87,6 +90,7 @@ class Origin:
     # Some lines where it met another tensor on the CPU, and both had dimensions
     meetings: set[Line] = field(default_factory=set)
     parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
+    filled: Line | None = None  # where it got values from the device
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -253,7 +257,10 @@ class Origins:
     def note(self, name: str, result: Any, arguments: list[Tensor]) -> None:
         """Remember where the tensors in a function's result were made."""
         is_same = name in SAME or (name in PARTS and self._method() is not None)
-        self._note_meeting(arguments)
+        if name in FILLS and len(arguments) > 1:
+            self._note_filled(arguments[0], arguments[-1])
+        if name not in WITH_LENGTHS:
+            self._note_meeting(arguments)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
                 self._note(tensor, arguments, is_same)
@@ -267,6 +274,13 @@ class Origins:
             if few and (line := self.here()):
                 for origin in few:
                     origin.meetings.add(line)
+
+    def _note_filled(self, tensor: Tensor, values: Tensor) -> None:
+        """Remember where a tensor on the CPU, or its view, got a device's values."""
+        if tensor.is_cpu and not values.is_cpu:
+            for filled in (tensor, tensor._base):
+                if (origin := self.of(filled)) and origin.filled is None:
+                    origin.filled = self.here()
 
     def note_kept(self, tensor: Tensor, arguments: list[Any]) -> None:
         """Remember where a move to the CPU left a tensor as it was."""

@@ -42,6 +42,23 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "this line makes a tensor on the CPU",
     ),
     (
+        LAYER,  # values from the device outweigh what else it meets
+        "def outputs():\n    y = torch.zeros(2, 4)\n"
+        "    for i in range(2): y[i] = net(x.cuda())[i]\n    return y + torch.ones(4)\n"
+        "net.cuda()\nz = outputs()\nz * x.cuda()",
+        15,
+        "line 16 fills this tensor with values on the device",
+    ),
+    (
+        LAYER,  # lengths stay on the CPU, which is no reason to leave it there
+        "def outputs():\n    return torch.ones(2, 3, 4)\n"
+        "def train(z):\n    z = nn.utils.rnn.pack_padded_sequence("
+        "z, torch.tensor([3, 2]), batch_first=True)[0]\n    return z * x.cuda()[:1]\n"
+        "def main():\n    train(outputs())\nmain()",
+        17,
+        "this tensor was made on the CPU and never moved",
+    ),
+    (
         LAYER,  # an attribute of a tensor is the tensor in another order
         "def start():\n    y = torch.ones(1, 4)\n    return y.T.mT + net.scale.cuda()\n"
         "net.cuda()\nstart()",
