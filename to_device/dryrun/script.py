@@ -132,6 +132,19 @@ class Script:
         self.folder = str(Path(name).resolve().parents[module.count(".")])
         folders = self.folder, os.getcwd(), project_of(Path(self.folder))
         self.folders = tuple(folder + os.sep for folder in folders)
+        self._paths = set(sys.path)  # the entries that are known
+
+    def own_new_folders(self) -> None:
+        """Own the folders that the script has added to sys.path since it began."""
+        added = {p for p in sys.path if isinstance(p, str) and p not in self._paths}
+        if added:
+            self._paths |= added
+            folders = {folder for p in added for folder in (p, os.path.abspath(p))}
+            self.folders += tuple(
+                folder.rstrip(os.sep) + os.sep
+                for folder in sorted(folders)
+                if os.path.isabs(folder) and Path(folder) != Path(folder).parent
+            )
 
     def owns(self, file: str) -> bool:
         """Whether a file is the script, or is of its project and no library."""
@@ -186,6 +199,7 @@ class Script:
         of_python = loader.source_to_code
 
         def source_to_code(this: Any, data: bytes, path: str, **options: Any) -> Any:
+            self.own_new_folders()
             if isinstance(data, bytes) and self.owns(path):
                 return self.code(data, path)
             is_torch = "/torch/" in path.replace("\\", "/")

@@ -301,6 +301,9 @@ def test_files_that_belong_to_a_script(
     assert not script.owns(str(tmp_path / "model.py"))
     assert not script.owns(str(tmp_path / "lib" / "site-packages" / "model.py"))
     assert not script.owns(str(tmp_path / "project2" / "model.py"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "project2")])
+    script.own_new_folders()
+    assert script.owns(str(tmp_path / "project2" / "model.py"))
 
 
 def test_a_script_that_uses_no_cuda() -> None:

@@ -1,0 +1,107 @@
+"""The line of a tensor that a function, or a model, has made for its callers."""
+
+import inspect
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from to_device.dryrun.origins import Origin, Origins
+from to_device.dryrun.script import Line
+
+Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
+INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of functions
+# Code that keeps what it makes in an object, such as "self.x, self.y = ..."
+KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
+
+
+def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
+    """The line that called a function that has ended, and needs its tensors on the CPU.
+
+    There, the tensor met others on the CPU. So it's moved where the function returned.
+    """
+    running = {frame.f_code for _, frame in frames}
+    code = root.function
+    is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
+    if not root.meetings or not is_function or code in running or origin.makers:
+        return None
+    if KEEPS.match(root.line.code):
+        return None
+    return next((call.line for call in root.calls if call.code in running), None)
+
+
+def filled_line(origin: Origin) -> tuple[Line, str] | None:
+    """The line that made a tensor on the CPU for values from the device.
+
+    What an object keeps doesn't count, since a replay buffer, say, may stay on the CPU.
+    """
+    for ancestor in origin.chain():
+        at, line = ancestor.filled, ancestor.line
+        is_own = not (ancestor.makers or ancestor.copies or KEEPS.match(line.code))
+        if at and is_own:
+            return (
+                line,
+                f"{beside(at, line)} fills this tensor with values on the device: make "
+                "it there, with device=",
+            )
+    return None
+
+
+def sisters_line(
+    origin: Origin, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that moved another tensor, made by the same line or in the same call.
+
+    The call's function has returned, and its caller moved the other tensor. What a
+    method keeps in its object doesn't count, since its caller gets none of it.
+    """
+    end = "several tensors, and this line doesn't move all of them"
+    failing = frames[-1][0] if frames else None  # it moves nothing that is left behind
+    mover = origins.movers.get(tuple(origin.calls))
+    if mover and mover != failing:
+        return mover, f"line {origin.line.number} makes {end}"
+    running = [(id(frame), frame.f_code) for _, frame in frames]
+    for result in () if KEEPS.match(origin.line.code) else origin.results:
+        function, code, caller = result
+        mover = origins.movers.get(result)
+        if mover and mover != failing and (function, code) not in running:
+            return mover, f"line {caller.line.number} gets {end}"
+    return None
+
+
+def calling_line(
+    origin: Origin | None, frames: Frames, origins: Origins
+) -> tuple[Line, str] | None:
+    """The line that got a tensor from a function whose other callers move it.
+
+    The function has returned. If its callers move what it makes, then it is the caller
+    that should have moved this tensor, too. What a method keeps in its object doesn't
+    count, since its caller gets none of it.
+    """
+    running = {frame.f_code for _, frame in frames}
+    result: Origin | None = None  # the latest tensor that such a function made
+    for ancestor in origin.chain() if origin else ():
+        codes = (c.code for c in ancestor.calls if c.code.co_name not in INNER)
+        code = next(codes, None)
+        if code is None or code.co_name == "<module>" or code in running:
+            result = None
+            continue
+        result = result or ancestor
+        mover = origins.moved.get(ancestor.line)
+        callers = (call.line for call in result.calls if call.code in running)
+        line = next(callers, None)
+        if mover and line and not KEEPS.match(result.line.code):
+            at = beside(mover, line)
+            name = getattr(result.function, "co_name", "")
+            return (
+                line,
+                f"{name} returns a tensor on the CPU: move it here with .to(device), "
+                f"as {at} does",
+            )
+    return None
+
+
+def beside(line: Line, other: Line) -> str:
+    """A line's number, for a sentence on another line."""
+    place = "" if line.file == other.file else f" of {Path(line.file).name}"
+    return f"line {line.number}{place}"
