@@ -137,6 +137,12 @@ def where_it_was_left(
     for ancestor in start.chain() if start else ():
         if ancestor.copies or is_moved(ancestor):
             break
+        if ancestor.loader:
+            return (
+                ancestor.loader,
+                "other loaders' batches come on the device, and this loader's don't: "
+                "look at its collate_fn and its data set",
+            )
         if ancestor.kept:
             return line_of_cpu(ancestor.kept, frames)
         if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import debug_unwrap
 from torch.optim import Optimizer
+from torch.utils._pytree import tree_leaves
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from to_device.dryrun import cuda
 from to_device.dryrun.culprit import (
@@ -161,6 +163,7 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     culprit = line
     why = next((why for part, why in REASONS.items() if part in message), "")
     if "DataLoader worker" in message:
+        culprit = line_for_workers(error, origins) or line
         for file, number in IN_WORKER.findall(message):
             if origins.script.owns(file):
                 culprit = Line(file, int(number))
@@ -209,6 +212,30 @@ def in_a_list(
     lists = (v for v in frame.f_locals.values() if isinstance(v, list | tuple))
     is_held = any(part is tensors[0] for parts in lists for part in parts)
     return origins.of(tensors[0]) if is_held else None
+
+
+def line_for_workers(error: BaseException, origins: Origins) -> Line | None:
+    """The line that made a data set's tensors on the device, or else the loader.
+
+    A worker that only reads such tensors fails without a line of the script.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        batches = frame.f_locals.get("self")
+        if "in forked subprocess" in text(error) and isinstance(
+            batches, _BaseDataLoaderIter
+        ):
+            held = tree_leaves([batches._dataset, *vars_of(batches._dataset)])
+            tensors = [t for t in held if isinstance(t, Tensor) and not t.is_cpu]
+            made = (o.line for o in map(origins.of, tensors) if o)
+            return next(made, None) or origins.loaders_line(batches)
+    return None
+
+
+def vars_of(dataset: Any) -> list[Any]:
+    """What a data set, and the one that it is a part of, have as attributes."""
+    held = list(getattr(dataset, "__dict__", {}).values())
+    inner = getattr(dataset, "dataset", None)
+    return [*held, *getattr(inner, "__dict__", {}).values()]
 
 
 def generator_line(error: BaseException, origins: Origins) -> Line | None:

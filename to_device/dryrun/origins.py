@@ -91,6 +91,7 @@ class Origin:
     meetings: set[Line] = field(default_factory=set)
     parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
     filled: Line | None = None  # where it got values from the device
+    loader: Line | None = None  # the loader's, if its loop got others' on the device
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -168,6 +169,9 @@ class Origins:
         # By the line that made a tensor: which line last moved it, or a tensor that was
         # computed from it, to the device.
         self.moved: dict[Line, Line] = {}
+        # By the line that takes batches: the loaders, by their lines, whose batches had
+        # a tensor on the device
+        self._givers: dict[Line, set[Line]] = {}
         # Weak references to the data sets of the loaders, by their ids
         self._datasets: dict[int, Any] = {}
 
@@ -195,6 +199,7 @@ class Origins:
         self._lines.clear()
         self.movers.clear()
         self.moved.clear()
+        self._givers.clear()
         self._datasets.clear()
 
     def install(self) -> None:
@@ -228,12 +233,29 @@ class Origins:
         @wraps(function)
         def wrapper(*args: Any) -> Any:
             batch = function(*args)
-            for tensor in tree_leaves(batch):
-                if isinstance(tensor, Tensor) and self.of(tensor) is None:
+            tensors = [leaf for leaf in tree_leaves(batch) if isinstance(leaf, Tensor)]
+            for tensor in tensors:
+                if self.of(tensor) is None:
                     self._note(tensor, [])
+            self._note_loader(tensors, self.loaders_line(args[0]))
             return batch
 
         return wrapper
+
+    def _note_loader(self, tensors: list[Tensor], loader: Line | None) -> None:
+        """Remember which loaders' batches come to a line on the device."""
+        if loader is None or (line := self.here()) is None:
+            return
+        givers = self._givers.setdefault(line, set())
+        if not all(tensor.is_cpu for tensor in tensors):
+            givers.add(loader)
+        elif givers and loader not in givers:
+            for origin in filter(None, map(self.of, tensors)):
+                origin.loader = loader
+
+    def loaders_line(self, batches: _BaseDataLoaderIter) -> Line | None:
+        """The line that made the loader of these batches."""
+        return self.line_of(getattr(batches, "_index_sampler", None), "loader")
 
     def _placing(self, method: Any) -> Any:
         @wraps(method)  # libraries read the names of a loader's arguments
@@ -245,6 +267,8 @@ class Origins:
                 self._lines[id(this), method.__name__] = line
             method(this, *args, **kwargs)
             if isinstance(this, DataLoader):
+                if line:  # the loader's batches know its sampler, and not the loader
+                    self._lines[id(this._index_sampler), "loader"] = line
                 with suppress(TypeError):  # there is no weak reference to a list
                     self._datasets[id(this.dataset)] = weakref.ref(this.dataset)
 

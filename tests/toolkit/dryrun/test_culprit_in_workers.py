@@ -20,6 +20,19 @@ IN_WORKERS = [  # what uses a loader with a worker, and the line to change
         "for batch in torch.utils.data.DataLoader(Data(), num_workers=1): net(batch)",
         16,
     ),
+    (  # the data set's tensors are on the device
+        "x = x.cuda()\ndata = torch.utils.data.TensorDataset(x)\n"
+        "for batch in torch.utils.data.DataLoader(data, num_workers=1): net(*batch)",
+        14,
+    ),
+    (  # a later loader's batches stay on the CPU
+        "net.cuda()\ndef score(loader):\n    for batch in loader:\n"
+        "        net(batch)\n"
+        "def moved(rows): return torch.stack(rows).cuda()\n"
+        "score(torch.utils.data.DataLoader([*x], collate_fn=moved))\n"
+        "score(torch.utils.data.DataLoader([*x], collate_fn=torch.stack))",
+        20,
+    ),
 ]
 
 
