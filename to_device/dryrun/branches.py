@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 # A comparison that was made more often is not one of training steps.
@@ -39,6 +40,7 @@ class Guard:
     """A comparison of a counter with a number, and its results so far."""
 
     place: Place
+    counter: str  # the counter's code
     compare: Callable[[Any, Any], Any]
     has_modulus: bool  # whether the remainder of the counter is compared
     is_counter: bool  # whether the script's text says that it is a counter
@@ -54,6 +56,7 @@ class Guard:
     ended: int = 0
     tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
     was_early: bool = False  # whether it had its other result before its turn
+    whole: "Whole | None" = None  # the condition that joins it to others
 
     @property
     def stays(self) -> bool:
@@ -63,8 +66,12 @@ class Guard:
     @property
     def is_open(self) -> bool:
         """Whether a counter is compared, and the result has been the same so far."""
+        return self.counts and len(self.results) == 1
+
+    @property
+    def counts(self) -> bool:
         grows = self.last > self.first if self.calls > 1 else self.is_counter
-        return self.rises and grows and len(self.results) == 1
+        return self.rises and grows
 
     def result(self, value: Any, *others: Any) -> Any:
         if self.has_modulus:
@@ -83,12 +90,58 @@ class Guard:
     def changes(self, most: float) -> bool:
         """Whether the result changes while the counter rises to `most`."""
         (old,), low = self.results, self.last + 1
+        values = (n for n in self.values(low) if low <= n <= most)
+        return any(self.result(value, *self.others) is not old for value in values)
+
+    def values(self, low: int) -> list[int]:
+        """`low`, and the numbers from there on at which the result may change."""
         beside = [self.others[-1] + more for more in (-1, 0, 1)]
         if self.has_modulus:
             modulus = self.others[0]
             beside = [low + (n - low) % modulus for n in beside if 0 <= n < modulus]
-        values = (n for n in (low, *beside) if low <= n <= most)
-        return any(self.result(value, *self.others) is not old for value in values)
+        return [low, *beside]
+
+
+@dataclass(eq=False)
+class Whole:
+    """Guards that `and` or `or` joins, as in `step % 1000 == 0 and step > 1`.
+
+    Each may have had both results, and never the right one together with the others.
+    """
+
+    place: Place
+    wanted: bool  # the result that all guards must have: True for `and`
+    guards: list[Guard]
+    ends_loop: bool  # whether its branch does
+    results: set[bool] = field(default_factory=set)
+    ended: int = 0  # the number of its latest call
+    tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
+    was_early: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether counters are compared, and the guards never had the wanted result."""
+        called = {guard.counter for guard in self.guards if guard.calls}
+        are_known = called.issuperset(guard.counter for guard in self.guards)
+        are_counters = all(guard.counts for guard in self.guards)
+        return self.results == {not self.wanted} and are_known and are_counters
+
+    def changes(self, most: Callable[[Guard], float]) -> bool:
+        """Whether each counter comes to a number at which all its guards agree."""
+        counters: dict[str, list[Guard]] = {}
+        for guard in filter(lambda guard: guard.calls, self.guards):
+            counters.setdefault(guard.counter, []).append(guard)
+        return all(self._agree(g, min(map(most, g))) for g in counters.values())
+
+    def _agree(self, guards: list[Guard], most: float) -> bool:
+        low = max(guard.last for guard in guards) + 1
+        near = {n for guard in guards for n in guard.values(low) if n >= low}
+        values = {value for n in near for guard in guards for value in guard.values(n)}
+        return any(
+            all(guard.result(n, *guard.others) is self.wanted for guard in guards)
+            for n in near | values
+            if low <= n <= most
+        )
 
 
 @dataclass(frozen=True)
@@ -110,9 +163,9 @@ class Pending:
     last turn changes the result: no turn follows it.
     """
 
-    soon: set[Guard] = field(default_factory=set)
-    ends: set[Guard] = field(default_factory=set)
-    late: set[Guard] = field(default_factory=set)
+    soon: set[Guard | Whole] = field(default_factory=set)
+    ends: set[Guard | Whole] = field(default_factory=set)
+    late: set[Guard | Whole] = field(default_factory=set)
 
 
 class Branches:
@@ -120,21 +173,26 @@ class Branches:
 
     def __init__(self) -> None:
         self.guards: list[Guard] = []
+        self.wholes: list[Whole] = []
         self.branches: list[Branch] = []
         self.settled = bytearray()  # by guard: whether it needs no more observation
         self.ran = bytearray()  # by branch: whether it has run
-        # Guards whose next result is the one that they haven't had so far
-        self.armed: set[Guard] = set()
+        # Guards whose next result is the one that they haven't had so far, and wholes
+        # whose guards have the wanted result
+        self.armed: set[Guard | Whole] = set()
         self.now = 0  # how many observations were made
 
     @property
     def early(self) -> set[Place]:
         """Where a guard had its other result before its turn."""
-        return {guard.place for guard in self.guards if guard.was_early}
+        return {one.place for one in (*self.guards, *self.wholes) if one.was_early}
 
     def install(self) -> None:
         vars(builtins).update(
-            __settled__=self.settled, __ran__=self.ran, __due__=self.due
+            __settled__=self.settled,
+            __ran__=self.ran,
+            __due__=self.due,
+            __whole__=self.note_whole,
         )
 
     def due(self, number: int, *values: Any) -> Any:
@@ -152,9 +210,25 @@ class Branches:
         self.armed.discard(guard)
         if is_armed and guard.is_open:
             guard.was_early, result = True, not result
-        is_over = len(guard.results) == 2 or not guard.rises
+        whole = guard.whole
+        if whole and whole in self.armed and result is not whole.wanted:
+            whole.was_early, result = True, whole.wanted
+        is_watched = whole is not None and len(whole.results) < 2
+        is_over = (len(guard.results) == 2 and not is_watched) or not guard.rises
         self.settled[number] = is_over or guard.calls > MOST_OBSERVED
         return result
+
+    def note_whole(self, number: int, value: Any) -> Any:
+        """Note the result of a whole condition, and return it."""
+        whole = self.wholes[number]
+        if len(whole.results) < 2:
+            self.now += 1
+            whole.ended = self.now
+            # To ask a tensor whether it is true would wait for the device.
+            whole.results |= {value} if type(value) is bool else {True, False}
+        if value is whole.wanted:
+            self.armed.discard(whole)
+        return value
 
     def pending(
         self, since: int, turns: int, length: int | None, loop: Place, nests: bool
@@ -166,19 +240,27 @@ class Branches:
         would have risen further than `length` says.
         """
         found = Pending()
-        for guard in self.guards:
-            is_tried = guard.was_early or loop in guard.tried
-            if guard.ended <= since or not guard.is_open or is_tried:
+
+        def last_of(guard: Guard, but: int = 0) -> float:
+            """The counter's value in the last turn, or `but` turns before."""
+            if length is None or guard.began <= since:
+                return float("inf")
+            each = max(1, (guard.last - guard.first) / max(1, turns - 1))
+            return guard.last + each * (length - turns - but)
+
+        for one in (*self.guards, *self.wholes):
+            is_tried = one.was_early or loop in one.tried
+            if one.ended <= since or not one.is_open or is_tried:
                 continue
-            each, last = 1.0, float("inf")  # how the counter rises, and how far
-            if length is not None and guard.began > since:
-                each = max(1, (guard.last - guard.first) / max(1, turns - 1))
-                last = guard.last + each * (length - turns)
-            if guard.changes(float("inf") if nests else last):
-                guard.tried.add(loop)
-                is_late = guard.changes(last) and not guard.changes(last - each)
+
+            def changes(most: Callable[[Guard], float], one: Any = one) -> bool:
+                return one.changes(most(one) if isinstance(one, Guard) else most)
+
+            if changes((lambda _: float("inf")) if nests else last_of):
+                is_late = changes(last_of) and not changes(partial(last_of, but=1))
+                one.tried.add(loop)
                 kind = found.late if is_late else found.soon
-                (found.ends if guard.ends_loop and not is_late else kind).add(guard)
+                (found.ends if one.ends_loop and not is_late else kind).add(one)
         return found
 
     def not_run(self, loops: Iterable[Place]) -> list[Branch]:
@@ -258,7 +340,7 @@ class Marks(ast.NodeTransformer):
     def _test(self, test: ast.expr, ends_loop: bool) -> ast.expr:
         """A condition in which each guard, also one of several, asks Branches.due."""
         if isinstance(test, ast.BoolOp):
-            test.values = [self._test(value, ends_loop) for value in test.values]
+            return self._whole(test, ends_loop)
         elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test.operand = self._test(test.operand, ends_loop)
         elif _modulus(test):  # `if step % 100:` means that it isn't 0
@@ -268,6 +350,25 @@ class Marks(ast.NodeTransformer):
         elif isinstance(test, ast.Compare) and len(test.ops) == 1:
             return self._guard(test, ends_loop)
         return test
+
+    def _whole(self, test: ast.BoolOp, ends_loop: bool) -> ast.expr:
+        """A condition that notes its result if it has several guards."""
+        guards: list[Guard] = []
+        for place, value in enumerate(test.values):
+            test.values[place] = self._test(value, ends_loop)
+            is_guard = isinstance(value, ast.Compare) or _modulus(value)
+            if is_guard and test.values[place] is not value:
+                guards.append(self.branches.guards[-1])
+        if len(guards) < 2:
+            return test
+        place = self.file, test.lineno
+        whole = Whole(place, isinstance(test.op, ast.And), guards, ends_loop)
+        for guard in guards:
+            guard.whole = whole
+        number = ast.Constant(len(self.branches.wholes))
+        self.branches.wholes.append(whole)
+        asks = ast.Call(ast.Name("__whole__", ast.Load()), [number, test], [])
+        return ast.copy_location(asks, test)
 
     def _guard(self, test: ast.Compare, ends_loop: bool) -> ast.expr:
         left, right = test.left, test.comparators[0]
@@ -283,6 +384,7 @@ class Marks(ast.NodeTransformer):
             return test
         guard = Guard(
             (self.file, test.lineno),
+            ast.unparse(parts[0]),
             compare,
             len(parts) == 2,
             is_counter,

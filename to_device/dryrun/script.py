@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from to_device.dryrun.branches import Branches, Guard, Marks, length
+from to_device.dryrun.branches import Branches, Guard, Marks, Whole, length
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a script
@@ -254,8 +254,8 @@ class Loop:
         self.before, self.turns = script.progress(), -1
         self.endings, self.since = script.endings, script.branches.now
         # What is armed in each turn to come; at the end, in a range's last one
-        self.to_come: list[set[Guard]] | None = None
-        self.armed: set[Guard] = set()  # in this turn
+        self.to_come: list[set[Guard | Whole]] | None = None
+        self.armed: set[Guard | Whole] = set()  # in this turn
 
     def goes_on(self) -> bool:
         """Whether to go on. The loop asks before each turn, but a range's last."""
@@ -276,13 +276,13 @@ class Loop:
         script.endings += 1
         return False
 
-    def _last_turns(self) -> list[set[Guard]]:
+    def _last_turns(self) -> list[set[Guard | Whole]]:
         """What is armed in each turn to come, and then in a range's last turn.
 
         After a turn that runs a branch early, the loop makes one in which nothing is
         armed. It meets what the branch left behind, such as a model on the CPU.
         """
-        script, turns = self.script, list[set[Guard]]()
+        script, turns = self.script, list[set[Guard | Whole]]()
         pending = script.branches.pending(
             self.since,
             self.turns,

@@ -29,6 +29,13 @@ for i, x in enumerate([batch] * 400):
     if i % 300 == 299:
         evaluate()
 """,
+    "in a later turn, under two conditions": """
+while step < 9999:
+    if step % 1000 == 0 and step > 1:
+        evaluate()
+    train(batch)
+    step += 1
+""",
     "in a later epoch": """
 for epoch in range(3):
     for x in [batch] * 200:
@@ -122,6 +129,19 @@ for i, x in enumerate([batch] * 200):
     train(x)
     if i % 300 == 299:
         evaluate()
+""",
+    "two conditions that never come together": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i % 300 == 0 and i < 99 and i > 0:
+        evaluate()
+""",
+    "each epoch is too short for two conditions": """
+for epoch in range(90):
+    for i, x in enumerate([batch] * 4):
+        train(x)
+        if i % 50 == 0 and i > 0:
+            evaluate()
 """,
     "each epoch is too short": """
 for epoch in range(90):
