@@ -194,6 +194,23 @@ def making_line(others: Sequence[Tensor], line: Line, frames: Frames) -> Line:
     return line
 
 
+def line_for_numpy(line: Line, frames: Frames) -> Line | None:
+    """The line that made what a function for NumPy's arrays got, if it got a tensor.
+
+    One of its arguments is an array, and another one is used where it failed.
+    """
+    statement, _ = statement_at(line)
+    if statement is None or len(frames) < 2:
+        return None
+    _, frame = frames[-1]
+    code, used = frame.f_code, names_in(statement)
+    given = {n: frame.f_locals.get(n) for n in code.co_varnames[: code.co_argcount]}
+    is_for_numpy = any(type(value).__name__ == "ndarray" for value in given.values())
+    tensors = [v for n, v in given.items() if n in used and isinstance(v, Tensor)]
+    on_device = [tensor for tensor in tensors if not tensor.is_cpu]
+    return making_line(on_device, line, frames) if is_for_numpy and on_device else None
+
+
 def why_on_host(host: Origin, result: Line, origins: Origins) -> str:
     """Why a tensor seems to belong on the CPU; "" if nothing says so.
 

@@ -16,11 +16,13 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from to_device.dryrun import cuda
 from to_device.dryrun.culprit import (
     attributes,
+    line_for_numpy,
     line_to_change,
     variables,
 )
 from to_device.dryrun.model_moves import moved_back
 from to_device.dryrun.origins import Origin, Origins
+from to_device.dryrun.ranges import line_of_range
 from to_device.dryrun.report import Argument, Failure
 from to_device.dryrun.script import Line
 from to_device.sim.simulation import in_cuda_words
@@ -184,6 +186,10 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         why = "this chooses CUDA, even on a machine without a GPU"
     elif why and (origin := in_a_list(tensors, frame, origins)):
         culprit = origin.line
+    elif found := line_of_range(message, tensors, frames, origins):
+        culprit, why = found
+    elif "to numpy" in message and line and (made := line_for_numpy(line, frames)):
+        culprit = made
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
         hosts = [tensor for tensor in tensors if tensor.is_cpu]
         back = [tensor for tensor in hosts if moved_back(origins.of(tensor))]

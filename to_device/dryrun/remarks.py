@@ -109,6 +109,8 @@ class Remarks:
 
     def _leave(self, module: nn.Module, _: Any, outputs: Any) -> None:
         self._depth -= 1
+        if outputs is None:
+            return  # the call raised an error, perhaps before it set its mode again
         line = None if self._depth else self._line_of(module)
         if line is None or not any(True for _ in module.parameters()):
             return

@@ -59,6 +59,15 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "this tensor was made on the CPU and never moved",
     ),
     (
+        LAYER,  # the function's other argument is an array
+        "import numpy as np\ndef score(true, found):\n"
+        "    return np.mean(np.asarray(found[:, 0]) == true[:, 0])\n"
+        "def test():\n    y = net.cuda()(x.cuda())\n    y = y.detach()\n"
+        "    return score(np.ones((2, 4)), y)\ntest()",
+        19,
+        "move each tensor to the CPU first",
+    ),
+    (
         LAYER,  # an attribute of a tensor is the tensor in another order
         "def start():\n    y = torch.ones(1, 4)\n    return y.T.mT + net.scale.cuda()\n"
         "net.cuda()\nstart()",

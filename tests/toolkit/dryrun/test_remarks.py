@@ -2,7 +2,7 @@ import pytest
 
 from tests.toolkit.dryrun.dry_run import dry_run
 from to_device.dryrun.remarks import REMARKS as SAID
-from to_device.dryrun.report import OK
+from to_device.dryrun.report import OK, SCRIPT_ERROR
 
 SCRIPT = """\
 import io
@@ -126,3 +126,28 @@ def test_a_method_of_the_model_is_blamed_on_its_caller() -> None:
     text = text.replace("model = Net()", asks)
     remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
     assert remarks == [(15, SAID["recorded"])]
+
+
+@pytest.mark.parametrize(
+    ("rest", "line"),
+    [
+        ("criterion(model(inputs), labels + 1)", 10),
+        ("labels = labels - 3; criterion(model(inputs), labels)", 29),
+        ("embed = nn.Embedding(2, 4).to(device); embed(labels)", 29),
+        ("model(inputs, labels + 1)", 10),
+    ],
+)
+def test_a_label_out_of_range(rest: str, line: int) -> None:
+    """A call that fails is no evaluation, whatever the mode in its middle is."""
+    text = SCRIPT.replace("print(model(inputs).argmax(1).shape)", rest).replace(
+        "    def forward(self, x):\n",
+        "    def forward(self, x, labels=None):\n        if labels is not None: "
+        "F.cross_entropy(self.train().layers(x), labels)\n",
+    )
+    report = dry_run(text)
+    assert report.status == SCRIPT_ERROR
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == line + (line > 10)
+    assert "device-side assert" in report.failure.why
+    assert report.remarks == []
