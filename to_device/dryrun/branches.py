@@ -185,7 +185,8 @@ class Branches:
     @property
     def early(self) -> set[Place]:
         """Where a guard had its other result before its turn."""
-        return {one.place for one in (*self.guards, *self.wholes) if one.was_early}
+        every: list[Guard | Whole] = [*self.guards, *self.wholes]
+        return {one.place for one in every if one.was_early}
 
     def install(self) -> None:
         vars(builtins).update(
@@ -248,7 +249,8 @@ class Branches:
             each = max(1, (guard.last - guard.first) / max(1, turns - 1))
             return guard.last + each * (length - turns - but)
 
-        for one in (*self.guards, *self.wholes):
+        every: list[Guard | Whole] = [*self.guards, *self.wholes]
+        for one in every:
             is_tried = one.was_early or loop in one.tried
             if one.ended <= since or not one.is_open or is_tried:
                 continue
@@ -354,10 +356,10 @@ class Marks(ast.NodeTransformer):
     def _whole(self, test: ast.BoolOp, ends_loop: bool) -> ast.expr:
         """A condition that notes its result if it has several guards."""
         guards: list[Guard] = []
-        for place, value in enumerate(test.values):
-            test.values[place] = self._test(value, ends_loop)
+        for index, value in enumerate(test.values):
+            test.values[index] = self._test(value, ends_loop)
             is_guard = isinstance(value, ast.Compare) or _modulus(value)
-            if is_guard and test.values[place] is not value:
+            if is_guard and test.values[index] is not value:
                 guards.append(self.branches.guards[-1])
         if len(guards) < 2:
             return test

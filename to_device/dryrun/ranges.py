@@ -51,11 +51,11 @@ def layer_of(size: int, frames: Sequence[tuple[Line, FrameType]]) -> Tensor | No
     """The weight of the last layer with so many outputs in the frames' models."""
     for _, frame in reversed(frames):
         found = [
-            layer.weight
+            weight
             for model in models(frame)
             for layer in model.modules()
             if size in (layer_size(layer, "features"), layer_size(layer, "channels"))
-            and isinstance(getattr(layer, "weight", None), Tensor)
+            and isinstance(weight := getattr(layer, "weight", None), Tensor)
         ]
         if found:
             return found[-1]
