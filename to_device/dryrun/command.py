@@ -25,7 +25,7 @@ from to_device.dryrun.report import (
     Request,
     terminal_lines,
 )
-from to_device.errors import ExplainedError, Parser, end_with_pipe
+from to_device.errors import ExplainedError, Parser, end_with_pipe, quoted
 
 HELP = """Find out, on a machine without CUDA, whether a script would run on CUDA.
 
@@ -65,6 +65,7 @@ KILLED = -9  # the exit status of a process that the system ended for its memory
 OUT_OF_MEMORY = "The system ended the dry run, perhaps for want of memory."
 CLOCK_FACTOR = 4  # a script that sleeps ends after so many times its --seconds
 CHUNK, MOST_CHUNKS = 1 << 16, 64  # of what is piped in, so many bytes, so often
+MOST_TOLD = 200  # characters of an error, in a note
 SECONDS_MORE = 30  # time for the process to start, and to write the report
 
 
@@ -284,6 +285,17 @@ def once_more(first: dict, request: Request, given: bytes) -> dict:
     return first if is_sooner else report
 
 
+def in_words(early: dict) -> str:
+    """The note on a failure that came early, if no run of the whole loop decided."""
+    at = early["line"]
+    place = f"line {at['line']} of {os.path.basename(at['file'])}" if at else "torch"
+    what = quoted(f"{early['kind']}: {early['message']}", MOST_TOLD)
+    return (
+        "When the dry run ran parts of a loop before their turn, the script failed in "
+        f"{place} with {what}. If a full run gets there in the same way, it fails, too."
+    )
+
+
 def ran_out(report: dict) -> bool:
     """Whether memory ran out: the simulated device's, or this machine's."""
     failure = report["failure"]
@@ -341,13 +353,19 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
         report = once_more(report, request, answers) if answers else report
     if request.values and ran_out(report) and not is_small:
         report = once_more(report, request := sizes_alone, answers)
+    early = None  # a failure in or after a part that ran before its turn
     if report["fails_after_visit"]:
-        report = once_more(
-            report, request := dataclasses.replace(request, visits=False), answers
-        )
-    if report["fails_after_loop"]:
+        early = report["failure"]
+        request = dataclasses.replace(request, visits=False)
+        report = once_more(report, request, answers)
+    is_decided = early is None or report["status"] != OK
+    if report["fails_after_loop"] or not is_decided:
         whole = once_more(report, dataclasses.replace(request, shortens=False), answers)
-        report = whole if whole["failure"] or whole["status"] == OK else report
+        decides = whole["failure"] or whole["status"] == OK
+        if decides and whole is not report:
+            report = whole
+        elif early and not is_decided:
+            report["notes"].append(in_words(early))
     if limit and ran_out(report):  # what does the script need without a limit?
         more = dataclasses.replace(request, capacity=most)
         unlimited = once_more(report, more, answers) if request.values else report

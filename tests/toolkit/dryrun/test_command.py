@@ -14,7 +14,11 @@ from to_device.dryrun.report import (
     NOT_SIMULATED,
     OK,
     SCRIPT_ERROR,
+    Failure,
+    Report,
+    Request,
 )
+from to_device.dryrun.script import Line
 
 
 def test_processes_that_a_script_leaves_behind(tmp_path: Path) -> None:
@@ -164,6 +168,43 @@ def test_a_second_dry_run_may_make_the_folders_of_the_first(
     python("-m", "to_device", "dryrun", str(script), status=status)
     if status == OK:
         assert (tmp_path / "run" / "log").read_text() == "begun begun "
+
+
+FAILED = Failure("IndexError", "invalid index", Line("script.py", 7))
+EARLY = Report(NOT_SIMULATED, 20, FAILED, fails_after_visit=True, fails_after_loop=True)
+LATE = Report(NOT_SIMULATED, 900, notes=["The script was stopped after 60 s."])
+
+
+@pytest.mark.parametrize(
+    ("whole", "status", "told"),
+    [
+        (Report(SCRIPT_ERROR, 99, FAILED), SCRIPT_ERROR, "script.py:7"),
+        (Report(OK, 100), OK, "Optimizer steps: 100"),
+        (LATE, OK, "line 7 of script.py with `IndexError: invalid index`"),
+        # Perhaps it fails for what an earlier dry run has left behind.
+        (Report(SCRIPT_ERROR, 0, FAILED), OK, "line 7 of script.py with `IndexError"),
+    ],
+)
+def test_a_whole_run_decides_on_a_failure_in_a_part_that_was_run_early(
+    whole: Report,
+    status: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without the part, nothing fails. If no whole run decides, the report tells it."""
+
+    def dry_run(request: Request, _: bytes = b"") -> dict:
+        first = EARLY if request.visits else Report(OK, 20)
+        return (first if request.shortens else whole).plain()
+
+    script = tmp_path / "script.py"
+    script.write_text("import torch")
+    monkeypatch.setattr(command, "dry_run", dry_run)
+    monkeypatch.setattr(command, "end_with_pipe", lambda: None)
+    assert command.main([str(script)]) == status
+    assert told in capsys.readouterr().out
 
 
 @pytest.mark.slow
