@@ -278,11 +278,12 @@ def once_more(first: dict, request: Request, given: bytes) -> dict:
     """The report of another dry run of a script, in which it may make folders anew.
 
     If it fails sooner than the first, perhaps for what the first has left behind, the
-    first report tells more.
+    first report tells more. But a first one that went on without input tells less.
     """
     report = dry_run(dataclasses.replace(request, made=first["made"]), given)
     is_sooner = report["failure"] and report["steps"] < first["steps"]
-    return first if is_sooner else report
+    went_on = ASKS in first["notes"] and not first["failure"]
+    return first if is_sooner and not went_on else report
 
 
 def in_words(early: dict) -> str:

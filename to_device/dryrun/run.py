@@ -1,6 +1,7 @@
 """Run a script on the simulated device, and observe it."""
 
 import _thread
+import bdb
 import io
 import os
 import re
@@ -34,7 +35,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from to_device import gpus
-from to_device.dryrun import cuda, failure
+from to_device.dryrun import cuda, failure, piped
 from to_device.dryrun.origins import ATTRIBUTES, SET_DATA, Origins
 from to_device.dryrun.remarks import Remarks
 from to_device.dryrun.report import (
@@ -137,6 +138,7 @@ class Run:
         self.is_stuck = False  # whether it waits after a loop that was left early
         self.script.tell = self._tell if request.names else None
         self.facts: dict[str, Any] = {}
+        self.input = piped.Piped(None)
         self.late_after = 0.0  # the seconds of the limit that was reached, if one was
         self.read: set[Line] = set()  # lines that got a 0 in place of a value
         device_memory.capacity = request.capacity
@@ -182,6 +184,9 @@ class Run:
         status, explanation, sentence = OK, None, ""
         if (error := self._run()) is not None:
             status, explanation, sentence = self._judge(error)
+        elif self.input.is_missed:
+            status = NOT_SIMULATED
+        asks = ASKS if self.input.is_missed and sentence != ASKS else ""
         memory, fit = None, None
         # Once memory has run out, the peak doesn't say how much the script needs.
         ran_out = explanation is not None and "out of memory" in explanation.message
@@ -200,7 +205,7 @@ class Run:
             fit,
             self.steps.growth(),
             self._on_cpu(),
-            [*self._notes(), *filter(None, [sentence])],
+            [*self._notes(), *filter(None, [sentence, asks])],
             self.facts,
             self.remarks.remarks(),
             [self.values[place] for place in sorted(self.values)],
@@ -328,6 +333,7 @@ class Run:
         # `_end_in_time` sends an interrupt, which a background process would ignore.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         warnings.showwarning = self._warn
+        self.input = piped.install()
         os.mkdir = self._mkdir  # os.makedirs and Path.mkdir call it
         ended = threading.Event()
         threading.Thread(target=self._end_in_time, args=(ended,), daemon=True).start()
@@ -397,7 +403,7 @@ class Run:
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
-        if isinstance(error, EOFError) and str(error) == "EOF when reading a line":
+        if self.input.is_missed or self._lacks_a_line(error):
             return NOT_SIMULATED, failure.explain(error, self.origins), ASKS
         if self.request.traceback:  # only frames from the script's first one on
             first = error.__traceback__
@@ -429,6 +435,12 @@ class Run:
         if isinstance(error, FileNotFoundError) and error.filename:
             sentence = f"A file is missing: {quoted(error.filename, most=200)}."
         return SCRIPT_ERROR, failure.explain(error, self.origins), sentence
+
+    def _lacks_a_line(self, error: BaseException) -> bool:
+        """Whether this is how `input` or a debugger ends where the input does."""
+        if isinstance(error, bdb.BdbQuit):  # or the debugger read a "q"
+            return self.input.has_ended
+        return isinstance(error, EOFError) and str(error) == "EOF when reading a line"
 
     def _place(self, line: Line, last: int = 0) -> str:
         """A line, or the lines up to `last`, in words."""

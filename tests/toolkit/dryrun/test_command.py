@@ -111,16 +111,25 @@ def test_options_that_the_script_has_too(
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "told"),
-    [(b"y\n", DEVICE_ERROR, "script.py:2"), (b"", NOT_SIMULATED, ASKS)],
+    ("read", "answer", "status", "told"),
+    [
+        ("input('Go on? ')", b"y\n", DEVICE_ERROR, "script.py:4"),
+        ("input()", b"", NOT_SIMULATED, ASKS),
+        ("sys.stdin.readline().strip()", b"y\n", DEVICE_ERROR, "script.py:4"),
+        ("sys.stdin.read()", b"", NOT_SIMULATED, ASKS),
+        ("[*sys.stdin][-1].strip()", b"n\ny\n", DEVICE_ERROR, "script.py:4"),
+        ("pdb.set_trace() or 'y'", b"c\n", DEVICE_ERROR, "script.py:4"),
+        ("pdb.set_trace()", b"", NOT_SIMULATED, ASKS),
+        ("[*sys.stdin]", b"n\n", OK, "no device error"),
+    ],
 )
 def test_a_script_that_asks_reads_what_is_piped_in(
-    tmp_path: Path, answer: bytes, status: int, told: str
+    tmp_path: Path, read: str, answer: bytes, status: int, told: str
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import torch; answer = input('Go on? ')\n"
-        "torch.zeros(2).to('cuda' if answer == 'y' else 'cpu') + torch.zeros(2)"
+        f"import pdb, sys\nimport torch\nx, answer = torch.ones(2).cuda(), {read}\n"
+        "torch.zeros(2).to('cpu' if answer == 'y' else 'cuda') + x"
     )
     asked = "-m", "to_device", "dryrun", str(script)
     assert told in python(*asked, status=status, input=answer).stdout
