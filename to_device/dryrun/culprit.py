@@ -27,9 +27,11 @@ from to_device.dryrun.statements import (
     FETCHES,
     assignments,
     copy_of,
+    is_default,
     is_dropped,
     joined_to,
     list_of,
+    may_take_device,
     moves,
     names_in,
     statement_at,
@@ -526,9 +528,13 @@ def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
             line,
             f"{AFTER}{name} is still on the CPU: move it with .to(device)",
         )
-    return (
-        line,
-        "this tensor was made on the CPU and never moved: add .to(device)"
-        if origin.source
-        else "this line makes a tensor on the CPU: add device= or .to(device)",
-    )
+    if origin.source:
+        return line, "this tensor was made on the CPU and never moved: add .to(device)"
+    if is_default(line, origin.calls[0].code.co_name):
+        return (
+            line,
+            "this default is a tensor on the CPU: move the parameter in the function, "
+            "with .to(device)",
+        )
+    how = "add device= or .to(device)" if may_take_device(line) else "add .to(device)"
+    return line, f"this line makes a tensor on the CPU: {how}"

@@ -5,11 +5,17 @@ import linecache
 import re
 from collections.abc import Collection
 
-from to_device.dryrun.origins import SAME
+from torch import Tensor, nn
+
+from to_device.dryrun.origins import SAME, UNSEEN
 from to_device.dryrun.script import COLLECTS, MOVES, Line
 
 # Code that copies a tensor to the CPU
 FETCHES = re.compile(r"\.(cpu|numpy|tolist|item)\(|\.to\( *(device *= *)?['\"]cpu")
+
+# Methods and functions without a parameter for the device
+HOLDERS = Tensor, nn.Module, dict, list, str
+WITHOUT_DEVICE = {*UNSEEN, *(name for kind in HOLDERS for name in dir(kind))}
 
 
 def assignments(file: str, names: Collection[str]) -> list[int]:
@@ -44,6 +50,36 @@ def is_dropped(line: Line) -> bool:
     values += [part for n in nodes if isinstance(n, ast.Tuple) for part in n.elts]
     calls = [v.func for v in values if isinstance(v, ast.Call)]
     return any(getattr(function, "attr", "") in ("to", "cuda") for function in calls)
+
+
+def is_default(line: Line, function: str) -> bool:
+    """Whether code of a function of this name, at a line, makes a parameter's default.
+
+    The name tells it from the body of a function that has one line.
+    """
+    return any(
+        default.lineno <= line.number <= (default.end_lineno or default.lineno)
+        for node in ast.walk(tree(line.file))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name != function
+        for default in [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+    )
+
+
+def may_take_device(line: Line) -> bool:
+    """Whether a call at a line may have a parameter for the device.
+
+    A tensor's own methods, such as `clone`, have none, but its `new_zeros` has one.
+    """
+    calls = [
+        node.func
+        for node in ast.walk(tree(line.file))
+        if isinstance(node, ast.Call)
+        and node.lineno <= line.number <= (node.end_lineno or node.lineno)
+    ]
+    methods = [call.attr for call in calls if isinstance(call, ast.Attribute)]
+    without = [m for m in methods if m in WITHOUT_DEVICE and not m.startswith("new_")]
+    return len(without) < len(calls)
 
 
 def statement_at(line: Line) -> tuple[ast.stmt | None, list[ast.stmt]]:

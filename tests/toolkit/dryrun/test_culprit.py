@@ -6,9 +6,30 @@ from to_device.dryrun.report import DEVICE_ERROR
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 
+TO_ALONE = "makes a tensor on the CPU: add .to(device)"
 CULPRITS = [  # a model's forward, what follows, the line to change, and what is said
     (LAYER, "net(x.cuda())", 12, "this model was never moved"),
-    (LAYER, "net.cuda()\nnet(x)", 13, "this line makes a tensor on the CPU"),
+    (LAYER, "net.cuda()\nnet(x)", 13, "on the CPU: add device= or .to(device)"),
+    (
+        LAYER,  # a clone has no parameter for the device
+        "kept = {'x': x.numpy()}\n"
+        "w = torch.from_numpy(kept.get('x')).clone()\nnet.cuda()(w)",
+        15,
+        TO_ALONE,
+    ),
+    (
+        LAYER,
+        "def scaled(y, by=torch.ones(4)):\n    return y * by\n"
+        "scaled(net.cuda()(x.cuda()))",
+        14,
+        "this default is a tensor on the CPU: move the parameter",
+    ),
+    (
+        LAYER,  # a function's body in its first line is no default
+        "def noise(n=torch.rand(1)): return torch.rand(2, 4)\nnet.cuda()(noise())",
+        14,
+        "on the CPU: add device= or .to(device)",
+    ),
     (LAYER, "net.cuda()\nx.cuda()\nnet(x)", 15, "this copy on the device is lost"),
     (LAYER, "torch.compile(net.cuda())(x)", 13, "this line makes a tensor"),
     ("return x * self.scale", "net.cuda()(x.cuda())", 8, "self.register_buffer"),
@@ -221,7 +242,7 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "torch.set_default_device('cuda')\n"
         "x = torch.from_numpy(x.numpy())\nnet.cuda()(x)",
         15,
-        "makes a tensor on the CPU",
+        TO_ALONE,
     ),
     (
         LAYER,
