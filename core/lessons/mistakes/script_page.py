@@ -145,7 +145,10 @@ def _offer_correction(text: str, label: str) -> None:
 def _correction(text: str, corrected: Correction) -> None:
     difference = changes(text, corrected.text)
     if not difference:
-        st.info(words("script.not_corrected"), icon=":material/info:")
+        st.info(
+            "We found no change that helps. Each line above says what to do about it.",
+            icon=":material/info:",
+        )
         return
     left = corrected.checked.problems
     if corrected.runs_without:
@@ -155,7 +158,7 @@ def _correction(text: str, corrected: Correction) -> None:
     elif corrected.checked.ran:
         ran = words("script.still_fails")
     else:
-        ran = words("script.not_run")
+        ran = "**Changed, but not run.** These changes follow from the code alone."
     with st.container(border=True, key="corrected_script"):
         st.markdown(ran)
         for tab, code, language in zip(
