@@ -81,15 +81,27 @@ def told(text: str) -> float:
 
 def numbers(message: str) -> dict[str, float]:
     """The sizes of a message in bytes, by their name in the glossary."""
-    found = {}
+    found: dict[str, float] = {}
+    processes: list[float] = []
     for number in GLOSSARY:
         matches = re.finditer(number.pattern, message)
         sizes = []
         for match in matches:
             size, unit = filter(None, match.groups())
             sizes.append(float(size) * UNITS[unit])
-        if sizes:
-            found[number.name] = sum(sizes) if number.name == "others" else sizes[0]
+        if number.name == "others":
+            processes = sizes
+        elif sizes:
+            found[number.name] = sizes[0]
+    # In a container, torch doesn't know its own process among those of the GPU.
+    kept = found.get("allocated", 0) + found.get("unused", 0)
+    own_sizes = [size for size in processes if size >= kept]
+    is_listed = sum(processes) + kept > found.get("total", math.inf)
+    if "process" not in found and is_listed and own_sizes:
+        found["process"] = min(own_sizes)
+        processes.remove(found["process"])
+    if processes:
+        found["others"] = sum(processes)
     if "unused" not in found and {"reserved", "allocated"} <= found.keys():
         found["unused"] = max(0, found["reserved"] - found["allocated"])
     if "others" not in found and {"total", "free"} <= found.keys():

@@ -5,7 +5,7 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from textwrap import dedent
 
-from to_device.dryrun.report import Report, Request
+from to_device.dryrun.report import DEVICE_ERROR, Failure, Report, Request
 
 # A script with a model, of which the method `forward` and what follows are missing
 MODEL = """
@@ -46,3 +46,12 @@ def _run(request: Request) -> Report:
     gc.freeze()  # a collection would look at all that the parent has loaded
     torch.set_num_threads(1)
     return run(request)
+
+
+def failure_of(text: str) -> Failure:
+    """The device error of a script, which is told in CUDA's words."""
+    report = dry_run(text)
+    assert report.status == DEVICE_ERROR
+    assert report.failure
+    assert "sim" not in report.failure.message.lower()
+    return report.failure

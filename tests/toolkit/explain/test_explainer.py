@@ -205,6 +205,14 @@ def test_the_numbers_of_an_out_of_memory_message_are_explained():
         answer = explain(limited.format(*sizes))
         assert slug(answer) == cause
         assert f"{allowed} GiB allowed" in answer.why
+    # In a container, torch lists its own process as another one.
+    listed = message.replace(
+        "Including non-PyTorch memory, this process has {} memory in use. ", "{}"
+    )
+    own = "Process 7 has 23.60 GiB memory in use. "
+    assert "{}{}Of the" in listed
+    answer = explain(listed.format("2.00 GiB", own, "", "22.90 GiB", "80.00 MiB"))
+    assert slug(answer) == "out_of_memory"
     hint = " If large, try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
     for cause, sizes in cases.items():
         assert slug(explain(message.format(*sizes) + hint)) == cause
