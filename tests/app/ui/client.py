@@ -1,5 +1,6 @@
 """A browser without windows: requests to an ASGI app, and the cookies it sets."""
 
+import asyncio
 from dataclasses import dataclass, field
 from http.cookies import Morsel, SimpleCookie
 from urllib.parse import urlencode
@@ -40,8 +41,12 @@ class Client:
             "headers": [(k.encode(), v.encode("latin-1")) for k, v in sent.items()],
         }
 
+        requests = [{"type": "http.request", "body": body, "more_body": False}]
+
         async def receive() -> dict:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not requests:
+                await asyncio.Event().wait()  # the browser stays until it has it all
+            return requests.pop()
 
         async def send(message: dict) -> None:
             if message["type"] == "http.response.start":
