@@ -124,7 +124,7 @@ def explain(text: str) -> Answer:
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
     if first and told and not told.generic and first.tier == evidence.TEXT:
-        # A text that quotes several messages: the person says which one matters.
+        # If a text quotes several messages, the person says which one counts.
         first = evidence.preferred(first, told)
     is_bare = len(report.text) <= BARE and first and first.cause
     is_clear = told and not told.generic and share >= fitted["sure"]

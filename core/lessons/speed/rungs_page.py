@@ -149,11 +149,11 @@ def is_revealed(
     """
     if not result.measured or result.rung == TEXTBOOK:
         return True
+    shows_all = answers.is_on(SHOW_ALL) if given is None else given.get(SHOW_ALL)
     given = answers.of_visitor() if given is None else given
     key = f"guess_{result.rung}"
-    is_shown = given.get(key) in GUESSES or given.get(SHOW_ALL) is True
-    is_shown = is_shown or spoilers.are_told(key, who)
-    return is_shown and not spoilers.are_held(key, who)
+    has_guessed = given.get(key) in GUESSES or spoilers.are_told(key, who)
+    return (has_guessed or shows_all is True) and not spoilers.are_held(key, who)
 
 
 def chosen_rung() -> str:
