@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from core.script.device_edits import TO_CPU, DeviceEdits, Fault
-from core.script.edited_script import OF_DEVICE, Change, is_import
+from core.script.edited_script import ATOMS, OF_DEVICE, Change, is_import
 from core.script.lint_rules import CLOCKS, hard_coded, is_cuda, loads_without_place
 from core.script.syntax import Function, ParsedScript, callee, dotted, owner
 
@@ -185,7 +185,9 @@ class Edits(DeviceEdits):
                 module = dotted(call.func.value).partition(".")[0]
                 inner = inner if module in self.imported else call.func.value
             if inner is not None:
-                yield self.changed([(*self.span(call), self.code(inner))])
+                code = self.code(inner)
+                new = code if isinstance(inner, ATOMS) else f"({code})"
+                yield self.changed([(*self.span(call), new)])
 
     def _modes(self, statement: ast.stmt, name: str) -> Iterator[str]:
         """An evaluation sets the model's mode, or records nothing for autograd."""

@@ -112,10 +112,10 @@ CASES = {  # changes of START, and the lines that a correction changes in it
         ],
     ),
     "probabilities": (
-        {"return self.out(x)": "return torch.softmax(self.out(x), dim=1)"},
+        {"return self.out(x)": "return 2 * torch.softmax(self.out(x) + 1, dim=1) / 2"},
         [
-            "-        return torch.softmax(self.out(x), dim=1)",
-            "+        return self.out(x)",
+            "-        return 2 * torch.softmax(self.out(x) + 1, dim=1) / 2",
+            "+        return 2 * (self.out(x) + 1) / 2",
         ],
     ),
     "only a CPU": (
