@@ -27,7 +27,7 @@ HARD_CODED = "cuda_hard_coded"
 MOST_RUNS = 40
 SECONDS = 60.0  # after this time, no other change is tried
 MOST_ADDED = 2_000  # characters that a change may add to a script of any length
-MOST_CHARACTERS = 50_000  # of a script: each change is a whole script
+MOST_CHARACTERS = 50_000  # a longer script stays: each change is a whole script
 
 Weight = tuple[bool, int, bool, int, int]
 Where = tuple[int, int, str, str, int]
@@ -46,7 +46,7 @@ class Line:
     """A line with its end. Scripts share a line until a change replaces it."""
 
     text: str
-    number: int  # of the first script's line that it stands for; 0 for a new line
+    number: int  # which line of the first script it stands for; 0: it is new
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ class Trial:
     def faults(self) -> Iterator[Fault]:
         """The mistakes that a change may mend, in the order in which to mend them."""
         report = self.report
-        slugs = {problem.slug: problem.line for problem in self.checked.problems}
-        if (line := slugs.get(HARD_CODED)) is not None:  # others need a name for it
-            yield Fault(HARD_CODED, line)
+        found = [Fault(p.slug, p.line) for p in self.checked.problems if p.slug]
+        # The others need a name for the device.
+        yield from (fault for fault in found if fault.name == HARD_CODED)
         if failure := self.failure:
             at = failure["culprit"] or failure["line"]
             if at and at["file"] == check.NAME:
@@ -135,9 +135,7 @@ class Trial:
             yield Fault(NO_DEVICE, 1)
         if self.runs and report["on_cpu"]:
             yield Fault(ON_CPU, report["on_cpu"]["line"])
-        for problem in self.checked.problems:
-            if problem.slug:
-                yield Fault(problem.slug, problem.line)
+        yield from (fault for fault in found if fault.name != HARD_CODED)
 
     def weight(self, errors: int = 0) -> Weight:
         """How far from right the script is; less is better.

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from core.script.syntax import Function, ParsedScript, callee, dotted
+from core.script.syntax import Function, Import, ParsedScript, callee, dotted
 from to_device.dryrun.report import NEWLINE
 from to_device.dryrun.script import MOVES
 
@@ -28,7 +28,7 @@ class EditedScript(ParsedScript):
         self.starts = [0, *ends]
         first = NEWLINE.search(self.text)
         self.newline = first[0] if first else "\n"
-        imports = [n for n in self.nodes if isinstance(n, ast.Import | ast.ImportFrom)]
+        imports = [node for node in self.nodes if isinstance(node, Import)]
         names = [alias.asname or alias.name for node in imports for alias in node.names]
         self.imported = {name.partition(".")[0] for name in names}
 
@@ -75,22 +75,24 @@ class EditedScript(ParsedScript):
         own = (b for b in blocks if isinstance(b, list) and statement in b)
         return next(own, [statement])
 
+    def indentation(self, statement: ast.stmt) -> str | None:
+        """The blanks before a statement; None if it begins in the middle of a line."""
+        start, place = self.starts[statement.lineno - 1], self.span(statement)[0]
+        return self.text[start:place] if not self.text[start:place].strip() else None
+
     def before(self, statement: ast.stmt, *lines: str) -> list[Change]:
         """New lines before a statement; none if it begins in the middle of a line."""
-        start = self.starts[statement.lineno - 1]
-        place = self.span(statement)[0]
-        indentation = self.text[start:place]
-        if indentation.strip():
+        place, indentation = self.span(statement)[0], self.indentation(statement)
+        if indentation is None:
             return []
         new = "".join(f"{line}{self.newline}{indentation}" for line in lines)
         return [(place, place, new)]
 
     def after(self, statement: ast.stmt, *lines: str) -> list[Change]:
         """New lines after a statement; none if another one follows in its line."""
-        start = self.starts[statement.lineno - 1]
-        place, end = self.span(statement)
-        indentation, rest = self.text[start:place], REST.match(self.text, end)
-        if indentation.strip() or rest is None:
+        indentation = self.indentation(statement)
+        rest = REST.match(self.text, self.span(statement)[1])
+        if indentation is None or rest is None:
             return []
         new = "".join(f"{self.newline}{indentation}{line}" for line in lines)
         return [(rest.end(), rest.end(), new)]
@@ -98,9 +100,8 @@ class EditedScript(ParsedScript):
     def without(self, statement: ast.stmt) -> list[Change]:
         """No line of a statement; nothing if another one stands in the same line."""
         start = self.starts[statement.lineno - 1]
-        place, end = self.span(statement)
-        rest = REST.match(self.text, end)
-        if self.text[start:place].strip() or rest is None:
+        rest = REST.match(self.text, self.span(statement)[1])
+        if self.indentation(statement) is None or rest is None:
             return []
         newline = NEWLINE.match(self.text, rest.end())
         return [(start, newline.end() if newline else rest.end(), "")]
@@ -184,10 +185,6 @@ class EditedScript(ParsedScript):
         ]
         options = [o for o in options if not o.startswith(("self.", "torch."))]
         return list(dict.fromkeys([*found, *named, *options, *of_tensors]))
-
-
-def is_import(node: ast.AST) -> bool:
-    return isinstance(node, ast.Import | ast.ImportFrom)
 
 
 def parts_of(statement: ast.stmt) -> Iterator[ast.AST]:

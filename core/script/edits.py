@@ -10,9 +10,16 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from core.script.device_edits import TO_CPU, DeviceEdits, Fault
-from core.script.edited_script import ATOMS, OF_DEVICE, Change, is_import
+from core.script.edited_script import ATOMS, OF_DEVICE, Change
 from core.script.lint_rules import CLOCKS, hard_coded, is_cuda, loads_without_place
-from core.script.syntax import Function, ParsedScript, callee, dotted, owner
+from core.script.syntax import (
+    Function,
+    Import,
+    ParsedScript,
+    callee,
+    dotted,
+    owner,
+)
 
 CHOICE = 'torch.accelerator.current_accelerator(check_available=True) or "cpu"'
 WAIT = (
@@ -20,7 +27,7 @@ WAIT = (
     "    torch.accelerator.synchronize()",
 )
 OF_MODELS = ("parameters", "named_parameters", "eval", "modules")
-MOST_EDITS = 16  # of one mistake
+MOST_EDITS = 16  # so many changes may be tried for one mistake
 PROBABILITIES = {
     "softmax_before_loss": ("softmax", "Softmax"),
     "sigmoid_before_loss": ("sigmoid", "Sigmoid"),
@@ -98,8 +105,9 @@ class Edits(DeviceEdits):
                 return name, [(*self.span(value), self._choice)]
             return name, []
         body = self.tree.body[ast.get_docstring(self.tree) is not None :]
-        top = [*takewhile(is_import, body)]
-        torch = [n for n in body if is_import(n) and "torch" in self.words_of(n)]
+        top = [*takewhile(lambda node: isinstance(node, Import), body)]
+        imports = [node for node in body if isinstance(node, Import)]
+        torch = [node for node in imports if "torch" in self.words_of(node)]
         if not torch:
             return "device", []
         last = top[-1] if torch[0] in top else torch[0]
@@ -221,9 +229,8 @@ class Edits(DeviceEdits):
             for part in ast.walk(statement)
         )
         first = self.starts[statement.lineno - 1]
-        start, end = self.span(statement)
-        indentation = self.text[first:start]
-        if is_long or indentation.strip():
+        end, indentation = self.span(statement)[1], self.indentation(statement)
+        if is_long or indentation is None:
             return
         lines = re.sub(r"(?m)^(?=[^\r\n])", "    ", self.text[first:end])
         yield self.changed(

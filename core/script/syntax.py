@@ -19,6 +19,7 @@ ASKS_MODEL = ("parameters", "named_parameters", "eval", "modules", "zero_grad")
 
 Located = ast.stmt | ast.expr
 Loop = ast.For | ast.While
+Import = ast.Import | ast.ImportFrom
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Place = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

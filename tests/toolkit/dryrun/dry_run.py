@@ -5,7 +5,7 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from textwrap import dedent
 
-from to_device.dryrun.report import DEVICE_ERROR, Failure, Report, Request
+from to_device.dryrun.report import DEVICE_ERROR, Report, Request
 
 # A script with a model, of which the method `forward` and what follows are missing
 MODEL = """
@@ -48,10 +48,12 @@ def _run(request: Request) -> Report:
     return run(request)
 
 
-def failure_of(text: str) -> Failure:
-    """The device error of a script, which is told in CUDA's words."""
-    report = dry_run(text)
+def check_culprit(forward: str, rest: str, culprit: int, message: str) -> None:
+    """A script with MODEL fails on the device, and this line of it is to change."""
+    report = dry_run(MODEL.format(forward=forward, rest=rest))
     assert report.status == DEVICE_ERROR
     assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == culprit
+    assert message in f"{report.failure.message} {report.failure.why}"
     assert "sim" not in report.failure.message.lower()
-    return report.failure

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.toolkit.dryrun.dry_run import LAYER, MODEL, failure_of
+from tests.toolkit.dryrun.dry_run import LAYER, check_culprit
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -558,7 +558,4 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
 def test_the_line_to_change(
     forward: str, rest: str, culprit: int, message: str
 ) -> None:
-    failure = failure_of(MODEL.format(forward=forward, rest=rest))
-    assert failure.culprit
-    assert failure.culprit.number == culprit
-    assert message in f"{failure.message} {failure.why}"
+    check_culprit(forward, rest, culprit, message)

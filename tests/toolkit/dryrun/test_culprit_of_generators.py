@@ -1,6 +1,6 @@
 import pytest
 
-from tests.toolkit.dryrun.dry_run import LAYER, MODEL, failure_of
+from tests.toolkit.dryrun.dry_run import LAYER, check_culprit
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 
@@ -57,7 +57,4 @@ GENERATORS = [  # a model's forward, what follows, the line to change, and what 
 def test_the_line_that_made_the_generator_or_uses_it(
     forward: str, rest: str, culprit: int, message: str
 ) -> None:
-    failure = failure_of(MODEL.format(forward=forward, rest=rest))
-    assert failure.culprit
-    assert failure.culprit.number == culprit
-    assert message in f"{failure.message} {failure.why}"
+    check_culprit(forward, rest, culprit, message)
