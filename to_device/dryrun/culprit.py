@@ -242,7 +242,10 @@ def fetching_line(
     if not root.is_fetched:
         return None
     is_argument = any(at == root.line for at, _ in frames)
-    if origin.line == root.line or is_argument:
+    # What a model computes, and what autograd still needs, stays on the device.
+    in_forward = root.method is not None and root.method.co_name == "forward"
+    stays = in_forward or tensor.requires_grad
+    if origin.line == root.line or is_argument or stays:
         return (
             root.line,
             "this line copies a tensor to the CPU, but the tensors that "
@@ -443,7 +446,12 @@ def unpacking_line(
             first = max(frame.f_code.co_firstlineno, is_here * loop.number)
             earlier = range(first, line.number)
             numbers = [n for n in assignments(line.file, names) if n in earlier]
-            return (Line(line.file, max(numbers)) if numbers else loop), names[0]
+            taken = [Line(line.file, n) for n in numbers]
+            # A line that moves this tensor hasn't run: it stands in another branch.
+            taken = [
+                at for at in taken if (one := statement_at(at)[0]) and not moves(one)
+            ]
+            return (taken[-1] if taken else loop), names[0]
     return loop, "the batch"
 
 

@@ -109,9 +109,22 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
     ),
     (
         LAYER,
-        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz = z.exp()\nz - y",
+        "y = net.cuda()(x.cuda()).detach()\nz = y.cpu()\nz = z.exp()\nz - y",
         17,
         "line 15 copied a tensor to the CPU",
+    ),
+    (
+        LAYER,  # autograd still needs it
+        "y = net.cuda()(x.cuda())\nz = y.cpu()\nz = z.exp()\nz - y",
+        15,
+        "this line copies a tensor to the CPU",
+    ),
+    (
+        "return self.layer(x).cpu()",  # a model's result
+        "x = x.cuda()\nwith torch.no_grad():\n    y = net.cuda()(x)\n"
+        "z = y.exp()\nz - x",
+        11,
+        "this line copies a tensor to the CPU",
     ),
     (
         LAYER,  # the data set keeps its tensors, and the batches are moved
@@ -404,6 +417,14 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "net.cuda()\nfor y, z in loader:\n    y = y.float()\n    z = z.cuda()\n"
         "    net(z)\n    net(y)",
         17,
+        "after this line, y is still on the CPU",
+    ),
+    (
+        LAYER,  # a branch that doesn't run moves the batch, too
+        "loader = torch.utils.data.DataLoader([*x], 2)\nnet.cuda()\n"
+        "for y in loader:\n    if torch.cuda.is_available():\n        z = y * 2\n"
+        "    else:\n        y = y.cpu()\n    net(y)",
+        16,
         "after this line, y is still on the CPU",
     ),
     (
