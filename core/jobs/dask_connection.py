@@ -66,6 +66,19 @@ def _close(client: Client) -> None:
     client.status = "closed"
 
 
+def _mend_fetches(client: Client) -> None:
+    """Let a client fetch results again if a canceled fetch is in the others' way.
+
+    Results that are asked for together share one fetch, which takes itself out of
+    `_gather_future` before it ends. If it is canceled before its first step, it stays
+    there, and whoever asks later gets its cancellation.
+    """
+    fetch = client._gather_future
+    if fetch is not None and fetch.done():
+        logger.warning("a canceled fetch of results was removed")
+        client._gather_future = None
+
+
 class Connection:
     """The connection to an existing scheduler, or to a local cluster that it starts.
 
@@ -141,6 +154,7 @@ class Connection:
                 if self._client is None:
                     self._connect()
                 if self._client is not None:
+                    _mend_fetches(self._client)
                     self._check(self._client)
                 self._on_check()
             except Exception as error:  # the scheduler went away during the check
@@ -441,15 +455,17 @@ class Connection:
 
         Raises TimeoutError at the deadline, a time of time.monotonic().
         """
-        while True:
-            rest = max(0.1, deadline - time.monotonic())
-            try:
-                return future.result(timeout=min(rest, CHECK_SECONDS))
-            except TimeoutError:
-                if rest <= CHECK_SECONDS:
-                    raise
-                if self.hosts.all_silent("lab"):
-                    raise ExplainedError(words("questions.silent")) from None
+        # Nobody asks for the result before it is there: to end the wait, Dask would
+        # cancel its fetch, and a client whose fetch is canceled at its start can't
+        # fetch anything afterwards.
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        while not done.wait(min(CHECK_SECONDS, max(0.1, deadline - time.monotonic()))):
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            if self.hosts.all_silent("lab"):
+                raise ExplainedError(words("questions.silent"))
+        return future.result(timeout=ANSWER_SECONDS)
 
     def _receive(self, event: tuple[float, bytes]) -> None:
         """Runs on the client's event loop, so it must not wait, not even for a lock.

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import re
 import time
@@ -183,6 +184,15 @@ def test_a_train_worker_that_hangs_is_told_and_replaced(own_engine):
     job = finish(own_engine, hung)
     assert (job.status, job.message) == ("failed", words("workers.replaced"))
     assert finish(own_engine, own_engine.submit(RUN, SHORT)).status == "finished"
+
+
+def test_a_canceled_fetch_is_not_in_the_way_of_later_ones(engine):
+    client = engine._connection._client
+    canceled = asyncio.Future(loop=client.loop.asyncio_loop)
+    client.loop.asyncio_loop.call_soon_threadsafe(canceled.cancel)
+    client._gather_future = canceled
+    wait(lambda: client._gather_future is not canceled)
+    assert engine.ask(QUICK, seconds=120)
 
 
 @pytest.mark.alone
