@@ -173,8 +173,8 @@ def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
         say = f"You found {places}."
         is_much = len(at_places) > MOST_LINES * count
         if not needless and not is_much:
-            then = exercise.right.removeprefix("Right: ")
-            return Verdict(True, f"{say} Once that is changed: {then}")
+            why = exercise.right.removeprefix("Right: ")
+            return Verdict(True, f"{say} {why[:1].upper()}{why[1:]}")
         if is_much:
             say += " But you chose more lines than have to change."
     if len(needless) == 1:

@@ -59,6 +59,10 @@ def ask(
     )
     if is_held:
         return HELD
+    if guessed is not None and (seen := spoilers.shown(key)):
+        # The visitor's own measurement, which the page shows, may differ from it.
+        fitting, figure = seen
+        st.caption(f"Your class's result: {figure}. {worth(guessed, fitting, say)}")
     if guessed is None and ran:
         st.button(
             "Just show me",

@@ -181,6 +181,11 @@ def _without_running(title: str, why: str) -> None:
             answers.keep(key, answer)
             if judge_lines(exercise, answer["picked"]).solved:
                 answers.keep(answer_keys(title).solved, True)
+    if answers_now and not picked:
+        st.warning(
+            "Press the number of at least one line, and then **Answer**.",
+            icon=":material/arrow_upward:",
+        )
     if not answer["tries"]:
         return
     verdict = judge_lines(exercise, answer["picked"])

@@ -38,6 +38,15 @@ def are_told(key: str, who: str = "") -> bool:
     return is_student(who) and key in room().told
 
 
+def shown(key: str) -> tuple[tuple, str] | None:
+    """The right answers, and the figure, that the wall has shown; None before that."""
+    classroom = room().open
+    if classroom is None or not are_told(key):
+        return None
+    answers, figure = room().shown(classroom.id).get(key) or ((), "")
+    return (tuple(answers), figure) if figure else None
+
+
 def is_too_late(key: str) -> bool:
     """Whether the open class may no longer guess, since a member knows the result."""
     return key in room().told or (key == FIRST_RUN and room().has_results)

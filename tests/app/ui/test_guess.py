@@ -18,6 +18,19 @@ def test_before_it_is_measured_there_is_only_a_guess():
     assert AppTest.from_function(page, args=(True,)).run().button
 
 
+@pytest.mark.parametrize(("guessed", "is_right"), [("Rye", True), ("Wheat", False)])
+def test_a_class_sees_its_result_beside_an_own_measurement(
+    guessed, is_right, monkeypatch
+):
+    monkeypatch.setattr(guess.spoilers, "shown", lambda _: (("Rye",), "9.9 kg"))
+    at = AppTest.from_function(page, args=(True,)).run()
+    assert not at.caption
+    at.radio[0].set_value(guessed).run()
+    (caption,) = [caption.value for caption in at.caption]
+    assert "9.9 kg" in caption
+    assert (guess.RIGHT in caption) is is_right
+
+
 @pytest.mark.parametrize(
     ("right", "sentence"),
     [
