@@ -32,6 +32,7 @@ ANSWER_FD = "ANSWER_FD"  # environment variable: the file descriptor for the ans
 MOST_BYTES = {"output": 64_000, "errors": 64_000, "answer": 1_000_000}
 MOST_THREADS = 100
 CHECK_SECONDS = 0.1  # between two checks of the process's limits
+MOST_HELD_UP = 5  # others' runs add so many times a process's seconds, but no more
 TRY_SECONDS = 60.0  # how long the test of whether bubblewrap works may take
 START_SECONDS = 60.0  # how long torch may take to load, before the code's time begins
 OUT_OF_MEMORY = (b"MemoryError", b"DefaultCPUAllocator", b"Cannot allocate memory")
@@ -107,14 +108,15 @@ class ConfinedCode:
     def ask(self, request: bytes) -> End:
         """Send the request to the standard input, and wait until the process has ended.
 
-        The `seconds` of the process begin here. After them, the process is stopped.
+        The `seconds` of the process begin here. After them, the process is stopped. The
+        time doesn't count in which it could have run, and other processes ran instead.
         """
-        deadline = time.monotonic() + self._seconds
+        self._start, self._held_up_before = time.monotonic(), self._held_up()
         arguments = (self._stdin, request)
         threading.Thread(target=_write, args=arguments, daemon=True).start()
         texts = {name: b"" for name in MOST_BYTES}
         try:
-            why = self._read(texts, deadline)
+            why = self._read(texts)
             status = self._process.poll()
         finally:
             self.end()
@@ -127,7 +129,7 @@ class ConfinedCode:
             why = self._too_much
         return End(None if why and (status or 0) <= 0 else status, **texts, why=why)
 
-    def _read(self, texts: dict[str, bytes], deadline: float) -> str:
+    def _read(self, texts: dict[str, bytes]) -> str:
         """Collect output until the end; returns which limit was exceeded, or ""."""
         with selectors.DefaultSelector() as ready:
             for name, pipe in self._pipes.items():
@@ -140,17 +142,19 @@ class ConfinedCode:
                         texts[key.data] += chunk
                     else:
                         ready.unregister(key.fd)
-                why = self._excess(texts, deadline)
+                why = self._excess(texts)
                 if why or (has_ended and not events):
                     return why
 
-    def _excess(self, texts: dict[str, bytes], deadline: float) -> str:
+    def _excess(self, texts: dict[str, bytes]) -> str:
         for name, most in MOST_BYTES.items():
             if len(texts[name]) > most:
                 return (
                     f"The program wrote more than {most // 1000:,} kB and was stopped."
                 )
-        if time.monotonic() > deadline:
+        elapsed = time.monotonic() - self._start
+        held_up = self._held_up() - self._held_up_before
+        if elapsed - min(held_up, MOST_HELD_UP * self._seconds) > self._seconds:
             return (
                 f"The program ran for over {self._seconds:g} seconds and was stopped."
             )
@@ -164,6 +168,16 @@ class ConfinedCode:
                 f"The program started more than {MOST_THREADS} threads and was stopped."
             )
         return self._too_much if memory > self._memory else ""
+
+    def _held_up(self) -> float:
+        """The seconds in which the process could have run, and others ran instead."""
+        seconds = 0.0
+        for process in self._members():
+            with suppress(OSError, ValueError, IndexError):
+                # Linux tells nanoseconds: how long the main thread ran, and waited.
+                times = Path(f"/proc/{process.pid}/schedstat").read_text().split()
+                seconds += int(times[1]) / 1e9
+        return seconds
 
     @property
     def _too_much(self) -> str:

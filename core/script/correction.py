@@ -15,17 +15,17 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from core.jobs import child_process
+from core.jobs import child_process, code
 from core.script import check
 from core.script.check import Checked, How
 from core.script.device_edits import Fault
 from core.script.edits import DEVICE_ERROR, NO_DEVICE, ON_CPU
 from to_device.dryrun.report import DEVICE_ERROR as FAILS_ON_DEVICE
-from to_device.dryrun.report import NEWLINE, OK
+from to_device.dryrun.report import NEWLINE, NOT_SIMULATED, OK
 
 HARD_CODED = "cuda_hard_coded"
 MOST_RUNS = 40
-SECONDS = 60.0  # after this time, no other change is tried
+SECONDS = 30.0  # after this time, no other change is tried
 MOST_ADDED = 2_000  # characters that a change may add to a script of any length
 MOST_CHARACTERS = 50_000  # a longer script stays: each change is a whole script
 
@@ -179,10 +179,13 @@ def lines_of(text: str) -> list[str]:
 def correct(text: str, how: How) -> Correction:
     """Correct a script as far as the tried changes help.
 
-    Without a run (`how` is "off"), only what reading it finds is corrected.
+    Without a run (`how` is "off"), only what reading it finds is corrected, and so it
+    is in a script whose run takes too long.
     """
     text = text.removeprefix("\ufeff")
     search = Search(text, how)
+    if search.is_stopped:  # it would be each time, while others wait for their turn
+        return correct(text, "off")
     best = search.needed(search.corrected())
     if how == "off" or best.status != OK:
         return Correction(best.text, best.checked)
@@ -198,6 +201,9 @@ class Search:
         self.end, self.runs = time.monotonic() + SECONDS, 1
         numbered = enumerate(lines_of(text), 1)
         self.first = Trial([Line(text, i) for i, text in numbered], (), how)
+        took = time.monotonic() + SECONDS - self.end
+        late = took >= code.SECONDS - 1
+        self.is_stopped = self.first.status == NOT_SIMULATED and late
 
     @property
     def may_try(self) -> bool:

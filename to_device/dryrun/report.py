@@ -48,6 +48,9 @@ class Request:
     # A limit of the main thread's processor time, of which a busy machine gives less in
     # a minute. So the machine's other programs don't decide where the script stops.
     processor_seconds: float = 1e9
+    # Each of these seconds adds so many to the limit by the clock, which then ends soon
+    # what only sleeps, and not what a busy machine lets run now and then.
+    clock_factor: float = 0.0
     capacity: int = 4 << 30  # bytes that the simulated device has
     has_magic: bool = False  # True: the script may have commands such as `!pip ...`
     starts_processes: bool = True  # False: data loaders have no workers

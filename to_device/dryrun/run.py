@@ -369,10 +369,12 @@ class Run:
                 self.is_stuck = True
                 _interrupt_main()
                 continue
-            is_over = now - start >= self.request.seconds
-            if is_over or used() >= self.request.processor_seconds:
+            request, processor = self.request, used()
+            limit = request.seconds + request.clock_factor * processor
+            is_over = now - start >= limit
+            if is_over or processor >= request.processor_seconds:
                 self.late_after = self.late_after or (
-                    self.request.seconds if is_over else self.request.processor_seconds
+                    limit if is_over else request.processor_seconds
                 )
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
                 _interrupt_main()

@@ -12,6 +12,7 @@ from to_device.dryrun.report import (
     DEVICE_ERROR,
     LONGEST_TEXT,
     MOST_PRINTED,
+    NOT_SIMULATED,
     OK,
     Failure,
     Remark,
@@ -119,6 +120,23 @@ def test_on_a_laptop_too_it_is_told_what_ended_the_code(
     report, printed = code.run(Request("your code", text, seconds=1), confine=False)
     assert message in report["notes"][0]
     assert len(printed) in (0, MOST_PRINTED)
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        ("while time.process_time() < begun + 0.6: pass", OK),  # it computes
+        ("time.sleep(60)", NOT_SIMULATED),
+    ],
+)
+def test_only_what_does_nothing_is_ended_by_the_clock(
+    last: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code, "CLOCK_FACTOR", 20.0)
+    text = f"import time\nbegun = time.process_time()\ntime.sleep(0.6)\n{last}"
+    request = Request("your code", text, seconds=1)
+    report, _ = code.run(request, confine=False)
+    assert report["status"] == status
 
 
 def test_a_scripts_files_are_not_kept(tmp_path, monkeypatch) -> None:

@@ -121,6 +121,17 @@ def test_what_takes_too_much_is_ended(name: str, there: dict[str, Any]) -> None:
 
 
 @walls
+@pytest.mark.parametrize(("sleeps", "is_ended"), [(0.8, False), (HOUR, True)])
+def test_time_in_which_others_run_is_not_the_programs(
+    sleeps: float, is_ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a machine so busy that the program hardly ever runs.
+    monkeypatch.setattr(ConfinedCode, "_held_up", lambda _: time.monotonic())
+    ended = run(f"import time; time.sleep({sleeps})", seconds=0.4)
+    assert ("seconds" in ended.why) is is_ended, ended
+
+
+@walls
 @pytest.mark.parametrize("size", [0, 10, 900_000])
 def test_it_answers(size: int) -> None:
     request = os.urandom(size)

@@ -221,6 +221,22 @@ def test_what_no_change_helps_stays_as_it_is(text):
     assert correct(text, "here").text == text
 
 
+def test_a_script_that_was_stopped_is_not_run_again(monkeypatch):
+    monkeypatch.setattr(correction.code, "SECONDS", 2.0)
+    runs = []
+    run = correction.check.run
+
+    def counted(*arguments, **more):
+        runs.append(arguments)
+        return run(*arguments, **more)
+
+    monkeypatch.setattr(correction.check, "run", counted)
+    script = "import time\nimport torch\ntime.sleep(60)\ntorch.ones(2).cuda()\n"
+    corrected = correct(script, "here")
+    assert len(runs) == 1
+    assert "cuda" not in corrected.text.split("sleep")[1]
+
+
 def test_it_ends_in_time(monkeypatch):
     monkeypatch.setattr(correction, "MOST_RUNS", 3)
     runs = []
