@@ -237,13 +237,14 @@ def fetching_line(
 ) -> tuple[Line, str] | None:
     """The line that copied one tensor to the CPU and not the other, if one did."""
     *_, root = origin.chain()
-    if at := line_without_copy(tensor, others, root, line, frames):
+    # What a model computes stays on the device, and so does what autograd still needs.
+    method = root.method if root.is_fetched else None
+    in_forward = method is not None and method.co_name == "forward"
+    if not in_forward and (at := line_without_copy(tensor, others, root, line, frames)):
         return at, "a line beside this one copies a tensor to the CPU: do so here, too"
     if not root.is_fetched:
         return None
     is_argument = any(at == root.line for at, _ in frames)
-    # What a model computes, and what autograd still needs, stays on the device.
-    in_forward = root.method is not None and root.method.co_name == "forward"
     stays = in_forward or tensor.requires_grad
     if origin.line == root.line or is_argument or stays:
         return (

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import debug_unwrap
+from torch.nn.utils.rnn import PackedSequence
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves
 from torch.utils.data.dataloader import _BaseDataLoaderIter
@@ -191,7 +192,11 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     elif "to numpy" in message and line and (made := line_for_numpy(line, frames)):
         culprit = made
     elif not why and len({tensor.is_cpu for tensor in tensors}) == 2 and line:
-        hosts = [tensor for tensor in tensors if tensor.is_cpu]
+        held = [value for _, f in frames for value in f.f_locals.values()]
+        lengths = [v.batch_sizes for v in held if isinstance(v, PackedSequence)]
+        cpu = [tensor for tensor in tensors if tensor.is_cpu]
+        # The lengths of a packed sequence always stay on the CPU.
+        hosts = [c for c in cpu if not any(c is length for length in lengths)] or cpu
         back = [tensor for tensor in hosts if moved_back(origins.of(tensor))]
         host = max(back or hosts, key=lambda tensor: tensor.dim() > 0)
         others = [tensor for tensor in tensors if not tensor.is_cpu]

@@ -1,10 +1,11 @@
 """Where each tensor was made. From this, culprit.py chooses the line to change."""
 
 import ast
+import re
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
@@ -29,7 +30,7 @@ UNSEEN = ("from_numpy", "frombuffer")  # torch functions that no TorchFunctionMo
 SAME = frozenset(  # functions whose result has the input's numbers
     """
     bool clone contiguous detach double expand flatten float half int long permute
-    reshape squeeze t to transpose type unsqueeze view view_as T mT H mH real
+    reshape squeeze t to transpose type unsqueeze view view_as T mT H mH real data
     """.split()  # noqa: SIM905
 )
 ATTRIBUTES = ("T", "mT", "H", "mH", "real", "imag")  # those that make a new tensor
@@ -46,6 +47,8 @@ OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 # Functions that take lengths, which stay on the CPU
 WITH_LENGTHS = ("_pack_padded_sequence", "_pad_packed_sequence", "ctc_loss")
 FILLS = ("__setitem__", "copy_")  # functions that write a tensor's values into another
+# A device that is asked of a tensor, as in `device=x.device` or `.to(self.w.device)`
+DEVICE_OF = re.compile(r"(?:\bdevice *= *|\.to\( *)([\w.]+)\.device\b")
 NEAREST = 20  # so many of a moved tensor's sources count as moved with it
 MEETINGS = 8  # so many lines are remembered of each tensor on the CPU
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
@@ -309,8 +312,13 @@ class Origins:
     def note_kept(self, tensor: Tensor, arguments: list[Any]) -> None:
         """Remember where a move to the CPU left a tensor as it was."""
         names_cpu = tensor.is_cpu and any(map(is_device, arguments))
-        if names_cpu and (origin := self.of(tensor)):
+        if not names_cpu or (origin := self.of(tensor)) is None:
+            return
+        followed = self.of(self._followed())
+        if followed is None:
             origin.kept = self.here()
+        elif origin not in followed.chain():
+            origin.source, origin.is_same = followed, True
 
     def note_data(self, tensor: Tensor, data: Any) -> None:
         """Remember where a tensor on the device gets data on the CPU.
@@ -350,12 +358,26 @@ class Origins:
                 return frame.f_code
         return None
 
+    def _followed(self) -> Tensor | None:
+        """The tensor on the CPU whose device the line that runs asks for, if any."""
+        line, frame = next(self.stack(), (None, None))
+        names = DEVICE_OF.findall(line.code) if line and frame else ()
+        values = (named(name, frame.f_locals) for name in names if frame)
+        tensors = (value for value in values if isinstance(value, Tensor))
+        return next((tensor for tensor in tensors if tensor.is_cpu), None)
+
     def _note(
         self, tensor: Tensor, arguments: list[Tensor], is_same: bool = False
     ) -> None:
         if (place := self._place()) is None:
             return
         hosts = [a for a in arguments if a.is_cpu]
+        if (
+            tensor.is_cpu
+            and not arguments
+            and (followed := self._followed()) is not None
+        ):
+            hosts, is_same = [followed], True
         is_fetched = tensor.is_cpu and len(arguments) == 1 and not hosts
         if not is_same:  # parameters count only if there are no other inputs
             hosts = [a for a in hosts if not isinstance(a, nn.Parameter)] or hosts
@@ -408,6 +430,23 @@ class Origins:
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
         return (calls[min(start, len(calls) - 1) :], makers) if calls else None
+
+
+def named(name: str, scope: Mapping[str, Any]) -> Any:
+    """What a name such as "self.layer.weight" stands for; None if that isn't known.
+
+    No property is called.
+    """
+    first, *parts = name.split(".")
+    value = scope.get(first)
+    for part in parts:
+        own = getattr(value, "__dict__", {})
+        registered = [
+            own.get(f"_{kind}") for kind in ("parameters", "buffers", "modules")
+        ]
+        held = [h for h in (own, *registered) if isinstance(h, dict) and part in h]
+        value = held[0][part] if held else None
+    return value
 
 
 def is_bare(code: str) -> bool:

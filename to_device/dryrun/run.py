@@ -107,7 +107,9 @@ class Mode(TorchFunctionMode):
                 raise
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
-            is_noted = name in ATTRIBUTES
+            is_noted = name in ATTRIBUTES or (
+                name == "data" and not isinstance(args[0], nn.Parameter)
+            )
         else:
             is_noted = True
         if is_noted and not any(map(is_functorch_wrapped_tensor, tensors)):
