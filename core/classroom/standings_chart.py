@@ -11,6 +11,7 @@ from core.ui import charts
 from core.ui.charts import LATER, MOST_TICKS, TALL, Chart, Palette
 
 ROUND_DIGITS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+APART = 1.25  # the factor between an end of the axis and the next tick, or more
 SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # the projector's chart, in heights of a letter
 # Left end, y, and width of the axis's labels, which names must not cover
@@ -29,8 +30,10 @@ def costs(values: Iterable[float]) -> Ticks:
     powers = [10.0**n for n in range(floor(log10(low)), ceil(log10(high)) + 1)]
     rounds = [digit * power for power in powers for digit in ROUND_DIGITS]
     low, high = max(v for v in rounds if v <= low), min(v for v in rounds if v >= high)
-    for digits in (ROUND_DIGITS, (1, 2, 5), (1, 3), (1,)):
+    for digits in (ROUND_DIGITS, (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
         inner = [v for p in powers for d in digits if low < (v := d * p) < high]
+        # Beside an end, a label would nearly touch the end's.
+        inner = [v for v in inner if low * APART <= v <= high / APART] or inner
         if len(inner) <= MOST_TICKS - 2:
             break
     return low, *inner, high

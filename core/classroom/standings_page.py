@@ -87,7 +87,7 @@ def luck(runs: Iterable[RunSummary], order: Sequence[RunSummary]) -> str:
         return ""
     is_leading = leading in spreads
     spread = spreads[leading if is_leading else found[0]]
-    whose = "the settings in the lead" if is_leading else "settings behind the lead"
+    whose = "the best run's settings" if is_leading else "the settings of another run"
     return (
         f"A difference of {spread.points} points can be luck: with {spread.seeds} "
         f"seeds, {whose} gave accuracies from {spread.least:.2%} to "

@@ -202,8 +202,7 @@ def place_in_queue(job: Job) -> str:
         return ". ".join([text, words("queue.unknown")])
     if seconds < 1:
         return f"{text}, in a moment"
-    about = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-    return f"{text}, about {about}"
+    return f"{text}, about {format.roughly(seconds)}"
 
 
 def reported(job: Job, kind: type[Event]) -> list[Event]:

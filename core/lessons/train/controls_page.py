@@ -113,7 +113,7 @@ def duration() -> None:
     """Say how long a run with the settings on screen takes, if something tells."""
     with suppress(ValueError):  # `startable` has said what is wrong
         if seconds := runs.expected_seconds(chosen()):
-            text = f"About {format.duration(round(seconds))} on this machine"
+            text = f"About {format.roughly(seconds)} on this machine"
             st.caption(f":material/schedule: {text}")
 
 
