@@ -33,6 +33,9 @@ RUN = re.compile(r"[\u4e00-\u9fff]+")
 SEAM = re.compile(
     r"(?<=[\u4e00-\u9fff])(?=\w)(?![\u4e00-\u9fff])|(?<=[a-zA-Z\d])(?=[\u4e00-\u9fff])"
 )
+# How people call a card without its maker's name: 7900xtx, rx6600, gfx1100; 1080ti.
+RADEON = re.compile(r"(?:rx)?[4-9]\d{2,3}(?:xtx?|gre)|rx\d{3,4}|gfx\d{3,4}[a-z]?")
+GEFORCE = re.compile(r"(?:rtx|gtx)?(?:[1-5]0[5-9]0|16[356]0)(?:ti|super|gtx)?")
 MOST_STEMS = 20_000  # words whose stems are kept
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
@@ -252,8 +255,9 @@ class Knowledge:
         """The word without its ending, and so what it stands for."""
         known = self.stems.get(word)
         if known is None:
-            other = self.synonyms.get(word, word)
-            known = (ENDING.sub("", word), ENDING.sub("", other))
+            own = _maker(word)
+            other = self.synonyms.get(own, own)
+            known = (ENDING.sub("", own), ENDING.sub("", other))
             if len(self.stems) < MOST_STEMS:
                 self.stems[word] = known
         return known
@@ -284,6 +288,13 @@ class Knowledge:
     def fitted(self) -> dict[str, float]:
         """What each feature of `evidence.features` is worth."""
         return tomllib.loads(FITTED.read_text("utf-8"))
+
+
+def _maker(word: str) -> str:
+    """What a card of this name is called without its number; other words stay."""
+    if RADEON.fullmatch(word):
+        return "radeon"
+    return "geforce" if GEFORCE.fullmatch(word) else word
 
 
 def _apart(run: re.Match[str]) -> str:

@@ -60,6 +60,10 @@ SIDES = re.compile(
     r"tensor a \((\d{2,6})\) must match the size of tensor b \((\d{2,6})\)"
     r" at non-singleton dimension [23]"
 )
+# What an interactive session answers on the next line.
+ANSWERED = re.compile(
+    r"(is_available\(\)\)?)[ \t]{0,9}\n\s{0,9}(?:Out ?\[\d{1,4}\]: )?(True|False)\b"
+)
 MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
@@ -118,6 +122,7 @@ class Details:
     @cached_property
     def searched(self) -> str:
         text = without_libraries(self.text[-MOST_SEARCHED:])
+        text = ANSWERED.sub(r"\1 \2", text)
         return knowledge().translated(text)
 
     @cached_property

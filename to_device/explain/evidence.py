@@ -148,10 +148,11 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     return causes, is_unrelated
 
 
-def alike(message: str) -> list[Cause]:
+def alike(message: str, details: Details) -> list[Cause]:
     """The causes with a wording that the message has, except for a few letters.
 
     The wording has to be in one piece: a long text has nearly all trigrams somewhere.
+    A cause that the report speaks against is none.
     """
     text = fold(message[:2000])
     starts = range(0, max(1, len(text) - PIECE // 2), PIECE // 2)
@@ -163,7 +164,8 @@ def alike(message: str) -> list[Cause]:
             share = shared / max(1, len(wording))
             if len(wording) > 12 and share >= LEAST_ALIKE:
                 scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
-    return sorted(scores, key=scores.__getitem__, reverse=True)
+    causes = sorted(scores, key=scores.__getitem__, reverse=True)
+    return [cause for cause in causes if not contradicted(cause, details)]
 
 
 def features(

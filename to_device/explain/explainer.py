@@ -142,14 +142,14 @@ def explain(text: str) -> Answer:
     last = report.messages[-1] if report.messages else report.rest
     is_strange = subject.is_strange
     is_far = is_strange and not subject.is_named
-    has_problem = Details(report.text, "").holds("problem")
-    if has_problem and subject.is_named and not report.messages:
+    details = Details(report.text, "")
+    if details.holds("problem") and subject.is_named and not report.messages:
         nothing *= OF_NOTHING
     is_told = share >= max(LEAST_OF_STRANGE if is_far else 0.0, nothing)
     # A garbled message is looked for in a text that has other words of ours.
     has_words = subject.is_bare or not (is_strange or subject.is_weak)
     may_be_garbled = not is_told and has_words
-    if may_be_garbled and (causes := evidence.alike(last.text)):
+    if may_be_garbled and (causes := evidence.alike(last.text, details)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
         return _answer(report, found, "likely")
     if told and is_told:

@@ -30,7 +30,8 @@ ABOUT = re.compile(
 NEAR = re.compile(
     r"\.py\b|python|traceback|\w(?:error|exception):|\bpip\b|\bnumpy|pickle|device_map"
     r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
-    r"|undefined symbol|onnx|omp_num_threads|tokenizers|triton|inductor|dynamo"
+    r"|undefined symbol|(?:build|compil|load)ing (?:the )?extension|onnx"
+    r"|omp_num_threads|tokenizers|triton|inductor|dynamo"
     r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
@@ -82,19 +83,29 @@ HINT = re.compile(
     r"|cudnn|flash.?att\w+|pinned|offload\w*|meta device|device-side|no module named"
     r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker"
     r"|containers?|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
-    r"|xpu|mps|tpu|npu)\b|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w|\.to\(|'to'|\.pth?\b"
+    r"|xpu|mps|tpu|npu|sm_\d{2,3}"
+    # what finished programs on torch are for
+    r"|whisper\w*|transcri(?:be[sd]?|bing|ption)|tts|voice (?:clon|model|conver)\w*"
+    r"|text.to.(?:image|speech|video)|face.?swap\w*|lip.?sync\w*"
+    r"|(?:generat|train|run)\w* (?:(?:the|a|an|my) )?(?:voices?|speech|images?|ai))\b"
+    r"|\+cu\d\d|cuda\(\)|\bcuda[._](?!error)\w|\.to\(|'to'|\.pth?\b"
 )
-# Words of any question, which say nothing of a program.
+# Words of any question, and of any text about a GPU: they say nothing of a program.
 ASKED = re.compile(
     r"(?:a|again|an[dy]?|anybody|anyone|appears|as|at|be|by|can|could|do|does|errors?"
-    r"|everyone|face|file|fix|following|for|from|gave|gets?|getting|gives?|got|guys|have"
+    r"|everyone|face|file|fix|following|for|from|gave|geforce|gets?|getting|gives?|got|gpu"
+    r"|gtx|guys|have"
     r"|hello|help|hey|hi|how|i|idea|in|is|issue|it|kindly|know|like|me|meet|met|my"
-    r"|occurred|of|on|please|problem|report|run|running|same|script|so|solution|solve"
+    r"|nvidia|occurred|of|on|please|problem|report|resolve|rtx|run|running|same|script|so"
+    r"|solution|solve"
     r"|some(?:body|one)|sorry|thank|thanks|the|then|there|this|to|try|type|want|was"
-    r"|what|when|while|why|with|you)"
+    r"|unable|user|what|when|while|why|with|you)"
 )
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 FILE = re.compile(r"(?<!\S)\S{1,100}\.\w{1,5}(?=[,;:.!?]?(?:\s|$))")
+# What the form of a tracker puts around an answer.
+FORM = re.compile(r"#{1,6} [\w ?]{1,40}|[`~]{3}\w*")
+PREFIX = re.compile(r"^(?:[\w.]{1,40} ?){0,2}\berror: ")
 PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 
@@ -108,8 +119,10 @@ def _telling(text: str) -> str:
     kept: list[str] = []
     for line in text.splitlines():
         words = WORD.findall(FILE.sub("", line))
-        is_told = len(line) <= BARE and any(line in other for other in kept)
-        if not is_told and not all(map(ASKED.fullmatch, words)):
+        said = PREFIX.sub("", line)
+        is_told = len(line) <= BARE and any(said in other for other in kept)
+        is_form = FORM.fullmatch(line) is not None
+        if not is_told and not is_form and not all(map(ASKED.fullmatch, words)):
             kept.append(line)
     return "\n".join(kept)
 

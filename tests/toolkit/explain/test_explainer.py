@@ -104,6 +104,18 @@ def test_what_any_question_says_is_no_reason_to_doubt_a_message():
     assert explain(f"{message}\n{far}").cause is None
 
 
+@pytest.mark.parametrize("form", ["### Logs\n", "## What happened?\n```shell\n"])
+def test_what_a_form_puts_around_a_message_says_nothing_of_a_program(form):
+    message = "CUDA error: no kernel image is available for execution on the device"
+    assert slug(explain(f"{message}\n{form}{message}\n```")) == "no_kernel_image"
+
+
+@pytest.mark.parametrize("card", ["7900xtx", "6700 xt", "rx6600", "gfx1201"])
+def test_a_card_is_known_by_its_number_alone(card):
+    question = f"How can I train on my {card} instead of the CPU?"
+    assert slug(explain(question)) == "amd_gpu"
+
+
 def test_a_message_that_any_program_prints_is_certain_only_beside_words_of_ours():
     message = "CUDA error: an illegal memory access was encountered, at the second step"
     far = f"{message} of 100. The card is new, and so are its driver and the computer."
@@ -401,6 +413,12 @@ def test_a_text_made_to_be_slow_is_answered(text):
 def test_the_end_of_a_text_without_bounds_is_read():
     log = "epoch 1 of 5, step 7\n" * (MOST_CHARACTERS // 20)
     assert slug(explain(f"{log}RuntimeError: CUDA out of memory.")) == "out_of_memory"
+
+
+def test_a_garbled_message_is_none_of_a_device_that_the_text_does_not_name():
+    message = "torch.sort is not supported on M1S"
+    assert explain(message).cause is None
+    assert slug(explain(f"On my Mac: {message}")).startswith("mps_")
 
 
 def test_every_entry_knows_its_example_and_leads_somewhere():
