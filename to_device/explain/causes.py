@@ -255,8 +255,10 @@ class Knowledge:
         """The word without its ending, and so what it stands for."""
         known = self.stems.get(word)
         if known is None:
-            own = _maker(word)
-            other = self.synonyms.get(own, own)
+            # An AMD card is another matter than CUDA, so its maker stays a word.
+            own = "radeon" if RADEON.fullmatch(word) else word
+            named = "geforce" if GEFORCE.fullmatch(word) else own
+            other = self.synonyms.get(named, named)
             known = (ENDING.sub("", own), ENDING.sub("", other))
             if len(self.stems) < MOST_STEMS:
                 self.stems[word] = known
@@ -288,13 +290,6 @@ class Knowledge:
     def fitted(self) -> dict[str, float]:
         """What each feature of `evidence.features` is worth."""
         return tomllib.loads(FITTED.read_text("utf-8"))
-
-
-def _maker(word: str) -> str:
-    """What a card of this name is called without its number; other words stay."""
-    if RADEON.fullmatch(word):
-        return "radeon"
-    return "geforce" if GEFORCE.fullmatch(word) else word
 
 
 def _apart(run: re.Match[str]) -> str:

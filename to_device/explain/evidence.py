@@ -68,8 +68,7 @@ def by_messages(report: Report) -> list[Candidate]:
     details = Details(report.text, "")
 
     def against(candidate: Candidate) -> bool:
-        cause = candidate.cause
-        return cause is not None and contradicted(cause, details)
+        return candidate.cause is not None and is_refuted(candidate.cause, details)
 
     # An error stays if the report speaks against its cause, but as the last one.
     kept = [each for each in found if each.tier < TEXT or not against(each)]
@@ -165,7 +164,7 @@ def alike(message: str, details: Details) -> list[Cause]:
             if len(wording) > 12 and share >= LEAST_ALIKE:
                 scores[cause] = max(scores.get(cause, (0, 0)), (share, len(wording)))
     causes = sorted(scores, key=scores.__getitem__, reverse=True)
-    return [cause for cause in causes if not contradicted(cause, details)]
+    return [cause for cause in causes if not is_refuted(cause, details)]
 
 
 def features(
@@ -337,6 +336,13 @@ def contradicted(cause: Cause, details: Details) -> bool:
     """
     was_tried = cause.tried and re.search(cause.tried, details.attempts)
     return bool(was_tried) or any(map(details.holds, cause.against.split()))
+
+
+def is_refuted(cause: Cause, details: Details) -> bool:
+    """Whether the report speaks against the cause, and for none of its closer forms."""
+    return contradicted(cause, details) and contradicted(
+        refined(cause, details)[0], details
+    )
 
 
 def was_tried(cause: Cause, details: Details) -> bool:
