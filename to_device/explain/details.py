@@ -34,6 +34,11 @@ LISTED = re.compile(r"- (\d{1,2})\.(\d) which supports hardware CC")
 # The newest CUDA that the driver knows, as nvidia-smi says, and the CUDA of the build.
 DRIVER = re.compile(r"Driver Version: \S{1,20}\s{1,20}CUDA Version: (\d{1,2}\.\d)")
 BUILD = re.compile(r"\+cu(\d{2})(\d)\b|(?:cudatoolkit|pytorch-cuda)=(\d{1,2})\.(\d)")
+# The same in the lines of torch's collect_env: the driver's own number, and the build.
+DRIVER_NUMBER = re.compile(r"Nvidia driver version: (\d{3})\.\d\d")
+BUILT_WITH = re.compile(r"CUDA used to build PyTorch\s{0,9}: (\d{1,2})\.(\d)")
+# The oldest driver for each CUDA before 11; see builds.toml for later ones.
+OLD_DRIVERS = {(9, 0): 384, (9, 1): 390, (9, 2): 396, (10, 0): 410, (10, 1): 418}
 # What an extension was compiled with, and what is there.
 NEEDED = re.compile(
     r"built (?:for|with)[: ]\s{0,8}PyTorch (\d\.\d{1,2}\.\d)\+cu(\d{3})", re.IGNORECASE
@@ -307,6 +312,12 @@ class Details:
 
         Since CUDA 11, a driver runs all minor versions of a major version.
         """
+        number = DRIVER_NUMBER.search(self.searched)
+        built = BUILT_WITH.search(self.searched)
+        if number and built:
+            cuda = (int(built[1]), int(built[2]))
+            least = builds.table()["drivers"].get(built[1], OLD_DRIVERS.get(cuda, 0))
+            return int(number[1]) < int(least)
         driver, build = DRIVER.search(self.searched), BUILD.search(self.searched)
         if driver is None or build is None:
             return False

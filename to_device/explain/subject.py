@@ -19,7 +19,7 @@ BARE = 100  # characters of a text that may be a message alone, paths apart
 LEAST_OF_A_NAME = 24  # letters of a wording that no other program's message has
 # Words of a text that is about devices or training.
 ABOUT = re.compile(
-    r"\b(?:cuda|gpus?\d?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
+    r"\b(?:cuda[\d.]{0,5}|gpus?\d?|torch|pytorch|tensors?|nccl|hip|rocm|cudnn|cublas|triton|autograd"
     r"|dataloader|num_workers|state_dict|nvidia|mps|xpu|tpu|ddp|fsdp|aten|c10d?|fp16|bf16"
     r"|float16|bfloat16|vram|[rg]tx|epochs?|backward|gradients?|optimizer|scalar"
     r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"

@@ -10,6 +10,7 @@ import pytest
 
 from tests.process import python
 from tests.toolkit.explain.answers import slug
+from to_device.explain.details import Details
 from to_device.explain.explainer import (
     MOST_CHARACTERS,
     explain,
@@ -413,6 +414,26 @@ def test_a_text_made_to_be_slow_is_answered(text):
 def test_the_end_of_a_text_without_bounds_is_read():
     log = "epoch 1 of 5, step 7\n" * (MOST_CHARACTERS // 20)
     assert slug(explain(f"{log}RuntimeError: CUDA out of memory.")) == "out_of_memory"
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "is_old"),
+    [
+        ("391.74", "9.2", True),
+        ("470.82", "11.8", False),
+        ("470.82", "12.1", True),
+        ("535.10", "12.1", False),
+    ],
+)
+def test_the_driver_and_the_build_of_collect_env_are_compared(driver, cuda, is_old):
+    text = f"CUDA used to build PyTorch: {cuda}\nNvidia driver version: {driver}"
+    assert Details(text, "").old_driver == is_old
+
+
+def test_what_a_session_answers_on_the_next_line_counts():
+    text = ">>> torch.cuda.is_available()\n{}\nIt is slow."
+    assert Details(text.format(True), "").holds("gpu_works")
+    assert not Details(text.format(False), "").holds("gpu_works")
 
 
 def test_a_garbled_message_is_none_of_a_device_that_the_text_does_not_name():
