@@ -26,6 +26,8 @@ NAMES = ("best", "second", "covered", "pairs", "answer")  # of the numbers of `f
 OF_CAUSE = ("sign", "code", "broad")  # of the numbers that a cause itself has
 OF_NOTHING = ("nothing", "length", "strange")  # of what isn't about devices
 MOST_WEIGHED = 40  # causes whose signs are looked for, those with the likeliest words
+# What people did themselves: "I killed the process" isn't the message "Killed".
+DONE = re.compile(r"(?i)\b(?:i|we)(?: have|['’]ve| then| just| had)? killed\b")
 MOST_OF_A_LINE = 500  # characters of a line of code that are searched
 
 
@@ -118,7 +120,9 @@ def _worded(message: Message, report: str) -> tuple[list[Cause], bool]:
     each group, the longer wordings come first.
     """
     said = message.text
-    text = fold(DENIED.sub("", said) if message.kind == "text" else said)
+    if message.kind == "text":
+        said = DONE.sub("", DENIED.sub("", said))
+    text = fold(said)
     own = trigrams(text)
     code = report
     if message.own_line:

@@ -23,7 +23,8 @@ MOST_SENTENCES = 8  # of the person's own: the first half and the last half
 
 FRAME = re.compile(
     r'^(?:File\s++"?(?P<file>[^",]+)"?,? line (?P<line>\d+)'
-    r"|(?=.*\)$).* in (?:[\w.]++|<[^<>]*+>)\()"
+    # A sentence has more words before " in f()" than a file has.
+    r"|(?=.*\)$)(?:\S{1,300} ){1,5}in (?:[\w.]++|<[^<>]*+>)\()"
 )
 # The line of code that failed, in a notebook's traceback.
 ARROW = re.compile(r"^(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
@@ -99,8 +100,14 @@ PLAIN_WORD = re.compile(
 )
 CODE = re.compile(
     r"^(?:[\w.\[\]]{1,60}[, ]{1,2}){0,2}[\w.\[\]]{1,60} ?[-+*]?= ?\S"
-    r"|[{};]\s*$|(?<![.?!])\)\s*$|^(?:import|from|def) |^[$>]"
+    r"|[{};]\s*$|^(?:import|from|def) |^[$>]"
 )
+# A tensor that was printed, perhaps with its name.
+PRINTED = re.compile(r"^[\w ]{0,40}[:=]? ?tensor\(\[")
+# So ends a call, and also a sentence about one, as in "why is it slow in f()".
+CALLED = re.compile(r"(?<![.?!])\)\s*$")
+CALL = re.compile(r"^[^\s()]{0,80}\(")
+LEAST_OF_PROSE = 4  # plain words of a sentence that ends like a call
 END_OF_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"'`(])|(?<=[。？！])")
 CHINESE = re.compile(r"[\u4e00-\u9fff]{2}")
 # What somebody says that it isn't, as in "this is not a CUDA out of memory."
@@ -268,7 +275,15 @@ def without_libraries(text: str) -> str:
 def without_code(text: str) -> str:
     """The text without lines of code and messages, as far as they look like these."""
     lines = text.splitlines()
-    return "\n".join(line for line in lines if not (CODE.search(line) or _starts(line)))
+    return "\n".join(line for line in lines if not (_is_code(line) or _starts(line)))
+
+
+def _is_code(line: str) -> bool:
+    """Whether a line looks like one of code or of settings, and not like a sentence."""
+    if CODE.search(line) or PRINTED.search(line):
+        return True
+    is_prose = len(PLAIN_WORD.findall(line)) >= LEAST_OF_PROSE and not CALL.match(line)
+    return bool(CALLED.search(line)) and not is_prose
 
 
 def _without_frames(
@@ -313,7 +328,7 @@ def _without_frames(
 
 def _pointed(outside: list[tuple[int, str]]) -> str:
     """The line of code that the person says is the failing one, if any."""
-    code = [line for _, line in outside if CODE.search(line) and not _starts(line)]
+    code = [line for _, line in outside if _is_code(line) and not _starts(line)]
     if marked := next((line for line in code if POINTED.search(line)), ""):
         return marked
     says_last = any(LAST_LINE.search(line) for _, line in outside)
@@ -324,7 +339,7 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     """What looks like a person's sentences, and not like a program's output."""
     text = []
     for i, (_, line) in enumerate(outside):
-        is_output = _starts(line) or BOILERPLATE.search(line) or CODE.search(line)
+        is_output = _starts(line) or BOILERPLATE.search(line) or _is_code(line)
         # The first line may be a title of a few words.
         least = 2 if i else 0
         is_plain = len(PLAIN_WORD.findall(line)) >= least or CHINESE.search(line)

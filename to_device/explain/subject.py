@@ -25,6 +25,16 @@ ABOUT = re.compile(
     r"|batch ?size|dropout|torchrun|deepspeed|lightning|accelerate|onnx(?:runtime)?"
     r"|torchscript|libtorch|defaultcpuallocator|cusolver|cusparse|cufft|dynamo|inductor|(?:distributed)?dataparallel)\b"
     r"|torch[._]|cuda[A-Z_]|nvidia-"
+    # torch's own names of what a person does with layers, and GPUs that only compute
+    r"|\b(?:requires_grad|no_grad|zero_grad|named_parameters|batch ?norm(?:[123]d)?"
+    r"|batch normalization|running_(?:mean|var)|torchmetrics"
+    r"|[ahv]100|[hb]200|gh200|l40s?)\b"
+)
+# Two words that mean a network's training together: somebody may also train a dog.
+TRAINED = re.compile(r"\b(?:train(?:s|ed|ing)?|fine-?tun\w+)\b")
+MEASURED = re.compile(
+    r"\b(?:loss(?:es)?|learning rate|iterations?|pre-?trained|checkpoints?|validation"
+    r"|image-?net|resnet\w*)\b"
 )
 # Words that any text in Python may have, and that a text of ours has at the least.
 NEAR = re.compile(
@@ -111,7 +121,9 @@ PATH = re.compile(r"\bhttps?://\S++|(?:\b[A-Za-z]:)?(?:[/\\][^\s/\\]+){2,}")
 
 def is_about(text: str) -> bool:
     """Whether a text has words that only texts about devices or training have."""
-    return ABOUT.search(text.lower()) is not None
+    lower = text.lower()
+    is_trained = TRAINED.search(lower) and MEASURED.search(lower)
+    return bool(is_trained or ABOUT.search(lower))
 
 
 def _telling(text: str) -> str:

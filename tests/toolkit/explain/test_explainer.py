@@ -346,6 +346,35 @@ def test_what_stands_beside_a_message_decides_what_to_write(
     assert change in answer.change
 
 
+HOW = {
+    "I only want to train the last layer, how do I keep the rest as it is?": "freezing",
+    "Is it OK to call torch.cuda.empty_cache() after every step?": "empty_cache_calls",
+    "How can I tell which line of my PyTorch training is slow?": "profiling",
+    "Does the GPU memory of two cards add up if the model is too large for one?": (
+        "memory_of_several"
+    ),
+    "How do I keep batch norm's statistics fixed while I fine-tune?": (
+        "batch_norm_frozen"
+    ),
+    "Why does each log line of torchrun appear once for each GPU?": "printed_by_ranks",
+    "How do I get a gradient through a hard threshold in PyTorch?": (
+        "not_differentiable"
+    ),
+}
+
+
+@pytest.mark.parametrize(("question", "cause"), HOW.items())
+def test_a_question_how_is_not_answered_with_an_error(question, cause):
+    assert slug(explain(question)) == cause
+
+
+def test_what_people_did_themselves_is_no_message():
+    killed = "python train.py\nKilled"
+    assert slug(explain(killed)) == "host_memory"
+    done = "I killed the Python process, but the GPU memory is still used."
+    assert slug(explain(done)) in ("memory_taken", "device_busy")
+
+
 def test_of_two_messages_in_a_sentence_the_one_that_the_question_is_about_counts():
     mps = (
         "An op isn't implemented on my mac: not currently supported on the MPS backend"

@@ -4,6 +4,7 @@ import pytest
 
 from tests.toolkit.explain.answers import slug
 from to_device.explain.explainer import explain, paragraphs
+from to_device.explain.report import read
 
 
 def test_frames_do_not_mislead_and_name_the_line():
@@ -136,3 +137,20 @@ def test_the_error_of_a_rank_counts_more_than_what_its_launcher_says():
     assert explain(missing + launcher.format(1)).kind == "unrelated"
     assert slug(explain(launcher.format(1))) == "rank_died"
     assert slug(explain(launcher.format(-9))) == "host_memory"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Frozen layers still behave in another way in model.train() than in eval()",
+        "It is slow when I use the loader (the one with workers)",
+        "Why is the output of the model not the same after model.eval()",
+    ],
+)
+def test_a_sentence_that_names_calls_is_neither_a_frame_nor_code(sentence):
+    assert read(f"{sentence}\nWhat is the reason for that?").sentences[0] == sentence
+
+
+@pytest.mark.parametrize("code", ["print(loss, 'is the loss of the step')", "fit(a)"])
+def test_a_call_is_no_sentence(code):
+    assert code not in read(f"Why does it fail in this line?\n{code}").sentences
