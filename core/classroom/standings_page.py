@@ -1,5 +1,6 @@
 """The standings that the class's board shows, computed once for all its readers."""
 
+import time
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from core.ui.server import KeptAnswer, engine, open_pages, room, store
 from to_device.errors import ExplainedError
 from to_device.words import Words
 
+NEW_SECONDS = 180.0
 FRESH_SECONDS = 2.0
 words = Words(__file__)
 
@@ -106,13 +108,16 @@ def neighbors(order: Sequence[RunSummary], visitor: str) -> list[RunSummary]:
 
 
 def stuck(
-    members: Collection[str], runs: Sequence[RunSummary], busy: Collection[str] = ()
+    members: Collection[str],
+    runs: Sequence[RunSummary],
+    busy: Collection[str] = (),
+    new: Collection[str] = (),
 ) -> dict[str, str]:
     """Members without a run, or whose last run failed, each with a sentence on why.
 
     `runs` are the class's runs, the newest first. Visitors in `busy` are training now,
     so they aren't stuck. While fewer than half of the members have a run, nobody counts
-    as late with the first run.
+    as late with the first run, and those in `new` don't in any case.
     """
     last = {run.visitor: run for run in reversed(runs)}
     why = {}
@@ -120,12 +125,18 @@ def stuck(
         if who in busy:
             continue
         if who not in last:
-            if 2 * len(last) >= len(members):
+            if 2 * len(last) >= len(members) and who not in new:
                 why[who] = "No run yet."
         elif last[who].status in ("failed", "interrupted"):
             ended = format.ENDINGS[last[who].status]
             why[who] = f"The last run {ended}: {last[who].message}"
     return why
+
+
+def new(class_id: str) -> set[str]:
+    """Members who have only just joined, and still look around."""
+    since = time.time() - NEW_SECONDS
+    return {m.visitor for m in room().members(class_id) if m.joined > since}
 
 
 def queue() -> list[Job]:
@@ -184,7 +195,7 @@ def _gather() -> Standings:
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),
         scripts=scripts.of_class(classroom),
-        stuck=stuck(names, class_runs, {job.owner for job in jobs}),
+        stuck=stuck(names, class_runs, {job.owner for job in jobs}, new(classroom.id)),
     )
 
 

@@ -221,7 +221,8 @@ def students(classroom: Class) -> None:
             st.rerun()  # reruns the whole page: _person is outside this fragment
         tell_notice(toast=True)
         class_runs = standings.all_runs(classroom)
-        why = standings.stuck(names, class_runs, {job.owner for job in jobs})
+        busy, new = {job.owner for job in jobs}, standings.new(classroom.id)
+        why = standings.stuck(names, class_runs, busy, new)
         left, right = st.columns([6, 5], gap="medium")
         with left:
             _headline(names, why)

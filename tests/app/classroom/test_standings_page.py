@@ -100,6 +100,7 @@ def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train
         run("bob", status="failed", message="Long ago."),
     ]
     assert [*stuck(NAMES, runs[:2])] == ["ada"]
+    assert [*stuck(NAMES, runs, ["di"], new=["ada", "cy"])] == ["ada"]
     why = stuck(NAMES, runs, ["di"])
     assert [*why] == ["ada", "cy"]
     assert "There was not enough memory." in why["ada"]
