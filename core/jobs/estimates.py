@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from core.config import TRAIN_SAMPLES, RunConfig
 from core.jobs.job import Job, Work
@@ -16,10 +16,20 @@ from core.jobs.job import Job, Work
 UNITS = ((3600, "an hour", "hours"), (60, "a minute", "minutes"))
 NEWEST = 5  # an estimate is the median of at most so many jobs of a kind
 KINDS = 500  # kinds of jobs to remember; the kind seen least recently is dropped
+RECENT_SECONDS = 900.0  # jobs that ended longer ago say nothing of how busy it is now
 SIMILAR = 2.0  # the amounts of work of similar jobs differ by at most this factor
 # The guess for a run if no similar run has ended yet. It is between the speeds of the
 # ANN and the CNN on two cores.
 SAMPLES_PER_SECOND = 10_000
+
+
+class Ended(NamedTuple):
+    """A job that has ended: how much work it was, and how long it took."""
+
+    amount: float
+    seconds: float
+    finished: bool
+    when: float  # of time.monotonic()
 
 
 def spoken(seconds: float) -> str:
@@ -59,28 +69,43 @@ class Estimates:
     def __init__(self, longest: float = math.inf) -> None:
         """No job takes longer than `longest` seconds, whatever its clock says."""
         self._longest = longest
-        # For each kind, the newest jobs: amount, seconds, and whether the job finished.
-        self._jobs: OrderedDict[str, deque[tuple[float, float, bool]]] = OrderedDict()
+        # For each kind, the newest jobs: amount, seconds, whether the job finished, and
+        # when that was, by time.monotonic().
+        self._jobs: OrderedDict[str, deque[Ended]] = OrderedDict()
 
     def learn(self, job: Job) -> None:
         if job.seconds is None:
             return
         jobs = self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST))
         seconds = min(job.seconds, self._longest)
-        jobs.append((job.work.amount, seconds, job.status == "finished"))
+        finished = job.status == "finished"
+        jobs.append(Ended(job.work.amount, seconds, finished, time.monotonic()))
         self._jobs.move_to_end(job.work.kind)
         if len(self._jobs) > KINDS:
             self._jobs.popitem(last=False)
 
     def seconds(self, job: Job) -> float | None:
-        """The estimated seconds, from similar jobs; None if there were none."""
+        """The estimated seconds, from similar jobs; None if there were none.
+
+        Those that ended long before the newest one don't count.
+        """
+        similar = self._similar(job)
+        since = similar[-1].when - RECENT_SECONDS if similar else 0.0
+        recent = [one for one in similar if one.when >= since]
         own = job.work.amount
-        similar = [
-            seconds * own / amount
-            for amount, seconds, finished in self._jobs.get(job.work.kind, ())
-            if finished and own / SIMILAR <= amount <= own * SIMILAR
+        return median(o.seconds * own / o.amount for o in recent) if recent else None
+
+    def _has_recent(self, job: Job) -> bool:
+        since = time.monotonic() - RECENT_SECONDS
+        return any(one.when >= since for one in self._similar(job))
+
+    def _similar(self, job: Job) -> list[Ended]:
+        own, jobs = job.work.amount, self._jobs.get(job.work.kind, ())
+        return [
+            one
+            for one in jobs
+            if one.finished and own / SIMILAR <= one.amount <= own * SIMILAR
         ]
-        return median(similar) if similar else None
 
     def weight(self, job: Job) -> float:
         """The estimate in seconds, or else a guess, which is too rough to be shown."""
@@ -88,7 +113,7 @@ class Estimates:
         if expected is not None:
             return expected
         jobs = self._jobs.get(job.work.kind, ())
-        rates = [seconds / amount for amount, seconds, _ in jobs]
+        rates = [one.seconds / one.amount for one in jobs]
         return job.work.amount * median(rates) if rates else job.work.assumed
 
     def until_turn(self, at_work: Iterable[Job], before: Iterable[Job]) -> float | None:
@@ -96,7 +121,8 @@ class Estimates:
 
         `at_work` are the jobs that workers have now. A run's steps so far tell when the
         run will end, and how long waiting runs of its kind will take. Earlier runs tell
-        less: the machine may be busier now. None if another job has no estimate.
+        less: the machine may be busier now. So until a run has made its first steps,
+        only recent ones count. None if another job has no estimate.
         """
         backlogs: list[float] = []  # seconds until each worker is free
         paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
@@ -106,6 +132,8 @@ class Estimates:
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount
+            elif job.work.assumed and not self._has_recent(job):
+                return None
             if whole is None:
                 return None
             backlogs.append(max(whole - since, 0.0))

@@ -45,6 +45,21 @@ def test_an_estimate_is_the_median_of_like_jobs():
     assert estimates.seconds(job(CONFIG)) == 11
 
 
+def test_what_ended_long_before_the_newest_does_not_count(monkeypatch):
+    """The machine may be busier now."""
+    now = NOW
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    estimates = learn(done(5, CONFIG))
+    running = replace(job(CONFIG), began=now)
+    assert estimates.until_turn([running], []) == 5
+    now += module.RECENT_SECONDS + 1
+    assert estimates.seconds(job(CONFIG)) == 5
+    assert estimates.until_turn([replace(running, began=now)], []) is None
+    estimates.learn(done(80, CONFIG))
+    assert estimates.seconds(job(CONFIG)) == 80
+    assert estimates.until_turn([replace(running, began=now)], []) == 80
+
+
 @pytest.mark.parametrize(
     "change", [{"seed": 7}, {"learning_rate": 0.1}, {"weight_decay": 0.1}]
 )
