@@ -144,7 +144,7 @@ def chart(standings: Standings) -> None:
             tuple(sorted(set(data["backend"]))) or ("CPU",),
             rules.limits,
             axes.ticks(data_points, rules.limits),
-            f"Training {rules.cost}",
+            f"Training {rules.cost}, logarithmic",
         ),
         height=TALL,
         key="class_scatter",

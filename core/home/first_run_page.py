@@ -159,12 +159,12 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     st.title(HOME.title)
     st.markdown(HOME.promise)
     machine = engine().machine()
-    if run is None and not (machine and machine.has_accelerator):
-        st.caption(recorded_gpu.in_short(QUICK_EPOCHS["fashion-mnist"]))
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
     is_first = own is not None and runs.finished_ids() <= {own.id}
     takes = words("takes")
+    if seconds := runs.expected_seconds(quick(machine, 0)):
+        takes = f"A run takes about {format.roughly(seconds)} on this machine."
     if room().open:
         whose = "Your class shares" if room().member(visitor()) else "A class is using"
         takes = f"{whose} this machine, so your run may have to wait for its turn."

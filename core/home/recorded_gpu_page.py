@@ -156,22 +156,6 @@ def draw(epochs: int, ran: Sequence[Run] = ()) -> None:
         )
 
 
-def in_short(epochs: int) -> str:
-    """A sentence for those who have only begun to read; "" without a recording."""
-    recorded = recording()
-    if recorded is None:
-        return ""
-    gpu, cpu = recorded.names
-    on_gpu, on_cpu = map(format.duration, recorded.seconds(epochs))
-    _, large = recorded.batch_sizes
-    most = rounding.times(recorded.most_times_as_fast)
-    return (
-        f"On an {gpu}, these {epochs} epochs took {on_gpu}, and on the {cpu} beside it "
-        f"{on_cpu}. With batches of {large:,}, that GPU is up to **{most} times** as "
-        "fast as the CPU. Why?"
-    )
-
-
 def in_words(recorded: Recording, epochs: int, here: float | None = None) -> str:
     gpu, cpu = recorded.names
     on_gpu, on_cpu = map(format.duration, recorded.seconds(epochs))

@@ -1,5 +1,6 @@
 """Names and numbers as people read them."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from datetime import date
@@ -94,9 +95,15 @@ def duration(seconds: float) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
+# Up to how many seconds an estimate is exact to so many
+ROUGH = ((10, 1), (60, 5), (120, 10), (3600, 60), (math.inf, 600))
+
+
 def roughly(seconds: float) -> str:
-    """The duration of what isn't over yet: whole seconds, from 10 s on."""
-    return duration(seconds if seconds < 10 else round(seconds)).replace(".0 s", " s")
+    """The duration of what isn't over yet, as exact as an estimate can be."""
+    exact = next(step for end, step in ROUGH if seconds < end)
+    rounded = max(1, exact * round(seconds / exact))
+    return duration(rounded).replace(".0 s", " s")
 
 
 def day(when: date) -> str:

@@ -306,7 +306,7 @@ def _live() -> None:
 
 def _progress(job: Job) -> str:
     if job.place:
-        return f"{job.place - 1} ahead" if job.place > 1 else "next in line"
+        return f"{job.place - 1} ahead" if job.place > 1 else "next"
     if job.status == "running" and job.address == runs.RUN:
         return f"{job.progress.share:.0%}"
     return format.NAMES.get(job.status, job.status) if job.ended else "running"

@@ -129,8 +129,8 @@ def _exercise(title: str) -> None:
     with right, st.container(key=f"answer_{keys.code}"):
         _checklist(exercise, verdict.get("passed", ()) if verdict else ())
         if verdict is None:
-            begin = "Write in the field, then press **Check it** to run your code."
-            st.markdown(words("exercise.parts") if exercise.checks else begin)
+            if exercise.checks:
+                st.markdown(words("exercise.parts"))
         else:
             told = verdict["say"]
             if tries >= HINT and verdict.get("hint"):
