@@ -1,6 +1,5 @@
 """What a browser's message takes in memory."""
 
-import re
 from collections.abc import Iterator
 
 from google.protobuf.message import Message
@@ -11,7 +10,6 @@ SMALL_BYTES = 10_000  # a message of so many bytes takes little, whatever is in 
 # Widgets, items of lists, and the like in a message, beside its texts. A page has some
 # 100 widgets, and a measurement of a browser's GPU has 400 numbers.
 MOST_OBJECTS = 2_000
-QUOTED = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # a text in JSON, whole or not
 
 
 def is_simple(message: Message) -> bool:
@@ -39,9 +37,16 @@ def objects(message: Message) -> int:
 def objects_of(name: str, text: str) -> int:
     """How many objects Streamlit makes of a text."""
     if name.startswith("json"):
-        beside = QUOTED.sub("", text)
-        return sum(map(beside.count, "[{,"))
+        if (count := separators(text)) > MOST_OBJECTS:  # maybe only within quotes
+            bare = text.replace("\\\\", "").replace('\\"', "")
+            # JSON of few objects has few texts; after these, all counts.
+            count = separators("".join(bare.split('"', 4 * MOST_OBJECTS)[::2]))
+        return count
     return text.count("&") if name == "query_string" else 0
+
+
+def separators(text: str) -> int:
+    return sum(map(text.count, "[{,"))
 
 
 def memory(message: Message) -> int:

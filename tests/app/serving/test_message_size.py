@@ -81,11 +81,11 @@ def test_what_a_page_and_a_measurement_send_is_simple():
     assert is_simple(message)
 
 
-@pytest.mark.parametrize("part", ['"', r"\"", '"\\', "[", "\\"])
+@pytest.mark.parametrize("part", ['"', r"\"", '"\\', "[", "\\", '",', r"\",", r"\\,"])
 def test_a_message_is_counted_fast(part):
     began = time.process_time()
     is_simple(of_widget(json_value=part * (900_000 // len(part))))
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 0.1
 
 
 def test_a_wide_character_makes_its_text_heavier():
