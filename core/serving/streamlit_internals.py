@@ -62,6 +62,7 @@ CLICKED = "_first_click"  # a session's attribute; see count_first_click
 TAB = "_tab"  # a session's attribute; see weigh_tabs
 CLICKS = ("trigger_value", "string_trigger_value", "json_trigger_value")
 SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
+WIDGET = "$$"  # how the ids of widgets begin, and of components' events
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
 MOST_OPERATIONS = 4  # of a tab at once
@@ -214,6 +215,8 @@ def forget_left_pages() -> None:
     before (streamlit/streamlit#9617 stops only the requests after the change).
     Streamlit runs them after the next page, under the old page's name. The browser
     takes this for a change of pages, and shows nothing until somebody reloads the page.
+
+    Nor does it run fragments that it doesn't know, but it logs a line for each request.
     """
     request_rerun = AppSession.request_rerun
     create = AppSession._create_scriptrunner
@@ -225,7 +228,8 @@ def forget_left_pages() -> None:
 
     def request_of_newest(session: AppSession, state: ClientState | None) -> None:
         if state and state.fragment_id:
-            if is_left(session, state.page_script_hash):
+            is_known = session.has_fragment(state.fragment_id)
+            if not is_known or is_left(session, state.page_script_hash):
                 return
         elif state:
             session.__dict__["_newest_page"] = state.page_script_hash
@@ -435,6 +439,24 @@ def refuse_costly_messages() -> None:
     AppSession._handle_git_information_request = lambda _: None  # type: ignore[assignment]
 
 
+def drop_made_up_widgets() -> None:
+    """Drop values of a browser for what can't be a widget.
+
+    Streamlit keeps them, and then each page that looks through its session's state ends
+    in an error: there is no such value. An error has 45 lines in the log.
+    """
+    handle = AppSession.handle_backmsg
+
+    def of_widgets(session: AppSession, message: BackMsg) -> None:
+        widgets = message.rerun_script.widget_states.widgets
+        if not all(widget.id.startswith(WIDGET) for widget in widgets):
+            known = [widget for widget in widgets if widget.id.startswith(WIDGET)]
+            message.rerun_script.widget_states.CopyFrom(WidgetStates(widgets=known))
+        handle(session, message)
+
+    AppSession.handle_backmsg = of_widgets  # type: ignore[assignment]
+
+
 def know_no_external_address() -> None:
     """Don't ask a server on the internet for this machine's address there.
 
@@ -546,6 +568,7 @@ PATCHES = (
     draw_pages_in_turn,
     join_waiting_scripts,
     refuse_costly_messages,
+    drop_made_up_widgets,
     know_no_external_address,
     look_up_theme_once,
     *uvicorn_internals.PATCHES,

@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 import streamlit as st
 from streamlit import config, net_util
-from streamlit.proto.BackMsg_pb2 import BackendOperationRequest
+from streamlit.proto.BackMsg_pb2 import BackendOperationRequest, BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.Common_pb2 import FileURLsRequest
 from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse, ForwardMsg
@@ -316,6 +316,35 @@ def test_a_page_that_asks_a_worker_lets_the_next_one_be_drawn(monkeypatch):
     take_turn()
     engine = object.__new__(server.PagesEngine)
     assert engine.ask("core.devices:describe") == "an answer"
+
+
+def test_an_unknown_fragment_is_ignored_without_a_line_in_the_log(monkeypatch, caplog):
+    caplog.set_level("INFO", logger=app_session.__name__)
+
+    async def logs() -> bool:
+        visit = session(monkeypatch)
+        monkeypatch.setattr(visit, "has_fragment", lambda _: False)
+        visit.request_rerun(ClientState(fragment_id="f"))
+        assert not visit._scriptrunner
+        lines, _ = len(caplog.records), caplog.clear()
+        return bool(lines)
+
+    mends(streamlit_internals.forget_left_pages, logs)
+
+
+def test_a_value_for_what_is_no_widget_is_dropped():
+    async def keeps() -> bool:
+        message, visit = BackMsg(), Mock()
+        for name in ("$$ID-a-None", "a", "$$STREAMLIT_INTERNAL_KEY_a__event"):
+            message.rerun_script.widget_states.widgets.add(id=name, int_value=1)
+        AppSession.handle_backmsg(visit, message)
+        (state,) = visit._handle_rerun_script_request.call_args.args
+        names = [widget.id for widget in state.widget_states.widgets]
+        assert names[0] == "$$ID-a-None"
+        assert names[-1].endswith("event")
+        return "a" in names
+
+    mends(streamlit_internals.drop_made_up_widgets, keeps)
 
 
 @pytest.mark.parametrize(
