@@ -106,11 +106,11 @@ app = st.App(
     lifespan=lifespan,
     routes=routes,
     middleware=[
+        Middleware(MessagePace),
         Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
         Middleware(Embedding),
         Middleware(PrivatePaths),
         Middleware(CompressedFiles),
-        Middleware(MessagePace),
         Middleware(ResponseTimes),
         Middleware(UploadLimit),
         Middleware(VisitorCookie),

@@ -48,7 +48,7 @@ from streamlit.runtime.session_manager import (
 )
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 
-from core.serving import message_size, uvicorn_internals
+from core.serving import message_size, tab_weights, uvicorn_internals
 from core.serving.fair_turns import FairTurns
 from core.serving.request_source import network
 from core.serving.tab_weights import Tab, Tabs
@@ -548,7 +548,7 @@ def weigh_tabs() -> None:
             loop.call_later(COLLECT_SECONDS, gc.collect)
 
     def of_client(client: StarletteSessionClient) -> Tab | None:
-        return client._websocket.scope.get("state", {}).get(uvicorn_internals.TAB)
+        return client._websocket.scope.get("state", {}).get(tab_weights.TAB)
 
     def unread(client: StarletteSessionClient) -> deque[bytes]:
         return client._send_queue._queue  # type: ignore[attr-defined]

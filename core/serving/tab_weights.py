@@ -1,5 +1,6 @@
 """How much memory browsers' tabs may take, and which of them have to give way."""
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
@@ -11,6 +12,7 @@ FREE_BYTES = 200_000  # of each tab that don't count, so that small ones never e
 # makes of them. A character that takes more bytes in Python counts as these.
 PER_BYTE = 3
 GROWN_BYTES = 2_000_000  # after which the tabs are weighed again
+TAB = "tab"  # in a connection's scope
 
 
 def nothing() -> None: ...
@@ -28,7 +30,7 @@ class Tab:
         self.address = ""
         self.largest = 0  # bytes that the largest message takes, and what came with it
         self.abort, self.unread = abort, list(unread)
-        self.is_connected = True
+        self.is_gone = asyncio.Event()  # set when the connection has ended
         self.close = nothing  # ends the session
         self.session: Callable[[], object] = nothing  # None once it is gone
 
@@ -60,7 +62,8 @@ class Tabs:
 
     def leave(self, tab: Tab) -> None:
         """Count only the session from now on, since the connection has ended."""
-        tab.is_connected, tab.abort = False, nothing
+        tab.is_gone.set()
+        tab.abort = nothing
         tab.unread.clear()
         if tab.session() is None:
             self._tabs.pop(tab, None)
@@ -69,7 +72,7 @@ class Tabs:
         """A session goes on in the tab's connection."""
         tab.hold(before.largest)
         before.largest, before.session, before.close = 0, nothing, nothing
-        if not before.is_connected:
+        if before.is_gone.is_set():
             self._tabs.pop(before, None)
 
     def grow(self, size: int) -> None:
@@ -78,14 +81,14 @@ class Tabs:
         if self._grown < GROWN_BYTES:
             return
         self._grown = 0
-        there = [tab for tab in self._tabs if tab.is_connected or tab.session()]
+        there = [tab for tab in self._tabs if not tab.is_gone.is_set() or tab.session()]
         self._tabs = dict.fromkeys(there)
         for tab in too_heavy(there):
-            if tab.is_connected:
-                tab.abort()
-            else:
+            if tab.is_gone.is_set():
                 del self._tabs[tab]
                 tab.close()
+            else:
+                tab.abort()
 
 
 def too_heavy(tabs: Iterable[Tab]) -> list[Tab]:
@@ -94,7 +97,7 @@ def too_heavy(tabs: Iterable[Tab]) -> list[Tab]:
     sums = Counter[str]()
     for tab in tabs:
         weight = max(0, tab.weight() - FREE_BYTES)
-        of[tab.address].append((not tab.is_connected, weight, tab))
+        of[tab.address].append((tab.is_gone.is_set(), weight, tab))
         sums[tab.address] += weight
     total, ends = sums.total(), list[Tab]()
     while total > ALL_BYTES or max(sums.values(), default=0) > ADDRESS_BYTES:

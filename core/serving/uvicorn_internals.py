@@ -18,9 +18,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol as WebSocket,
 )
 
-from core.serving.tab_weights import PER_BYTE, Tab, Tabs
+from core.serving.tab_weights import PER_BYTE, TAB, Tab, Tabs
 
-TAB = "tab"  # in a connection's scope and attributes; see weigh_connections
 GOES = "_goes"  # a connection's attribute: how many bytes it has sent last
 QUEUED_BYTES = 500  # that each message takes beside its content while it waits
 LOOK, UNREAD = "_next_look", "_unread"  # a connection's; see hang_up_on_half_messages
