@@ -7,12 +7,14 @@ rules are those of streamlit_internals.py, which applies these patches with its 
 import asyncio
 import math
 import socket
+import sys
 from functools import partial
 from typing import Any
 
 import h11
 import streamlit as st
 import uvicorn
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol as WebSocket,
@@ -28,6 +30,9 @@ LOOK_SECONDS = 20.0  # between two looks at whether a connection's request has a
 MOST_LOOKS: dict[Any, int] = {h11.IDLE: 1, h11.SEND_BODY: 15}
 MOST_LOOKS_AT_A_MESSAGE = 3  # that find the same message of a websocket incomplete
 MOST_LOOKS_UNREAD = 2  # that find as much as before waiting for a browser to read it
+# Of a request's headers. Those of a browser with many cookies have 4 kB in 30 lines.
+MOST_HEADER_BYTES, MOST_HEADER_LINES = 16_000, 128
+TOO_LONG = b"The request's headers are too long. Try again without this site's cookies."
 GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
@@ -97,6 +102,53 @@ def hang_up_on_half_requests() -> None:
         protocol.loop.call_later(LOOK_SECONDS, look, protocol, now, looks)
 
     H11Protocol.connection_made = connection_made  # type: ignore[assignment]
+
+
+def refuse_long_headers() -> None:
+    """Answer requests with long headers by status 431, and end the connection.
+
+    h11 limits only headers that have yet to come whole, and many lines of a few bytes
+    take it and uvicorn 0.4 s for each MB. And if the websockets package refuses a
+    websocket's headers, because of their number or length, uvicorn neither sends its
+    answer nor ends the connection, which holds ten times the headers' bytes.
+    """
+    make, extract = H11Protocol.__init__, ReceiveBuffer.maybe_extract_lines
+    refuse, receive = H11Protocol.send_400_response, WebSocket.data_received
+
+    def of_few_bytes(
+        protocol: H11Protocol, config: uvicorn.Config, *more: Any, **named: Any
+    ) -> None:
+        config.h11_max_incomplete_event_size = MOST_HEADER_BYTES
+        make(protocol, config, *more, **named)
+
+    def maybe_extract_lines(buffer: ReceiveBuffer) -> list[bytearray] | None:
+        lines = extract(buffer)
+        is_long = sum(map(len, lines or ())) > MOST_HEADER_BYTES
+        if lines and (is_long or len(lines) > MOST_HEADER_LINES):
+            raise h11.RemoteProtocolError("too long", error_status_hint=431)
+        return lines
+
+    def send_400_response(protocol: H11Protocol, why: str) -> None:
+        problem = sys.exception()
+        if getattr(problem, "error_status_hint", 400) != 431:
+            return refuse(protocol, why)
+        protocol.transport.write(
+            b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n"
+            b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s"
+            % (len(TOO_LONG), TOO_LONG)
+        )
+        protocol.transport.close()
+
+    def data_received(protocol: WebSocket, data: bytes) -> None:
+        receive(protocol, data)
+        if protocol.conn.handshake_exc and not protocol.transport.is_closing():
+            protocol.transport.write(b"".join(protocol.conn.data_to_send()))
+            protocol.transport.close()
+
+    H11Protocol.__init__ = of_few_bytes  # type: ignore[assignment]
+    H11Protocol.send_400_response = send_400_response  # type: ignore[assignment]
+    ReceiveBuffer.maybe_extract_lines = maybe_extract_lines  # type: ignore[assignment]
+    WebSocket.data_received = data_received  # type: ignore[assignment]
 
 
 def hang_up_on_half_messages() -> None:
@@ -238,6 +290,7 @@ def weigh_connections(tabs: Tabs) -> None:
 PATCHES = (
     end_in_time,
     send_at_once,
+    refuse_long_headers,
     hang_up_on_half_requests,
     hang_up_on_half_messages,
     drop_unread_pongs,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import uvicorn
+from h11._receivebuffer import ReceiveBuffer
 from streamlit import net_util
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -45,7 +46,8 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (ForwardMsgQueue, ("clear",)),
         (Runtime, ("_instance", "_send_message", "connect_session")),
         (uvicorn.Server, ("shutdown",)),
-        (H11Protocol, ("connection_made",)),
+        (H11Protocol, ("__init__", "connection_made", "send_400_response")),
+        (ReceiveBuffer, ("maybe_extract_lines",)),
         (
             WebSocketsSansIOProtocol,
             (

@@ -74,6 +74,13 @@ class Listener:
             self.heard.append(message["bytes"])
 
 
+UPGRADE = (
+    b"GET /_stcore/stream HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+    b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
 def websocket(server: uvicorn.Server, **more: Any) -> connect:
     host, port = address(server)
     url = f"ws://{host}:{port}/_stcore/stream"
@@ -100,11 +107,7 @@ async def slow_browser(
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """A websocket of a browser that reads only what the test reads."""
     reader, writer = await asyncio.open_connection(*address(server))
-    writer.write(
-        b"GET /_stcore/stream HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
-        b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-    )
+    writer.write(UPGRADE + b"\r\n")
     await reader.readuntil(b"\r\n\r\n")
     try:
         yield reader, writer

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 from core.serving import uvicorn_internals
 from tests.app import event_loop
 from tests.app.serving.connections import (
+    UPGRADE,
     Listener,
     Talker,
     address,
@@ -68,6 +69,57 @@ def test_a_connection_sends_small_packets_at_once():
             return await asyncio.wait_for(taken.get(), 30)
 
     mends(uvicorn_internals.send_at_once, delays)
+
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
+MANY = b"A:\r\n" * (uvicorn_internals.MOST_HEADER_LINES + 1)
+LONG = b"A: " + b"a" * uvicorn_internals.MOST_HEADER_BYTES
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        *(kind + MANY + b"\r\n" for kind in (GET, UPGRADE)),
+        *(kind + LONG + b"\r\n\r\n" for kind in (GET, UPGRADE)),
+        GET + b"\r\n" + GET + MANY + b"\r\n",
+        UPGRADE + b"A: " + b"a" * 9_000 + b"\r\n\r\n",  # websockets' own limit
+    ],
+)
+def test_a_request_with_long_headers_is_answered_and_ends(sent):
+    async def is_refused() -> bool:
+        async with serving(Starlette()) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(sent)
+            try:
+                return b" 431 " in await asyncio.wait_for(reader.read(), 1)
+            except TimeoutError:
+                return False
+            finally:
+                writer.close()
+
+    async def is_taken() -> bool:
+        return not await is_refused()
+
+    mends(uvicorn_internals.refuse_long_headers, is_taken)
+
+
+@pytest.mark.parametrize(
+    "sent", [GET + b"Cookie: " + b"a" * 8_000 + b"\r\n" + b"A: a\r\n" * 60 + b"\r\n"]
+)
+def test_the_headers_of_a_browser_may_be_long(sent):
+    uvicorn_internals.refuse_long_headers()
+
+    async def answer() -> bytes:
+        async with serving(Starlette()) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            for part in (sent[:100], sent[100:]):
+                writer.write(part)
+                await asyncio.sleep(0.05)
+            line = await reader.readline()
+            writer.close()
+            return line
+
+    assert b" 404 " in event_loop.run(answer())
 
 
 @pytest.mark.parametrize(
