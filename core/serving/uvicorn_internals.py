@@ -19,7 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol as WebSocket,
 )
+from websockets.frames import Frame, Opcode
 
+from core.serving.message_pace import Pace
 from core.serving.tab_weights import PER_BYTE, TAB, Tab, Tabs
 
 GOES = "_goes"  # a connection's attribute: how many bytes it has sent last
@@ -33,6 +35,15 @@ MOST_LOOKS_UNREAD = 2  # that find as much as before waiting for a browser to re
 # Of a request's headers. Those of a browser with many cookies have 4 kB in 30 lines.
 MOST_HEADER_BYTES, MOST_HEADER_LINES = 16_000, 128
 TOO_LONG = b"The request's headers are too long. Try again without this site's cookies."
+PACE = "_pace_of_frames"  # a connection's attribute; see hang_up_on_many_frames
+SLICE_BYTES = 4_096  # of what has come that are looked at before the frames are counted
+LITTLE_BYTES = 1_000  # a frame with more counts by its bytes: see MessagePace
+# Little frames of a connection per second, and at once. Its messages come at the pace
+# of MessagePace, after those that the browser has sent while the server was busy.
+LITTLE_FRAMES, FRAMES_AT_ONCE = 30.0, 1_000.0
+# What other little frames count: a browser answers a ping every 20 s or so, and sends
+# messages whole, or in large parts.
+NO_MESSAGE = 10
 GRACE_SECONDS = 5  # for connections to close when the server ends
 
 
@@ -149,6 +160,36 @@ def refuse_long_headers() -> None:
     H11Protocol.send_400_response = send_400_response  # type: ignore[assignment]
     ReceiveBuffer.maybe_extract_lines = maybe_extract_lines  # type: ignore[assignment]
     WebSocket.data_received = data_received  # type: ignore[assignment]
+
+
+def hang_up_on_many_frames() -> None:
+    """End websockets that send many frames with little or nothing in them.
+
+    Each takes some 4 µs. uvicorn reads on after a ping, a pong, or a part of a message,
+    and it looks at all that it reads at once, which may be 40,000 of them.
+    """
+    receive, handle = WebSocket.data_received, WebSocket.handle_events
+
+    def data_received(protocol: WebSocket, data: bytes) -> None:
+        for start in range(0, len(data), SLICE_BYTES):
+            if not protocol.transport.is_closing():
+                receive(protocol, data[start : start + SLICE_BYTES])
+
+    def handle_events(protocol: WebSocket) -> None:
+        if many := sum(map(count, protocol.conn.events)):
+            new = Pace(LITTLE_FRAMES, FRAMES_AT_ONCE)
+            pace = vars(protocol).setdefault(PACE, new)
+            if pace.delay(protocol.loop.time(), many):
+                return abort(protocol)
+        handle(protocol)
+
+    def count(event: Any) -> int:
+        if not isinstance(event, Frame) or len(event.data) > LITTLE_BYTES:
+            return 0
+        return 1 if event.opcode in (Opcode.TEXT, Opcode.BINARY) else NO_MESSAGE
+
+    WebSocket.data_received = data_received  # type: ignore[assignment]
+    WebSocket.handle_events = handle_events  # type: ignore[assignment]
 
 
 def hang_up_on_half_messages() -> None:
@@ -275,11 +316,6 @@ def weigh_connections(tabs: Tabs) -> None:
         going = vars(protocol).get(GOES, 0) if is_stuck else 0
         return going + protocol.transport.get_write_buffer_size()
 
-    def abort(protocol: WebSocket) -> None:
-        while not protocol.queue.empty():
-            protocol.queue.get_nowait()
-        protocol.transport.abort()
-
     WebSocket.handle_connect = handle_connect  # type: ignore[assignment, method-assign]
     WebSocket.data_received = data_received  # type: ignore[assignment, method-assign]
     WebSocket.send_receive_event_to_app = send_receive_event_to_app  # type: ignore[assignment, method-assign]
@@ -287,10 +323,18 @@ def weigh_connections(tabs: Tabs) -> None:
     WebSocket.send = send  # type: ignore[assignment, method-assign]
 
 
+def abort(protocol: WebSocket) -> None:
+    """End a connection, and forget what the app has yet to take of it."""
+    while not protocol.queue.empty():
+        protocol.queue.get_nowait()
+    protocol.transport.abort()
+
+
 PATCHES = (
     end_in_time,
     send_at_once,
     refuse_long_headers,
+    hang_up_on_many_frames,
     hang_up_on_half_requests,
     hang_up_on_half_messages,
     drop_unread_pongs,

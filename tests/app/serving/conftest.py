@@ -56,6 +56,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "data_received",
                 "handle_connect",
                 "handle_cont",
+                "handle_events",
                 "handle_ping",
                 "resume_writing",
                 "send",

@@ -122,6 +122,48 @@ def test_the_headers_of_a_browser_may_be_long(sent):
     assert b" 404 " in event_loop.run(answer())
 
 
+PING, PONG = head(0, 9), head(0, 10)
+FIRST, PART = head(0, is_last=False), head(0, 0, is_last=False)
+
+
+@pytest.mark.parametrize(
+    "sent", [PING * 200, PONG * 200, FIRST + PART * 200, head(1) + b"a"]
+)
+def test_a_connection_sends_few_frames_with_little_in_them(sent):
+    async def stays() -> bool:
+        app = Listener()
+        app.may_listen.clear()
+        async with serving(app) as server, slow_browser(server) as (_, writer):
+            writer.write(sent * (2_000 if sent.endswith(b"a") else 1))
+            ended = await ends(server)
+            app.may_listen.set()
+        return not ended
+
+    mends(uvicorn_internals.hang_up_on_many_frames, stays)
+
+
+def test_a_connection_may_send_what_a_browser_sends():
+    """Some hundred messages while the server is busy, and a long one in parts."""
+    uvicorn_internals.hang_up_on_many_frames()
+    uvicorn_internals.hang_up_on_half_messages()
+    part = bytes(10_000)
+
+    async def send() -> list[bytes]:
+        app = Listener()
+        app.may_listen.clear()
+        async with serving(app) as server, websocket(server) as browser:
+            browser.transport.write((head(500) + part[:500]) * 300 + PONG * 20)
+            browser.transport.write(head(10_000, is_last=False) + part)
+            browser.transport.write((head(10_000, 0, False) + part) * 50)
+            browser.transport.write(head(0, 0))
+            app.may_listen.set()
+            assert await is_open(browser, 0.2)
+        return app.heard
+
+    heard = event_loop.run(send())
+    assert [*map(len, heard)] == [500] * 300 + [510_000]
+
+
 @pytest.mark.parametrize(
     "sent",
     [
