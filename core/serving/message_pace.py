@@ -17,8 +17,9 @@ OF_A_TAB, TAB_AT_ONCE = 20.0, 60.0
 # A class behind one address has hundreds of tabs.
 OF_AN_ADDRESS, ADDRESS_AT_ONCE = 400.0, 1_000.0
 MESSAGE_BYTES = 20_000  # that count as another message: most have 1,000 in all
-# Requests of an address per second, and at once. A first visit asks for 60 files.
-REQUESTS, REQUESTS_AT_ONCE = 200.0, 3_000.0
+# Requests of an address per second, and at once. A first visit asks for 60 files, and
+# five hundred people may come from one address, within a minute or two.
+REQUESTS, REQUESTS_AT_ONCE = 600.0, 6_000.0
 MOST_SECONDS = 10.0  # that a request waits, before more are refused
 TOO_MANY = "Too many requests have come from your network. Try again in a minute."
 MOST_ADDRESSES = 1_000  # in memory, before those that are quiet now are dropped
