@@ -324,8 +324,9 @@ def _table(
 
 
 def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
-    waiting = sum(bool(job.place) for job in jobs)
-    st.markdown(f"**{len(jobs) - waiting} running, {waiting} waiting**")
+    own = [job for job in jobs if job.owner]  # the app's own measurements give way
+    waiting = sum(bool(job.place) for job in own)
+    st.markdown(f"**{len(own) - waiting} running, {waiting} waiting**")
     rest = len(jobs) - MOST_JOBS
     for job in jobs if rest == 1 else jobs[:MOST_JOBS]:
         who = standings.owner(job, names)

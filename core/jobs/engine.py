@@ -141,6 +141,11 @@ class Engine:
         with self._lock:
             return self.admission.estimates.seconds(job)
 
+    def spread(self, job: Job) -> float:
+        """How much the time of such jobs has varied lately: 1 if not at all."""
+        with self._lock:
+            return self.admission.estimates.spread(job)
+
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if it is unknown. Raises StoreError."""
         with self._lock:

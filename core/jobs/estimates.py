@@ -107,6 +107,13 @@ class Estimates:
             if one.finished and own / SIMILAR <= one.amount <= own * SIMILAR
         ]
 
+    def spread(self, job: Job) -> float:
+        """How many times as long as the fastest recent job like it the slowest took."""
+        since = time.monotonic() - RECENT_SECONDS
+        like = [one for one in self._similar(job) if one.when >= since]
+        rates = [one.seconds / one.amount for one in like] or [1.0]
+        return max(rates) / min(rates)
+
     def weight(self, job: Job) -> float:
         """The estimate in seconds, or else a guess, which is too rough to be shown."""
         expected = self.seconds(job)

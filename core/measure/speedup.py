@@ -8,7 +8,7 @@ each candidate's readings does.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import comb, floor, log10
+from math import comb, floor, inf, log10
 from statistics import median, quantiles
 from typing import Any
 
@@ -95,6 +95,14 @@ class Speedup:
     def figure(self) -> str:
         """Text such as "2.3×", "2.1 to 2.6×", or "at least 10×"."""
         return f"{self.by}×"
+
+    @property
+    def told(self) -> tuple[float, float]:
+        """The interval as `by` tells it: "at least 10" has no upper end."""
+        low, high = self.interval
+        if self.note and self.winner == 1:
+            return low, inf
+        return (0.0, high) if self.note and self.winner == 0 else (low, high)
 
     def answers(self, first: Any, same: Any, second: Any) -> tuple:
         """Those of three guesses that the measurement allows: one, if it is certain.

@@ -11,6 +11,7 @@ from core.runs import listing, seeds
 from core.store.tables import SETTINGS, RunSummary
 from core.ui import format
 from core.ui.runs import Run, summary
+from core.ui.server import engine
 from to_device.words import Words, capitalized
 
 # To compare runs, their time is taken until they reach a test accuracy: the highest of
@@ -73,6 +74,9 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
             slower, faster = ([e.seconds for e in r.history] for r in (run, first))
             gain = unpaired(slower, faster, seconds / shortest)
             low, high = gain.interval
+            # On a busy machine, others' runs with these settings vary more.
+            varied = max(engine().spread(r.job) for r in (run, first))
+            low, high = min(low, gain.ratio / varied), max(high, gain.ratio * varied)
             low = min(low, seconds / _times(first, ranked)[-1])
             return first, run, replace(gain, interval=(low, high))
     return None
@@ -191,6 +195,8 @@ def _qualities(
     else:
         text = capitalized(", ".join(f"{name_of[r.id]}: {_reached(r)}" for r in pair))
     is_same, noise = same_work(best, other), _noise(best, other)
+    if is_same and _quality(best) == _quality(other):
+        return f"{text}."
     mine, theirs = ([r for r in finished if same_work(r, run)] for run in pair)
     count = min(len({run.config.seed for run in runs}) for runs in (mine, theirs))
     is_each = min(map(_quality, mine)) > max(map(_quality, theirs))

@@ -52,10 +52,11 @@ class TimingPitfalls(Lab):
     def finding(self, lab: TimingLab) -> Finding:
         first = lab.first_call
         by, note = rounding.times(first.ratio), "" if lab.is_steady else BUSY
+        ends = first.interval
         if not lab.stands_out:
-            by, note = first.by, first.note or note
+            by, note, ends = first.by, first.note or note, first.told
         text = f"The first call took **{by} times** as long as a later one. {note}"
-        return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *first.interval))
+        return Finding(text.rstrip(), spanned(GUESSES, (2, 10), *ends))
 
     def chart(self, lab: TimingLab) -> None:
         ways = misleading(lab)

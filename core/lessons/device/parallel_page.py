@@ -102,7 +102,7 @@ class Parallel(Lab):
         at_once = result.readings(AT_ONCE)
         over = unpaired(at_once["Python loop"], at_once["One core"])
         sentence = over.sentence("the Python loop", "torch on one core")
-        return Finding(sentence, spanned(TIMES, (10, 1000), *over.interval))
+        return Finding(sentence, spanned(TIMES, (10, 1000), *over.told))
 
     def lines(self, result: Multiplications) -> list[str]:
         at_once, chain = result.at(AT_ONCE), result.at(IN_TURN)

@@ -57,7 +57,10 @@ def test_what_ended_long_before_the_newest_does_not_count(monkeypatch):
     assert estimates.until_turn([replace(running, began=now)], []) is None
     estimates.learn(done(80, CONFIG))
     assert estimates.seconds(job(CONFIG)) == 80
-    assert estimates.until_turn([replace(running, began=now)], []) == 80
+    assert estimates.spread(job(CONFIG)) == 1
+    estimates.learn(done(40, CONFIG))
+    assert estimates.spread(job(CONFIG)) == 2
+    assert estimates.until_turn([replace(running, began=now)], []) == 60
 
 
 @pytest.mark.parametrize(
