@@ -96,6 +96,10 @@ class Plan:
         self.reason = REASONS.get(self.name, self.name)  # if the host waits
         self.fetches = FETCHES.get(self.reason)
         self.writes = op._schema.is_mutable
+        # PyTorch counts the versions of each tensor that is written to, but leaves
+        # those in a list to the kernel. CUDA's kernels count them for the operations
+        # named here, and for no fused optimizer, as the CPU's kernels do.
+        self.counts_versions = self.writes and self.name.startswith("_foreach_")
         self.takes_numbers = torch._C._should_allow_numbers_as_tensors(self.name)
 
     def number(self, value: Any, arguments: list[Any]) -> Any:
@@ -198,6 +202,8 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
             for device, host in hosts.pairs:
                 if device.shape != host.shape or device.stride() != host.stride():
                     memory.follow(device, host)  # a tensor for out= was too small
+        if plan.counts_versions:
+            torch.autograd.graph.increment_version(args[0])
         return hosts.back(result)
 
 

@@ -1,6 +1,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from core import models
-from to_device.sim import ledger
+from to_device.sim import ledger, operations
 
 GRID = torch.arange(12.0).view(3, 4)
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -286,3 +287,47 @@ def test_a_scaler_scales() -> None:
     scaler.step(optimizer)
     scaler.update()
     assert not torch.equal(before, layer.weight)
+
+
+def version_after(op: Any, device: str) -> int:
+    """How often a tensor was written to, as autograd sees it, after a foreach call."""
+    tensor = torch.ones(2, device=device)
+    of_type = {
+        "List[Tensor]": [torch.ones(2, device=device)],
+        "Tensor": torch.ones([1] * ("addc" in op.name()), device=device),
+        "List[number]": [2.0],
+        "number": 2.0,
+    }
+    rest = [
+        argument for argument in op._schema.arguments[1:] if not argument.kwarg_only
+    ]
+    before = tensor._version
+    op([tensor], *(of_type.get(str(argument.type), False) for argument in rest))
+    return tensor._version - before
+
+
+def test_operations_in_place_on_lists_count_versions() -> None:
+    in_place = [
+        op
+        for op in operations.WHOLE
+        if op.name().startswith("aten::_foreach_") and op._schema.name.endswith("_")
+    ]
+    assert len(in_place) > 50
+    for op in in_place:
+        assert version_after(op, "sim") == version_after(op, "cpu") == 1, op
+
+
+@pytest.mark.parametrize("options", [{"foreach": True}, {"fused": True}, {}])
+def test_a_step_between_two_uses_of_a_graph_is_seen(options: dict) -> None:
+    """Autograd refuses the second use, unless the step was a fused one."""
+    for device in ("cpu", "sim"):
+        layer = nn.Linear(2, 2, device=device)
+        optimizer = torch.optim.Adam(layer.parameters(), **options)
+        loss = layer(torch.ones(1, 2, device=device, requires_grad=True)).sum()
+        loss.backward(retain_graph=True)
+        optimizer.step()
+        if "fused" in options:
+            loss.backward()
+        else:
+            with pytest.raises(RuntimeError, match="modified by an inplace"):
+                loss.backward()
