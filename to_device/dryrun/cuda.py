@@ -92,10 +92,8 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return args[0].device.type == SIMULATED
     elif function is torch.device:
         return to_simulated(function(*args, **kwargs))
-    if function is Tensor.type and len(args) == 1 and not kwargs:
-        return function(*args).replace(f"torch.{SIMULATED}.", "torch.cuda.")
-    if function is Tensor.type and (kind := legacy_type(args[1])):
-        return kind.converted(args[0])
+    if function is Tensor.type:
+        return _type(*args, **kwargs)
     args = tuple(map(to_simulated, args))
     kwargs = {name: to_simulated(value) for name, value in kwargs.items()}
     result = function(*args, **kwargs)
@@ -109,6 +107,15 @@ def call(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
             "Expected a 'cpu' device type for generator but found 'cuda'"
         )
     return result
+
+
+def _type(tensor: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Do what `tensor.type` does: name the tensor's type, or convert the tensor."""
+    if dtype is None:
+        return tensor.type().replace(f"torch.{SIMULATED}.", "torch.cuda.")
+    if kind := legacy_type(dtype):
+        return kind.converted(tensor, non_blocking)
+    return tensor.type(dtype, non_blocking)
 
 
 class Legacy(type):
@@ -125,9 +132,9 @@ class Legacy(type):
         tensor: Tensor = getattr(torch, cls.__name__)(*args)
         return tensor.to(SIMULATED)
 
-    def converted(cls, tensor: Tensor) -> Tensor:
+    def converted(cls, tensor: Tensor, non_blocking: bool = False) -> Tensor:
         """Move the tensor, then convert it there, as measured on an H100."""
-        return tensor.to(SIMULATED).to(cls.dtype)
+        return tensor.to(SIMULATED, non_blocking=non_blocking).to(cls.dtype)
 
     def __instancecheck__(cls, value: Any) -> bool:
         is_ours = isinstance(value, Tensor) and type_of(value.device) == SIMULATED

@@ -1,8 +1,11 @@
 """An error of the script: whether devices caused it, and what a report says of it."""
 
+import dis
+import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -25,7 +28,7 @@ from to_device.dryrun.model_moves import moved_back
 from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.ranges import line_of_range
 from to_device.dryrun.report import Argument, Failure
-from to_device.dryrun.script import Line
+from to_device.dryrun.script import OURS, Line
 from to_device.sim.simulation import in_cuda_words
 from to_device.sim.sizes import NeedsValuesError
 from to_device.words import Words
@@ -59,6 +62,9 @@ NO_KERNEL = re.compile(
     "Could not run .* with arguments from the '.*(sim|cuda|PrivateUse1)'|Triton|DLPack"
     "|__cuda_array_interface__|[Uu]nsupported device.*(sim|cuda)|device.*PrivateUse1"
 )
+# Python's instructions for indices, attributes, names, and unpacking. A newer Python
+# has the index among the operators.
+MISTAKES = re.compile(r"(BINARY|STORE)_(SUBSCR|SLICE)|BINARY_OP.*\[|LOAD_|UNPACK_")
 NOT_BUILT_IN = re.compile(
     "not compiled with CUDA|no NVIDIA driver|not linked with support|cudnn.*not"
 )
@@ -128,6 +134,25 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
         if leaf is not None and leaf.is_cpu and not copy.is_cpu:
             return origin.makers[0][0] if origin.makers else origin.line
     return None
+
+
+def own_line(error: BaseException) -> str:
+    """The line of the dry run itself that raised an error by mistake; "" for others.
+
+    What the dry run calls or iterates over for the script may fail for the script's
+    reasons, and it raises CUDA's errors on purpose. But an index that doesn't exist,
+    say, or a name, is its own mistake.
+    """
+    entry = error.__traceback__
+    while entry and entry.tb_next:
+        entry = entry.tb_next
+    code = entry and entry.tb_frame.f_code
+    if entry is None or not code or not code.co_filename.startswith(OURS + os.sep):
+        return ""
+    failed = [i for i in dis.get_instructions(code) if i.offset == entry.tb_lasti]
+    is_mistake = any(MISTAKES.match(f"{i.opname} {i.argrepr}") for i in failed)
+    file = Path(code.co_filename).relative_to(Path(OURS).parent).as_posix()
+    return f"{file}:{entry.tb_lineno}" if is_mistake else ""
 
 
 def missing_feature(error: BaseException) -> str:

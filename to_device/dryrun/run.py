@@ -69,6 +69,7 @@ WITHOUT_VALUES = (
 )
 STAND_IN = re.compile(r"\bto_device\.(dryrun|sim)\b")
 SHOWS_THROUGH = "The script fails at what stands in for a part of torch:"
+FAILS_ITSELF = "The dry run itself failed, which says nothing of the script:"
 SHOWS = ("__repr__", "__str__", "__format__")  # functions that show a tensor's values
 MOST_PLACES = 8  # in a note
 MOST_MADE = 100  # new folders that are noted
@@ -415,8 +416,12 @@ class Run:
                 first = first.tb_next
             traceback.print_exception(error.with_traceback(first))
         for cause in failure.chain(error):
-            if STAND_IN.search(message := failure.text(cause)):
+            message = failure.text(cause)
+            if STAND_IN.search(message):
                 return NOT_SIMULATED, None, f"{SHOWS_THROUGH} {quoted(message)}."
+            if at := failure.own_line(cause):
+                said = quoted(f"{type(cause).__name__}: {message}")
+                return NOT_SIMULATED, None, f"{FAILS_ITSELF} {said} ({at})."
         sentence = ""
         if self.script.branches.early:  # a condition may have been wrong for its turn
             return (

@@ -35,6 +35,11 @@ def test_what_a_machine_with_cuda_answers() -> None:
         assert "cuda:0" in repr(x) and x.type() == "torch.cuda.FloatTensor"
         assert torch.cuda.device_count() == 1 and torch.cuda.memory_allocated() > 0
         assert torch.cuda.get_device_properties(0).L2_cache_size > 0
+        double = torch.ones(2).type(dtype=torch.float64)
+        assert double.is_cpu and double.type() == "torch.DoubleTensor"
+        there = double.type(dtype="torch.cuda.HalfTensor", non_blocking=True)
+        assert there.is_cuda and there.dtype is torch.float16
+        assert there.type(dtype=torch.int64).is_cuda
         graph: torch.cuda.CUDAGraph | None = None
         for name in CLASSES:
             assert isinstance(getattr(torch.cuda, name), type)

@@ -522,6 +522,14 @@ def test_out_of_memory_is_an_error_of_devices() -> None:
             DEVICE_ERROR,
         ),
         ("import numpy\nnumpy.genfromtxt('there is no such file')", SCRIPT_ERROR),
+        # The first of these scripts breaks the dry run's own code.
+        (
+            "import torch\nfrom to_device.dryrun import cuda\ndel cuda.legacy_type\n"
+            "torch.ones(2).type(torch.float64)",
+            NOT_SIMULATED,
+        ),
+        ("import torch\nfor pair in zip([1], [], strict=True): pass", SCRIPT_ERROR),
+        ("import torch\ntorch.ones(2, device='cuda')[2]", SCRIPT_ERROR),
     ],
 )
 def test_statuses(text: str, status: int) -> None:
