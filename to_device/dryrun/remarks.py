@@ -2,8 +2,9 @@
 
 import re
 import traceback
+import weakref
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -40,6 +41,21 @@ class ModelUse:
     trains: bool = False  # whether the model was in training mode in the last call
     has_modes: bool = False  # whether training mode changes what a layer does
     was_last: bool = False  # whether no step came after it before a loop was to end
+    samples: bool = True  # whether each call forbids autograd to record it
+    # By the number of steps before: how many calls autograd recorded in vain. A call is
+    # one of these if its record is gone, and no backward pass has reached it.
+    in_vain: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether several recorded calls without a step between them were in vain.
+
+        A single one, as between a GAN's steps, may be part of the training.
+        """
+        return any(count > 1 for count in self.in_vain.values())
+
+    def note_gone(self, steps: int, reached: list[bool]) -> None:
+        self.in_vain[steps] += not reached
 
 
 class Remarks:
@@ -49,6 +65,7 @@ class Remarks:
         self._uses: dict[tuple[Line, bool], ModelUse] = {}  # by line and training mode
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
+        self._loads = False  # whether the script has loaded a model, or its parameters
         # By the line that made an optimizer: how many of the latest steps found no
         # gradients, and how many steps came right after a step of another optimizer
         # with the same parameters.
@@ -65,6 +82,7 @@ class Remarks:
         register_optimizer_step_pre_hook(self._before_step)
         register_optimizer_step_post_hook(self._after_step)
         save, evaluate = torch.save, nn.Module.eval
+        load, load_parameters = torch.load, nn.Module.load_state_dict
 
         def eval_and_note(module: nn.Module) -> nn.Module:
             if line := self.here():
@@ -72,13 +90,21 @@ class Remarks:
             return evaluate(module)
 
         def save_and_note(obj: Any, *args: Any, **kwargs: Any) -> None:
-            parts = obj.values() if isinstance(obj, dict) else [obj]
-            if any(isinstance(part, nn.Module) for part in parts):
+            if has_model(obj):
                 self._note(self.here(), "pickle_refused")
             save(obj, *args, **kwargs)
 
-        put(torch, save=save_and_note)
-        put(nn.Module, eval=eval_and_note)
+        def load_and_note(*args: Any, **kwargs: Any) -> Any:
+            loaded = load(*args, **kwargs)
+            self._loads |= has_model(loaded)
+            return loaded
+
+        def load_parameters_and_note(*args: Any, **kwargs: Any) -> Any:
+            self._loads = True
+            return load_parameters(*args, **kwargs)
+
+        put(torch, save=save_and_note, load=load_and_note)
+        put(nn.Module, eval=eval_and_note, load_state_dict=load_parameters_and_note)
 
     def _note(self, line: Line | None, slug: str) -> None:
         if line is not None:
@@ -121,9 +147,12 @@ class Remarks:
         trained = (line, True) in self._uses
         use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
         use.calls, use.records = use.calls + 1, False
+        use.samples &= not torch.is_grad_enabled()
+        reached: list[bool] = []
 
         def come_back(_: Tensor) -> None:
             use.returns = True
+            reached.append(True)
             if trained and not module.training and has_modes:
                 self._note(self._evals.get(id(module), line), "not_restored")
 
@@ -132,6 +161,11 @@ class Remarks:
                 # A single call with one example keeps too little memory to count.
                 use.records = use.calls > 1 or (output.dim() > 1 and len(output) > 1)
                 output.register_hook(come_back)
+        # The record holds the function that is its hook. A call within a backward pass
+        # is part of the training.
+        if use.records and torch._C._current_graph_task_id() < 0:
+            gone = weakref.finalize(come_back, use.note_gone, self._steps, reached)
+            gone.atexit = False
 
     def _line_of(self, module: nn.Module) -> Line | None:
         """The script's line that called the model which the module is a part of.
@@ -175,23 +209,34 @@ class Remarks:
         for use in self._uses.values():
             use.was_last |= use.after == self._steps
 
-    def remarks(self) -> list[Remark]:
+    def remarks(self, has_failed: bool = False) -> list[Remark]:
         """All remarks, in the order of their lines."""
         for line, steps in self._idle.items():
             if steps > 1:
                 self._note(line, "idle_optimizer")
         if self._twins.total() > 2:  # two optimizers take turns
             self._note(max(filter(None, self._twins), default=None), "same_parameters")
+        has_trained = bool(self._steps) or self.origins.has_optimizer
         for (line, _), use in self._uses.items():
             # After a call for training, the optimizer makes a step. After the last
             # evaluation, it doesn't.
             is_last = use.was_last or use.after == self._steps
-            if self._steps and is_last and not use.returns:
-                if use.records:
-                    self._note(line, "recorded")
-                if use.trains and use.has_modes:
-                    self._note(line, "no_eval_mode")
+            if has_failed and use.records and not use.was_last:
+                is_last &= use.evaluates  # else, it may be of a step that failed
+            is_sample = not has_trained and self._loads and use.samples
+            if use.returns or not (self._steps or is_sample):
+                continue
+            if use.evaluates or (is_last and use.records):
+                self._note(line, "recorded")
+            if is_last and use.trains and use.has_modes:
+                self._note(line, "no_eval_mode")
         return [
             Remark(line, REMARKS[slug], slug, slug in SURE)
             for line, slug in sorted(self._at)
         ]
+
+
+def has_model(value: Any) -> bool:
+    """Whether a value that is saved or loaded is a model, or a dict with one."""
+    parts = value.values() if isinstance(value, dict) else [value]
+    return any(isinstance(part, nn.Module) for part in parts)

@@ -210,7 +210,7 @@ class Run:
             self._on_cpu(),
             [*self._notes(), *filter(None, [sentence, asks])],
             self.facts,
-            self.remarks.remarks(),
+            self.remarks.remarks(has_failed=error is not None),
             [self.values[place] for place in sorted(self.values)],
             fails_after_loop=self.is_stuck
             or (fails and bool(self.script.shortened or early)),

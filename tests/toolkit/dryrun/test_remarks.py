@@ -128,6 +128,67 @@ def test_a_method_of_the_model_is_blamed_on_its_caller() -> None:
     assert remarks == [(15, SAID["recorded"])]
 
 
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_an_evaluation_with_autograd_counts_in_whichever_epoch(every: int) -> None:
+    text = SCRIPT.replace(
+        "    with torch.no_grad():",
+        f"    for _ in [0] * 3 if epoch % {every} == 0 else []:",
+    )
+    remarks = [(remark.line.number, remark.say) for remark in dry_run(text).remarks]
+    assert remarks == [(29, SAID["recorded"])]
+
+
+UNUSED = {  # what comes before a step
+    "a pass between steps": "model(inputs).detach()",
+    "layers that run again in the backward pass": "torch.utils.checkpoint.checkpoint("
+    "model, inputs, use_reentrant=False).sum().backward()",
+    "a gradient without autograd's graph": "torch.func.grad(lambda p: "
+    "torch.func.functional_call(model, p, (inputs,)).sum())"
+    "(dict(model.named_parameters()))",
+    "a pass of a turn that fails": "kept = [model(inputs) for _ in "
+    "[0] * 3 if epoch > 1]; "
+    "epoch < 2 or model(inputs) + torch.ones(1, 9)",
+}
+
+
+@pytest.mark.parametrize("before", UNUSED.values(), ids=UNUSED)
+def test_passes_of_a_training_are_no_evaluation(before: str) -> None:
+    text = SCRIPT.replace(
+        "        optimizer.zero_grad()",
+        f"        {before}\n        optimizer.zero_grad()",
+    )
+    assert dry_run(text).remarks == []
+
+
+SAMPLING = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Dropout()).to("cuda")
+model.load_state_dict(model.state_dict())
+with torch.no_grad():
+    for _ in range(4):
+        y = model(torch.rand(8, 4, device="cuda"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        ("", [8]),
+        ("model.load_state_dict(model.state_dict()) -> ", []),  # it tries a model out
+        ("no_grad -> enable_grad", []),  # perhaps, it trains without an optimizer
+        ("model.state_dict() -> model.eval().state_dict()", []),
+    ],
+)
+def test_sampling_in_training_mode(change: str, lines: list[int]) -> None:
+    before, _, after = change.partition(" -> ")
+    remarks = dry_run(SAMPLING.replace(before, after) if before else SAMPLING).remarks
+    assert [(r.line.number, r.say) for r in remarks] == [
+        (line, SAID["no_eval_mode"]) for line in lines
+    ]
+
+
 @pytest.mark.parametrize(
     ("rest", "line"),
     [
