@@ -1,10 +1,15 @@
 """The line of a tensor that a function, or a model, has made for its callers."""
 
 import inspect
+import linecache
 import re
+import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
+
+import torch
 
 from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.script import Line
@@ -19,15 +24,64 @@ def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
     """The line that called a function that has ended, and needs its tensors on the CPU.
 
     There, the tensor met others on the CPU. So it's moved where the function returned.
+    The same holds for a function to which nothing tells the device.
     """
     running = {frame.f_code for _, frame in frames}
     code = root.function
     is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
-    if not root.meetings or not is_function or code in running or origin.makers:
+    if not is_function or code in running or origin.makers:
         return None
     if KEEPS.match(root.line.code):
         return None
+    if not root.meetings:
+        told = (c for c in root.calls if not is_untold(c.code))
+        caller = next(told, None)
+        return caller.line if caller and caller.code is not code else None
     return next((call.line for call in root.calls if call.code in running), None)
+
+
+def is_untold(code: CodeType) -> bool:
+    """Whether a function can't know the device: it gets nothing, and finds it nowhere.
+
+    It finds it in its file's text, or in what the file's functions see.
+    """
+    if code.co_name in INNER:
+        return True
+    takes = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    gets = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & takes)
+    if gets or code.co_freevars or not code.co_flags & inspect.CO_OPTIMIZED:
+        return False
+    file = code.co_filename
+    if "cuda" in "".join(linecache.getlines(file)):
+        return False
+    main = vars(sys.modules["__main__"])  # also a notebook's, whose cells are files
+    scopes = (vars(module) for module in list(sys.modules.values()))
+    scope = next((s for s in scopes if s.get("__file__") == file), main)
+    seen = list(scope.values())
+    seen += [getattr(value, "__dict__", {}).get("device") for value in seen]
+    return not any(
+        isinstance(value, torch.device | str) and "cuda" in str(value) for value in seen
+    )
+
+
+def joins_caller(start: Origin | None, origin: Origin, frames: Frames) -> Line | None:
+    """The line that called a function that joined one of its own tensors to another.
+
+    The other one came from its caller. Both are on the CPU, and the function has ended.
+    To move one of them isn't enough, so the result is moved where it was returned.
+    """
+    running = {frame.f_code for _, frame in frames}
+    is_single = origin.copies or origin.makers or origin.is_of_loop
+    chain = start.chain() if start and not is_single else ()
+    for ancestor in takewhile(lambda one: one is not origin, chain):
+        code, line = ancestor.function, ancestor.line.code
+        if not ancestor.joins or code is None or code in running or ancestor.makers:
+            continue
+        # A method may keep the tensor in its object, unless it returns it at once.
+        if "self" not in code.co_varnames or line.startswith("return"):
+            callers = (call.line for call in ancestor.calls if call.code in running)
+            return next(callers, None)
+    return None
 
 
 def filled_line(origin: Origin) -> tuple[Line, str] | None:

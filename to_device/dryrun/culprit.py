@@ -17,6 +17,7 @@ from to_device.dryrun.callers import (
     calling_line,
     filled_line,
     helpers_caller,
+    joins_caller,
     sisters_line,
 )
 from to_device.dryrun.model_moves import early_line, is_moved, moved_back
@@ -113,7 +114,9 @@ def line_to_change(
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
-    if at := helpers_caller(origin, root, frames):
+    if at := joins_caller(start, origin, frames) or helpers_caller(
+        origin, root, frames
+    ):
         return at, "this line gets a tensor on the CPU: move it here with .to(device)"
     at, why = place(origin, frames, start or origin)
     stays = why_on_host(start, result, origins) if may_stay and start else ""

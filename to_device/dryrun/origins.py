@@ -95,6 +95,8 @@ class Origin:
     parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
     filled: Line | None = None  # where it got values from the device
     loader: Line | None = None  # the loader's, if its loop got others' on the device
+    # Whether it has inputs of both kinds: made by its function, and from outside
+    joins: bool = False
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -105,8 +107,11 @@ class Origin:
 
         An input that comes from outside the function is the likeliest to be at fault.
         """
-        outside = (i for i in inputs if i.first_function is not self.function)
-        if source := next(outside, inputs[0] if inputs else None):
+        outside = [i for i in inputs if i.first_function is not self.function]
+        self.joins = bool(outside) and any(
+            i.is_made_here for i in inputs if i not in outside
+        )
+        if source := next(iter(outside or inputs), None):
             self.source, self.first_function = source, source.first_function
         return self.source
 
@@ -123,6 +128,13 @@ class Origin:
         inner = takewhile(lambda call: call.code.co_name != "<module>", self.calls)
         codes = (call.code for call in inner if call.code.co_name[0] != "<")
         return next(codes, None)
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether a tensor with dimensions has been made on the CPU, from no other."""
+        *_, root = self.chain()
+        tensor = self.tensor()
+        return not root.is_fetched and tensor is not None and tensor.dim() > 0
 
     @property
     def callers(self) -> Iterator[tuple[Line, int]]:

@@ -1,0 +1,75 @@
+"""Faults in functions that have returned, some of them in a file of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.toolkit.dryrun.dry_run import LAYER, MODEL, dry_run
+from to_device.dryrun.report import DEVICE_ERROR
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+HELPERS = [  # a file with functions, what uses them, the line to change, and its file
+    (  # nothing tells the function the device
+        "def vectors():\n    return torch.eye(4)\ndef matrix():\n"
+        "    return vectors().view(1, 4, 4)",
+        "def use(y):\n    k = helpers.matrix()\n    return k @ y\nuse(x.cuda().T)",
+        ("script.py", 16),
+    ),
+    (
+        "def rows():\n    return [torch.ones(4) for _ in range(2)]",
+        "print(helpers.rows()[1] + x.cuda())",
+        ("script.py", 15),
+    ),
+    (  # it may ask for the device
+        "def vectors():\n    return torch.eye(4)\ndevice = torch.device(0)",
+        "print(helpers.vectors() @ x.cuda().T)",
+        ("helpers.py", 3),
+    ),
+    (
+        "def vectors(like):\n    return torch.eye(4)",
+        "y = x.cuda()\nprint(helpers.vectors(y) @ y.T)",
+        ("helpers.py", 3),
+    ),
+    (  # it joins the tensor that it gets to one of its own
+        "def grid(anchors):\n    at = torch.arange(4.).view(1, 4)\n"
+        "    return torch.cat([at, anchors]).exp()",
+        "anchors = torch.ones(1, 4)\ny = x.cuda()\nall = helpers.grid(anchors)\n"
+        "all = all.view(2, 4)\nprint(all - y)",
+        ("script.py", 17),
+    ),
+    (  # all its tensors come from outside
+        "def grid(at, anchors):\n    return torch.cat([at, anchors]).exp()",
+        "one, y = torch.ones(1, 4), x.cuda()\nall = helpers.grid(one, one)\n"
+        "print(all - y)",
+        ("script.py", 15),
+    ),
+    (  # a number meets tensors anywhere
+        "def grid(anchors):\n    return anchors * torch.tensor(2.)",
+        "anchors = torch.ones(4)\ny = x.cuda()\nall = helpers.grid(anchors)\n"
+        "print(all - y)",
+        ("script.py", 15),
+    ),
+    (  # it keeps the tensor
+        "class Grid:\n    def __init__(self, anchors):\n"
+        "        joined = torch.cat([torch.zeros(1, 4), anchors])\n"
+        "        self.all = joined",
+        "anchors = torch.ones(1, 4)\ngrid = helpers.Grid(anchors)\n"
+        "print(grid.all - x.cuda())",
+        ("script.py", 15),
+    ),
+]
+
+
+@pytest.mark.parametrize(("helpers", "rest", "culprit"), HELPERS)
+def test_who_moves_what_a_function_returned(
+    tmp_path: Path, helpers: str, rest: str, culprit: tuple[str, int]
+) -> None:
+    (tmp_path / "helpers.py").write_text(f"import torch\n{helpers}\n")
+    text = MODEL.format(forward=LAYER, rest=f"import helpers\n{rest}")
+    report = dry_run(text, str(tmp_path / "script.py"))
+    assert report.status == DEVICE_ERROR, report.failure
+    assert report.failure
+    assert report.failure.culprit
+    place = report.failure.culprit
+    assert (Path(place.file).name, place.number) == culprit
