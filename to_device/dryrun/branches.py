@@ -339,6 +339,17 @@ class Marks(ast.NodeTransformer):
             node.value = self._test(node.value, False)
         return node
 
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        self.generic_visit(node)
+        value = node.value  # what a function says, such as `needs_to_log(step)`
+        parts = value.values if isinstance(value, ast.BoolOp) else [value]
+        if (
+            any(isinstance(p, ast.Compare) and _modulus(p.left) for p in parts)
+            and value
+        ):
+            node.value = self._test(value, False)
+        return node
+
     def _test(self, test: ast.expr, ends_loop: bool) -> ast.expr:
         """A condition in which each guard, also one of several, asks Branches.due."""
         if isinstance(test, ast.BoolOp):

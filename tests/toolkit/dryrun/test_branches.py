@@ -55,6 +55,14 @@ class Trainer:
 trainer = Trainer()
 for x in [batch] * 400: trainer.step(x)
 """,
+    "where a function says so": """
+def is_due(step, every, rows): return step % every < rows and step != 0
+while step < 9999:
+    train(batch)
+    step += 1
+    if is_due(step, 1000, 1):
+        evaluate()
+""",
     "in a turn that ends the loop": """
 while True:
     train(batch)
