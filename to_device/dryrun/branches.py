@@ -57,6 +57,9 @@ class Guard:
     tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
     was_early: bool = False  # whether it had its other result before its turn
     whole: "Whole | None" = None  # the condition that joins it to others
+    # The guards of the `if`s around it, and which result of each leads to it
+    around: "Sides" = ()
+    inner: "list[Guard | Whole]" = field(default_factory=list)  # those it is around
 
     @property
     def stays(self) -> bool:
@@ -67,6 +70,16 @@ class Guard:
     def is_open(self) -> bool:
         """Whether a counter is compared, and the result has been the same so far."""
         return self.counts and len(self.results) == 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be learned of it."""
+        return len(self.results) == 2 or self.was_early or not self.rises
+
+    @property
+    def needs(self) -> "Sides":
+        """The guards whose results must change together, and to which."""
+        return ((self, self.results != {True}), *counting(self.around))
 
     @property
     def counts(self) -> bool:
@@ -86,12 +99,6 @@ class Guard:
         self.rises &= is_steady and (value >= self.last or not self.calls)
         self.results.add(result)
         self.last, self.ended, self.calls = value, now, self.calls + 1
-
-    def changes(self, most: float) -> bool:
-        """Whether the result changes while the counter rises to `most`."""
-        (old,), low = self.results, self.last + 1
-        values = (n for n in self.values(low) if low <= n <= most)
-        return any(self.result(value, *self.others) is not old for value in values)
 
     def values(self, low: int) -> list[int]:
         """`low`, and the numbers from there on at which the result may change."""
@@ -117,6 +124,16 @@ class Whole:
     ended: int = 0  # the number of its latest call
     tried: set[Place] = field(default_factory=set)  # loops that made a turn for it
     was_early: bool = False
+    around: "Sides" = ()
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.results) == 2 or self.was_early
+
+    @property
+    def needs(self) -> "Sides":
+        own = ((guard, self.wanted) for guard in self.guards if guard.calls)
+        return (*own, *counting(self.around))
 
     @property
     def is_open(self) -> bool:
@@ -126,22 +143,54 @@ class Whole:
         are_counters = all(guard.counts for guard in self.guards)
         return self.results == {not self.wanted} and are_known and are_counters
 
-    def changes(self, most: Callable[[Guard], float]) -> bool:
-        """Whether each counter comes to a number at which all its guards agree."""
-        counters: dict[str, list[Guard]] = {}
-        for guard in filter(lambda guard: guard.calls, self.guards):
-            counters.setdefault(guard.counter, []).append(guard)
-        return all(self._agree(g, min(map(most, g))) for g in counters.values())
 
-    def _agree(self, guards: list[Guard], most: float) -> bool:
-        low = max(guard.last for guard in guards) + 1
-        near = {n for guard in guards for n in guard.values(low) if n >= low}
-        values = {value for n in near for guard in guards for value in guard.values(n)}
-        return any(
-            all(guard.result(n, *guard.others) is self.wanted for guard in guards)
-            for n in near | values
-            if low <= n <= most
-        )
+Sides = tuple[tuple[Guard, bool], ...]  # guards, and a result for each
+
+
+def counting(sides: Sides) -> Sides:
+    return tuple((guard, side) for guard, side in sides if guard.calls and guard.counts)
+
+
+def changes(sides: Sides, most: Callable[[Guard], float]) -> bool:
+    """Whether each counter comes to a number at which all its guards have their side.
+
+    `most` is the number to which a guard's counter rises. Of guards of one counter,
+    that which was asked most often tells it best.
+    """
+    counters: dict[str, list[tuple[Guard, bool]]] = {}
+    for guard, side in sides:
+        counters.setdefault(guard.counter, []).append((guard, side))
+    return all(
+        agree(part, most(max((guard for guard, _ in part), key=lambda g: g.calls)))
+        for part in counters.values()
+    )
+
+
+def agree(sides: Iterable[tuple[Guard, bool]], most: float) -> bool:
+    guards = [guard for guard, _ in sides]
+    low = max(guard.last for guard in guards) + 1
+    near = {n for guard in guards for n in guard.values(low) if n >= low}
+    values = {value for n in near for guard in guards for value in guard.values(n)}
+    return any(
+        all(guard.result(n, *guard.others) is side for guard, side in sides)
+        for n in near | values
+        if low <= n <= most
+    )
+
+
+def turns_for(pending: Iterable[Guard | Whole]) -> list[set[Guard | Whole]]:
+    """The guards in as few turns as their sides allow."""
+    turns: list[tuple[set[Guard | Whole], dict[Guard, bool]]] = []
+    for one in pending:
+        sides = dict(one.needs)
+        for together, known in turns:
+            if all(known.get(guard, side) is side for guard, side in sides.items()):
+                together.add(one)
+                known.update(sides)
+                break
+        else:
+            turns.append(({one}, sides))
+    return [together for together, _ in turns]
 
 
 @dataclass(frozen=True)
@@ -163,9 +212,9 @@ class Pending:
     last turn changes the result: no turn follows it.
     """
 
-    soon: set[Guard | Whole] = field(default_factory=set)
-    ends: set[Guard | Whole] = field(default_factory=set)
-    late: set[Guard | Whole] = field(default_factory=set)
+    soon: list[Guard | Whole] = field(default_factory=list)
+    ends: list[Guard | Whole] = field(default_factory=list)
+    late: list[Guard | Whole] = field(default_factory=list)
 
 
 class Branches:
@@ -214,10 +263,19 @@ class Branches:
         whole = guard.whole
         if whole and whole in self.armed and result is not whole.wanted:
             whole.was_early, result = True, whole.wanted
+        side = self._side(guard) if self.armed else None
+        if side is not None and result is not side:
+            guard.was_early, result = True, side
         is_watched = whole is not None and len(whole.results) < 2
+        is_watched |= not all(inner.is_over for inner in guard.inner)
         is_over = (len(guard.results) == 2 and not is_watched) or not guard.rises
         self.settled[number] = is_over or guard.calls > MOST_OBSERVED
         return result
+
+    def _side(self, guard: Guard) -> bool | None:
+        """The result that leads to an armed guard, if this one is around it."""
+        sides = (side for one in self.armed for side in one.around)
+        return next((side for other, side in sides if other is guard), None)
 
     def note_whole(self, number: int, value: Any) -> Any:
         """Note the result of a whole condition, and return it."""
@@ -255,14 +313,12 @@ class Branches:
             if one.ended <= since or not one.is_open or is_tried:
                 continue
 
-            def changes(most: Callable[[Guard], float], one: Any = one) -> bool:
-                return one.changes(most(one) if isinstance(one, Guard) else most)
-
-            if changes((lambda _: float("inf")) if nests else last_of):
-                is_late = changes(last_of) and not changes(partial(last_of, but=1))
+            sides, before = one.needs, partial(last_of, but=1)
+            if changes(sides, (lambda _: float("inf")) if nests else last_of):
+                is_late = changes(sides, last_of) and not changes(sides, before)
                 one.tried.add(loop)
                 kind = found.late if is_late else found.soon
-                (found.ends if one.ends_loop and not is_late else kind).add(one)
+                (found.ends if one.ends_loop and not is_late else kind).append(one)
         return found
 
     def not_run(self, loops: Iterable[Place]) -> list[Branch]:
@@ -288,6 +344,10 @@ class Marks(ast.NodeTransformer):
         self.file, self.branches = file, branches
         # The lines of the loops around the node, and what each of them assigns to
         self.loops: list[tuple[int, set[str]]] = []
+        # The guards of the `if`s around the node, in the same turn of a loop, and which
+        # result of each leads to the node
+        self.around: Sides = ()
+        self.asking: dict[ast.AST, Guard] = {}  # by the code that asks for its result
         # What the file adds to, and what its loops over ranges count
         self.counters = {
             ast.unparse(part)
@@ -306,7 +366,9 @@ class Marks(ast.NodeTransformer):
     def _in_loop(self, loop: Any) -> ast.AST:
         at = loop.iter if isinstance(loop, ast.For) else loop.test
         self.loops.append((at.lineno, set(map(ast.unparse, stored(loop)))))
+        outer, self.around = self.around, ()
         self._visit_blocks(loop)
+        self.around = outer
         self.loops.pop()
         return loop
 
@@ -315,23 +377,42 @@ class Marks(ast.NodeTransformer):
         node.orelse = [self.visit(statement) for statement in node.orelse]
 
     def visit_FunctionDef(self, function: ast.FunctionDef) -> ast.AST:
-        outer, self.loops = self.loops, []
+        outer = self.loops, self.around
+        self.loops, self.around = [], ()
         self.generic_visit(function)
-        self.loops = outer
+        self.loops, self.around = outer
         return function
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        self._visit_blocks(node)
         may_change = self.loops and self._may_change(node.test)
         # A branch that only fails, or only leaves the loop, isn't worth a turn.
         if not (_fails(node.body) or _fails(node.orelse) or _only_breaks(node.body)):
             node.test = self._test(node.test, _ends(node.body))
+        outer = self.around
+        self.around = (*outer, *self._sides(node.test, True))
+        node.body = [self.visit(statement) for statement in node.body]
+        self.around = (*outer, *self._sides(node.test, False))
+        node.orelse = [self.visit(statement) for statement in node.orelse]
+        self.around = outer
         if may_change:
             self._mark(node.body)
             is_elif = len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
             if not is_elif:
                 self._mark(node.orelse)
         return node
+
+    def _sides(self, test: ast.expr, result: bool) -> Sides:
+        """The guards in a condition whose results its own result tells."""
+        if guard := self.asking.get(test):
+            return ((guard, result),)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self._sides(test.operand, not result)
+        if isinstance(test, ast.Call) and ast.unparse(test.func) == "__whole__":
+            return self._sides(test.args[1], result)
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is result:
+            parts = (self._sides(value, result) for value in test.values)
+            return tuple(side for part in parts for side in part)
+        return ()
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
@@ -375,9 +456,17 @@ class Marks(ast.NodeTransformer):
         if len(guards) < 2:
             return test
         place = self.file, test.lineno
-        whole = Whole(place, isinstance(test.op, ast.And), guards, ends_loop)
+        whole = Whole(
+            place,
+            isinstance(test.op, ast.And),
+            guards,
+            ends_loop,
+            around=self.around,
+        )
         for guard in guards:
             guard.whole = whole
+        for outer, _ in self.around:
+            outer.inner.append(whole)
         number = ast.Constant(len(self.branches.wholes))
         self.branches.wholes.append(whole)
         asks = ast.Call(ast.Name("__whole__", ast.Load()), [number, test], [])
@@ -403,13 +492,18 @@ class Marks(ast.NodeTransformer):
             is_counter,
             ends_loop,
             len(self.branches.guards),
+            around=self.around,
         )
+        for outer, _ in self.around:
+            outer.inner.append(guard)
         self.branches.guards.append(guard)
         self.branches.settled.append(0)
         values = [ast.Constant(guard.number), *map(deepcopy, parts), deepcopy(right)]
         asks = ast.Call(ast.Name("__due__", ast.Load()), values, [])
         is_settled = _item("__settled__", guard.number, ast.Load())
-        return ast.copy_location(ast.IfExp(is_settled, test, asks), test)
+        asking = ast.copy_location(ast.IfExp(is_settled, test, asks), test)
+        self.asking[asking] = guard
+        return asking
 
     def _may_change(self, test: ast.expr) -> bool:
         """Whether a condition depends on what a loop around it assigns to."""

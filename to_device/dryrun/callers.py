@@ -1,5 +1,6 @@
 """The line of a tensor that a function, or a model, has made for its callers."""
 
+import ast
 import inspect
 import linecache
 import re
@@ -13,6 +14,14 @@ import torch
 
 from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.script import Line
+from to_device.dryrun.statements import (
+    functions_in,
+    lines_of,
+    moves,
+    names_in,
+    statement_at,
+    tree,
+)
 
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of functions
@@ -20,18 +29,21 @@ INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of funct
 KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 
 
-def helpers_caller(origin: Origin, root: Origin, frames: Frames) -> Line | None:
+def helpers_caller(
+    origin: Origin, root: Origin, frames: Frames, origins: Origins
+) -> Line | None:
     """The line that called a function that has ended, and needs its tensors on the CPU.
 
     There, the tensor met others on the CPU. So it's moved where the function returned.
-    The same holds for a function to which nothing tells the device.
+    The same holds for a function to which nothing tells the device. But if the function
+    itself moves another such tensor, it should move this one, too.
     """
     running = {frame.f_code for _, frame in frames}
     code = root.function
     is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
     if not is_function or code in running or origin.makers:
         return None
-    if KEEPS.match(root.line.code):
+    if KEEPS.match(root.line.code) or moves_sister(root, origins):
         return None
     if not root.meetings:
         told = (c for c in root.calls if not is_untold(c.code))
@@ -81,6 +93,43 @@ def joins_caller(start: Origin | None, origin: Origin, frames: Frames) -> Line |
         if "self" not in code.co_varnames or line.startswith("return"):
             callers = (call.line for call in ancestor.calls if call.code in running)
             return next(callers, None)
+    return None
+
+
+def moves_sister(root: Origin, origins: Origins) -> bool:
+    """Whether a function moves what a line beside the tensor's own line made."""
+    inside = lines_of(root.calls[0].code)
+    here, block = statement_at(root.line)
+    for statement in block:
+        numbers = range(statement.lineno, (statement.end_lineno or 0) + 1)
+        lines = (Line(root.line.file, number) for number in numbers)
+        movers = [origins.moved.get(line) for line in lines]
+        if statement is not here and any(
+            mover and mover.file == root.line.file and mover.number in inside
+            for mover in movers
+        ):
+            return True
+    return False
+
+
+def unmoved_line(start: Origin | None, origins: Origins) -> tuple[Line, str] | None:
+    """The line that got the tensor from elsewhere and didn't move it.
+
+    Other lines of the same block, which call the same functions, moved theirs.
+    """
+    chain = list(start.chain()) if start else []
+    for ancestor in chain:
+        if ancestor.function is chain[-1].function:
+            return None
+        here, block = statement_at(ancestor.line)
+        if not isinstance(here, ast.Assign) or moves(here):
+            continue
+        for other in block:
+            line = Line(ancestor.line.file, other.lineno)
+            is_moving = isinstance(other, ast.Assign) and line in origins.moving
+            if is_moving and functions_in(here) & functions_in(other):
+                at = Line(line.file, here.lineno)
+                return at, f"{beside(line, at)} moves its tensor: do so here, too"
     return None
 
 
@@ -142,9 +191,12 @@ def calling_line(
             continue
         result = result or ancestor
         mover = origins.moved.get(ancestor.line)
+        inside = lines_of(result.calls[0].code)
+        if mover and mover.file == result.line.file and mover.number in inside:
+            continue  # this is no caller
         callers = (call.line for call in result.calls if call.code in running)
         line = next(callers, None)
-        if mover and line and not KEEPS.match(result.line.code):
+        if mover and line and not is_kept(result):
             at = beside(mover, line)
             name = getattr(result.function, "co_name", "")
             return (
@@ -153,6 +205,30 @@ def calling_line(
                 f"as {at} does",
             )
     return None
+
+
+def is_kept(result: Origin) -> bool:
+    """Whether a function puts a tensor that it makes into an object."""
+    here, _ = statement_at(result.line)
+    if KEEPS.match(result.line.code):
+        return True
+    targets = here.targets if isinstance(here, ast.Assign) else []
+    names = {part for target in targets for part in names_in(target)}
+    inside = lines_of(result.calls[0].code)
+    return any(
+        isinstance(node, ast.Assign)
+        and node.lineno in inside
+        and any(isinstance(target, ast.Attribute) for target in node.targets)
+        and takes(node.value, names)
+        for node in ast.walk(tree(result.line.file))
+    )
+
+
+def takes(value: ast.expr, names: set[str]) -> bool:
+    """Whether a value is one of these variables, or a part of one."""
+    while isinstance(value, ast.Subscript):
+        value = value.value
+    return isinstance(value, ast.Name) and value.id in names
 
 
 def beside(line: Line, other: Line) -> str:

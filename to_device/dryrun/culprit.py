@@ -10,7 +10,6 @@ from types import FrameType
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from to_device.dryrun.callers import (
     beside,
@@ -19,11 +18,13 @@ from to_device.dryrun.callers import (
     helpers_caller,
     joins_caller,
     sisters_line,
+    unmoved_line,
 )
-from to_device.dryrun.model_moves import early_line, is_moved, moved_back
+from to_device.dryrun.left import where_it_was_left
+from to_device.dryrun.model_moves import early_line, is_moved
 from to_device.dryrun.origins import Origin, Origins
 from to_device.dryrun.report import AFTER
-from to_device.dryrun.script import MOVES, Line
+from to_device.dryrun.script import Line
 from to_device.dryrun.statements import (
     FETCHES,
     assignments,
@@ -36,7 +37,6 @@ from to_device.dryrun.statements import (
     moves,
     names_in,
     statement_at,
-    tree,
 )
 from to_device.dryrun.uses import Side, arguments_of, is_in_loop, wanted
 from to_device.words import Words
@@ -107,7 +107,8 @@ def line_to_change(
         )
     is_single = origin.copies or origin.makers or origin.is_of_loop
     if not is_single and (
-        missed := sisters_line(origin, frames, origins)
+        missed := unmoved_line(start, origins)
+        or sisters_line(origin, frames, origins)
         or calling_line(start, frames, origins)
     ):
         return missed
@@ -115,7 +116,7 @@ def line_to_change(
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
     if at := joins_caller(start, origin, frames) or helpers_caller(
-        origin, root, frames
+        origin, root, frames, origins
     ):
         return at, "this line gets a tensor on the CPU: move it here with .to(device)"
     at, why = place(origin, frames, start or origin)
@@ -127,36 +128,6 @@ def line_to_change(
         f"bring this one to the CPU, with .cpu(), since {stays}; or else move that one "
         f"to the device, at {beside(at, result)}",
     )
-
-
-def where_it_was_left(
-    start: Origin | None, frames: Frames, origins: Origins
-) -> tuple[Line, str] | None:
-    """The line that put the tensor back on the CPU, kept it there, or passed it on."""
-    if back := moved_back(start):
-        return (
-            back,
-            "this line puts tensors back on the CPU, and later lines use them on "
-            "the device",
-        )
-    for ancestor in start.chain() if start else ():
-        if ancestor.copies or is_moved(ancestor):
-            break
-        if ancestor.loader:
-            return (
-                ancestor.loader,
-                "other loaders' batches come on the device, and this loader's don't: "
-                "look at its collate_fn and its data set",
-            )
-        if ancestor.kept:
-            return line_of_cpu(ancestor.kept, frames)
-        if at := ancestor.passed or passing_line(ancestor.tensor(), frames, origins):
-            return (
-                at,
-                "this function moves tensors, but this line passes on one "
-                "that is still on the CPU",
-            )
-    return None
 
 
 def is_result(
@@ -338,56 +309,6 @@ def taking_line(
             return outer[0]
     is_named = any(re.search(rf"\.{key}\b", line.code) for key in keys)
     return line if is_named else None
-
-
-def passing_line(tensor: Any, frames: Frames, origins: Origins) -> Line | None:
-    """The line of a wrapper that passes on a tensor in its *args or **kwargs.
-
-    A wrapper is a function that moves tensors, or calls another one that does, and is
-    still running.
-    """
-    for line, frame in frames if tensor is not None else ():
-        info = inspect.getargvalues(frame)
-        names = filter(None, (info.varargs, info.keywords))
-        packed = tree_leaves([info.locals[name] for name in names])
-        if not any(tensor is part for part in packed):
-            continue
-        named = map(frame.f_globals.get, frame.f_code.co_names)
-        codes = filter(inspect.iscode, [getattr(f, "__code__", None) for f in named])
-        for code in [frame.f_code, *codes]:
-            is_own = origins.script.owns(code.co_filename)
-            if is_own and MOVES.search(inspect.getsource(code)):
-                return line
-    return None
-
-
-def line_of_cpu(move: Line, frames: Frames) -> tuple[Line, str]:
-    """The line that chose the CPU for a move that left a tensor there, and why.
-
-    If the device comes from a parameter whose default is the CPU, the line is
-    the first call that doesn't pass the parameter. Otherwise, it is the move's
-    line.
-    """
-    match = TO_NAME.search(move.code)
-    name = match[1] if match else ""
-    for line, frame in frames:
-        nodes = ast.walk(tree(line.file))
-        for call in (node for node in nodes if isinstance(node, ast.Call)):
-            function = ast.unparse(call.func)
-            if not DOTTED.fullmatch(function):
-                continue  # to evaluate it could run the script's code
-            # Fails for another function's variable, or if there is no signature.
-            with suppress(Exception):
-                value = eval(function, frame.f_globals, frame.f_locals)
-                parameters = inspect.signature(value).parameters
-                place = list(parameters).index(name)
-                is_passed = any(k.arg in (name, None) for k in call.keywords)
-                is_cpu = "cpu" in str(parameters[name].default)
-                if is_cpu and not is_passed and len(call.args) <= place:
-                    return Line(
-                        line.file, call.lineno
-                    ), f"this call doesn't pass {name}, whose default is the CPU"
-    return move, "this line moves the tensor to the CPU"
 
 
 def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin | None:

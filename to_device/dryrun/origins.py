@@ -86,7 +86,8 @@ class Origin:
     copies: list[tuple[Line, Any]] = field(default_factory=list)
     # Where a function that moves tensors returned this tensor and hadn't made it.
     passed: Line | None = None
-    kept: Line | None = None  # where a move to the CPU left the tensor as it was
+    # The functions that ran when a move to the CPU left the tensor as it was
+    kept: list[Call] = field(default_factory=list)
     # Where the tensor's data went from the device to the CPU
     moved_back: Line | None = None
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
@@ -140,10 +141,12 @@ class Origin:
     def callers(self) -> Iterator[tuple[Line, int]]:
         """For each function that returned the tensor, its caller's line and its frame.
 
-        A method may keep the tensor in its object, so its caller doesn't count.
+        A method may keep the tensor in its object, so its caller doesn't count, unless
+        the method returns what it makes at once.
         """
         for inner, outer in pairwise(self.calls):
-            if "self" in inner.code.co_varnames + inner.code.co_freevars:
+            is_method = "self" in inner.code.co_varnames + inner.code.co_freevars
+            if is_method and not inner.line.code.startswith("return "):
                 return
             yield outer.line, inner.frame
 
@@ -184,6 +187,9 @@ class Origins:
         # By the line that made a tensor: which line last moved it, or a tensor that was
         # computed from it, to the device.
         self.moved: dict[Line, Line] = {}
+        self.moving: set[Line] = set()  # all lines that moved a tensor to the device
+        # The functions, or a file's own lines, that kept on the CPU what moved later
+        self._released: set[CodeType | Line] = set()
         # By the line that takes batches: the loaders, by their lines, whose batches had
         # a tensor on the device
         self._givers: dict[Line, set[Line]] = {}
@@ -214,6 +220,8 @@ class Origins:
         self._lines.clear()
         self.movers.clear()
         self.moved.clear()
+        self.moving.clear()
+        self._released.clear()
         self._givers.clear()
         self._datasets.clear()
 
@@ -305,9 +313,11 @@ class Origins:
                 self._note(tensor, arguments, is_same)
 
     def _note_meeting(self, arguments: list[Tensor]) -> None:
-        """Remember where tensors on the CPU met."""
+        """Remember where tensors on the CPU met that don't share their memory."""
         met = [a for a in arguments if a.dim() > 0]
         if len(met) > 1 and all(a.is_cpu for a in met):
+            if len({id(a if a._base is None else a._base) for a in met}) == 1:
+                return  # a tensor and its own part, as in `x[0] *= 2`
             origins = filter(None, map(self.of, met))
             few = [o for o in origins if len(o.meetings) < MEETINGS]
             if few and (line := self.here()):
@@ -328,9 +338,15 @@ class Origins:
             return
         followed = self.of(self._followed())
         if followed is None:
-            origin.kept = self.here()
+            origin.kept = [
+                Call(line, id(frame), frame.f_code) for line, frame in self.stack()
+            ]
         elif origin not in followed.chain():
             origin.source, origin.is_same = followed, True
+
+    def has_moved(self, kept: list[Call]) -> bool:
+        """Whether what a function keeps on the CPU, as a memory does, moved later."""
+        return keeper(kept) in self._released
 
     def note_data(self, tensor: Tensor, data: Any) -> None:
         """Remember where a tensor on the device gets data on the CPU.
@@ -414,12 +430,15 @@ class Origins:
             source.copies.append((line, origin.tensor))
             source.copies = source.copies[-4:]
             self.movers[tuple(source.calls)] = line
+            self.moving.add(line)
             moving = [id(frame) for at, frame in self.stack() if at == line]
             for result in source.results:
                 if result[-1].frame in moving:
                     self.movers[result] = line
             for ancestor in islice(source.chain(), NEAREST):
                 self.moved[ancestor.line] = line
+                if ancestor.kept:
+                    self._released.add(keeper(ancestor.kept))
         self._of[id(tensor)] = origin
 
     def _place(self) -> tuple[list[Call], list] | None:
@@ -442,6 +461,12 @@ class Origins:
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
         return (calls[min(start, len(calls) - 1) :], makers) if calls else None
+
+
+def keeper(kept: list[Call]) -> CodeType | Line:
+    """The function that kept a tensor on the CPU, or a file's own line."""
+    line, _, code = kept[0]
+    return line if code.co_name == "<module>" else code
 
 
 def named(name: str, scope: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from to_device.dryrun.branches import Branches, Guard, Marks, Whole, length
+from to_device.dryrun.branches import Branches, Guard, Marks, Whole, length, turns_for
 
 Tell = Callable[[int, str, Any], Any]  # takes line, name, and value; returns the value
 OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a script
@@ -265,6 +265,8 @@ class Loop:
         script = self.script
         if self.to_come is None:
             self.to_come = self._last_turns() if script.visits else [set()]
+        elif self.armed:  # what ran early may itself have parts that run now and then
+            self._add_turns(self.to_come)
         if self.armed:
             script.visited()
         self.disarm()
@@ -282,6 +284,22 @@ class Loop:
         After a turn that runs a branch early, the loop makes one in which nothing is
         armed. It meets what the branch left behind, such as a model on the CPU.
         """
+        turns, late = self._pending()
+        if late or (self.has_last and not turns):
+            turns.append(late)
+        return turns if self.has_last else [*turns, set()]
+
+    def _add_turns(self, to_come: list[set[Guard | Whole]]) -> None:
+        """Add turns for what was met first in a part that ran early."""
+        turns, late = self._pending()
+        to_come[1:1] = turns  # after the turn that meets what the part left behind
+        if late and self.has_last:
+            to_come[-1] = to_come[-1] | late
+        elif late:
+            to_come.insert(-1, late)
+
+    def _pending(self) -> tuple[list[set[Guard | Whole]], set[Guard | Whole]]:
+        """What is armed in turns before the last one, and in the last one."""
         script, turns = self.script, list[set[Guard | Whole]]()
         pending = script.branches.pending(
             self.since,
@@ -290,11 +308,9 @@ class Loop:
             self.line,
             nests=script.endings > self.endings,
         )
-        for guards in filter(None, (pending.soon, pending.ends)):
+        for guards in (*turns_for(pending.soon), *turns_for(pending.ends)):
             turns += [guards, set()]
-        if pending.late or (self.has_last and not turns):
-            turns.append(pending.late)
-        return turns if self.has_last else [*turns, set()]
+        return turns, set(pending.late)
 
     def disarm(self) -> None:
         self.script.branches.armed -= self.armed

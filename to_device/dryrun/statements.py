@@ -4,6 +4,7 @@ import ast
 import linecache
 import re
 from collections.abc import Collection
+from types import CodeType
 
 from torch import Tensor, nn
 
@@ -34,6 +35,12 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
 def tree(file: str) -> ast.Module:
     return ast.parse("".join(linecache.getlines(file)))
+
+
+def lines_of(code: CodeType) -> range:
+    """The numbers of the lines of a function, or of a whole file."""
+    numbers = [number for *_, number in code.co_lines() if number]
+    return range(min(numbers), max(numbers) + 1)
 
 
 def is_dropped(line: Line) -> bool:
@@ -106,6 +113,13 @@ def names_in(node: ast.AST) -> set[str]:
     """The names of variables and attributes in code, such as "batch.x" and "batch"."""
     parts = (p for p in ast.walk(node) if isinstance(p, ast.Name | ast.Attribute))
     return set(map(ast.unparse, parts))
+
+
+def functions_in(node: ast.AST) -> set[str]:
+    """The names of the functions and methods that code calls, but no moves."""
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    names = {ast.unparse(function).split(".")[-1] for function in calls}
+    return names - {"to", "cuda", "cpu"}
 
 
 def copy_of(statement: ast.stmt) -> str | None:

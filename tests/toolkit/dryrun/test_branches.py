@@ -63,6 +63,40 @@ while step < 9999:
     if is_due(step, 1000, 1):
         evaluate()
 """,
+    "in a part that itself runs only now and then": """
+for i, x in enumerate([batch] * 4000):
+    train(x)
+    if i % 300 == 299:
+        losses.append(i)
+        if i % 900 == 899:
+            evaluate()
+""",
+    "in a part of a part, over several epochs": """
+for epoch in range(1000):
+    for x in [batch] * 3:
+        train(x)
+        step += 1
+        if step % 500 == 0:
+            losses.append(step)
+            if step % 2000 == 0:
+                evaluate()
+""",
+    "in a part that is left at most times": """
+for i, x in enumerate([batch] * 4000):
+    train(x)
+    if not i % 4:
+        losses.append(i)
+    elif i % 3 == 0:
+        losses.append(i)
+        if i % 1003 != 1002: continue
+        evaluate()
+""",
+    "in one of two parts that never come together": """
+for i, x in enumerate([batch] * 4000):
+    train(x)
+    if i % 300 == 299: losses.append(i)
+    elif i % 200 == 198: evaluate()
+""",
     "in a turn that ends the loop": """
 while True:
     train(batch)
@@ -83,6 +117,14 @@ while step < 9999:
 }
 # Line 7 meets a model that a branch has left on the CPU.
 LEFT_BEHIND = {
+    "in a part of a part": """
+for i in range(4000):
+    train(batch)
+    if i % 3 == 0:
+        losses.append(i)
+        if i % 900 == 0 and i > 0:
+            net.cpu()
+""",
     "in a range": """
 for epoch in range(200):
     train(batch)
@@ -149,6 +191,22 @@ for epoch in range(90):
     for i, x in enumerate([batch] * 4):
         train(x)
         if i % 50 == 0 and i > 0:
+            evaluate()
+""",
+    "two conditions, one in the other, that never come together": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i % 300 == 299:
+        losses.append(i)
+        if i % 50 == 0:
+            evaluate()
+""",
+    "a part that comes no more": """
+for i, x in enumerate([batch] * 400):
+    train(x)
+    if i < 5:
+        losses.append(i)
+        if i % 300 == 299:
             evaluate()
 """,
     "each epoch is too short": """

@@ -1,0 +1,127 @@
+"""Which of a function and its callers should have moved a tensor."""
+
+import pytest
+
+from tests.toolkit.dryrun.dry_run import LAYER, check_culprit
+
+pytestmark = pytest.mark.usefixtures("unhurried")
+
+CULPRITS = {  # by what is special: the script's rest, the line to change, what is said
+    "a branch that doesn't run moves the batch, too": (
+        "loader = torch.utils.data.DataLoader([*x], 2)\nnet.cuda()\n"
+        "for y in loader:\n    if torch.cuda.is_available():\n        z = y * 2\n"
+        "    else:\n        y = y.cpu()\n    net(y)",
+        16,
+        "after this line, y is still on the CPU",
+    ),
+    "a caller passes the CPU": (
+        "def batches(data, device):\n"
+        "    data = data.view(4, 2)\n"
+        "    return data.t().to(device)\n"
+        "net.cuda()\n"
+        "train = batches(x, 'cuda')\n"
+        "test = batches(x, 'cpu')\n"
+        "net(train)\n"
+        "net(test)",
+        19,
+        "this call passes the CPU as device",
+    ),
+    "a caller's caller passes the CPU": (
+        "class Loader:\n"
+        "    def batch(self, device): return self.first(1, device=device)\n"
+        "    def first(self, n, device): return (x + n).to(device)\n"
+        "net.cuda()\n"
+        "place = torch.device('cpu')\n"
+        "test = Loader().batch(place)\n"
+        "net(test)",
+        19,
+        "this call passes the CPU as device",
+    ),
+    "a caller's caller leaves out the CPU": (
+        "def first(data, device): return data.to(device)\n"
+        "def batch(data, device='cpu'): return first(data, device)\n"
+        "net.cuda()\n"
+        "test = batch(x)\n"
+        "net(test)",
+        17,
+        "this call doesn't pass device, whose default is the CPU",
+    ),
+    "a memory keeps on the CPU what is moved later": (
+        "memory = []\n"
+        "def store(x, y):\n"
+        "    memory.append((x.to('cpu'), torch.tensor([y]).to('cpu')))\n"
+        "def unpack():\n"
+        "    first = torch.stack([x for x, _ in memory]).cuda()\n"
+        "    second = torch.stack([y for _, y in memory])\n"
+        "    return first, second\n"
+        "def learn():\n"
+        "    first, second = unpack()\n"
+        "    net(first)[:, 0].gather(0, second[0])\n"
+        "net.cuda()\n"
+        "store(torch.rand(4), 0)\n"
+        "learn()",
+        19,
+        "line 18 moves its tensor: do so here, too",
+    ),
+    "a function moves one of the tensors that it changes": (
+        "def sample():\n"
+        "    z = torch.rand(6, 4)\n"
+        "    y = torch.rand(6, 4)\n"
+        "    y[:3, 0] *= 2\n"
+        "    z[0] = torch.ones(4)\n"
+        "    if torch.cuda.is_available():\n"
+        "        y = y.cuda()\n"
+        "    return y, z\n"
+        "net.cuda()\n"
+        "y, z = sample()\n"
+        "net(y) + z",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    "a part of a tensor is no other tensor": (
+        "def sample():\n"
+        "    y = torch.rand(6, 4)\n"
+        "    y[:3, 0] *= 2\n"
+        "    return y\n"
+        "net.cuda()\n"
+        "y = sample()\n"
+        "net(y)",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    "a method returns the model that it makes": (
+        "class Factory:\n"
+        "    def create(self):\n"
+        "        return Net()\n"
+        "class Agent:\n"
+        "    def __init__(self, factory):\n"
+        "        self.net: Net = factory.create()\n"
+        "agent = Agent(Factory())\n"
+        "agent.net(x.cuda())",
+        19,
+        "this model was never moved",
+    ),
+    "a method keeps the tensor in another object": (
+        "import copy\n"
+        "class Loader:\n"
+        "    def __init__(self, agent): self.agent = agent\n"
+        "    def load(self):\n"
+        "        file = {'x': x.clone(), 'n': 3}\n"
+        "        self.agent.x = file['x']\n"
+        "        self.agent.y = file['x'].cuda()\n"
+        "        return file['n']\n"
+        "net.cuda()\n"
+        "Loader(net).load()\n"
+        "net.z = net.x.exp()\n"
+        "net(net.y) * net.z",
+        24,
+        "this tensor was made on the CPU and never moved",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("rest", "culprit", "message"), CULPRITS.values(), ids=CULPRITS
+)
+def test_the_line_to_change(rest: str, culprit: int, message: str) -> None:
+    check_culprit(LAYER, rest, culprit, message)
