@@ -36,6 +36,9 @@ SEAM = re.compile(
 # How people call a card without its maker's name: 7900xtx, rx6600, gfx1100; 1080ti.
 RADEON = re.compile(r"(?:rx)?[4-9]\d{2,3}(?:xtx?|gre)|rx\d{3,4}|gfx\d{3,4}[a-z]?")
 GEFORCE = re.compile(r"(?:rtx|gtx)?(?:[1-5]0[5-9]0|16[356]0)(?:ti|super|gtx)?")
+# A word in a pattern that stands for all of its forms, as in "\b{grow}\b".
+NAMED = re.compile(r"\{([a-z]+)\}")
+PATTERNS = ("signs", "unless", "tried")  # of an entry or a remedy
 MOST_STEMS = 20_000  # words whose stems are kept
 FOLDED = str.maketrans("01l|!", "oiiii")  # characters that a scan confuses
 
@@ -156,9 +159,11 @@ class Knowledge:
             for name, words in entries.pop("words").items()
             for word in words.split()
         }
+        # The forms of a word that patterns name in braces.
+        self.forms: dict[str, str] = entries.pop("forms")
         # What a report can show beside its messages, by name: see `Cause.fact`.
         self.situations = {
-            name: re.compile(pattern)
+            name: re.compile(self._pattern(pattern))
             for name, pattern in entries.pop("situations").items()
         }
         # How packages get into an environment, if not by pip alone.
@@ -169,8 +174,10 @@ class Knowledge:
         self.causes = {
             slug: Cause(
                 slug,
-                when=[Remedy(**remedy) for remedy in entry.pop("when", ())],
-                **entry,
+                when=[
+                    Remedy(**self._patterns(remedy)) for remedy in entry.pop("when", ())
+                ],
+                **self._patterns(entry),
             )
             for slug, entry in entries.items()
         }
@@ -209,6 +216,14 @@ class Knowledge:
         for i, sentence in enumerate(self.sentences):
             for word in sentence.words | sentence.pairs:
                 self.places[word].append(i)
+
+    def _pattern(self, pattern: str) -> str:
+        return NAMED.sub(lambda at: f"(?:{self.forms[at[1]]})", pattern)
+
+    def _patterns(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """An entry with all forms of the words that its patterns name."""
+        patterns = {k: self._pattern(entry[k]) for k in PATTERNS if k in entry}
+        return entry | patterns
 
     def _read_terms(self, terms: dict[str, str]) -> None:
         # What Chinese terms are in English.

@@ -73,8 +73,34 @@ MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
 SCALED_STEP = re.compile(r"^(\s*+)\S{0,40}scaler\.step\(\s?(\w{1,40})", re.MULTILINE)
+# The end of a training loop; an engine that clears the gradients itself has none.
+STEPPED = re.compile(
+    r"\.backward\([^\n]{0,80}\n(?:[^\n]{0,120}\n){0,3}?"
+    r"\s{0,40}\w{0,20}optim\w{0,20}\.step\("
+)
+ZEROED = re.compile(
+    r"zero_grad|set_to_none|\.grad ?= ?None|(?i:deepspeed|colossal|accumulat)"
+)
 RANK = re.compile(r"GLOBAL_RANK: (\d{1,6}), MEMBER: \d{1,6}/(\d{1,6})")
-# What a person says that they have done, and settings in such a sentence.
+# What somebody says that they don't have, use, or want, or know already: what they name
+# then is no part of their case. "I don't have a problem with" says nothing of the kind.
+_WORD = (
+    r"(?!(?:but|and|so|because|since|while|when|that|which|if)\b)"
+    r"(?:[^\s.,;:!?]|\.(?=\w)){1,60}"
+)
+LACKED = re.compile(
+    r"(?i)\b(?:(?:i|we"
+    r"|(?:my|our|the|this) (?:pc|laptop|computer|machine|server|system))"
+    r" (?:(?:do|does)(?: not|n['’]?t) (?:really |even |actually )?"
+    r"(?:have|own|want|need|use)"
+    r"|(?:have|has|got|own)(?= no )|(?:am|are|['’]m) not (?:using|on|in))"
+    r"|(?:i|we)['’](?:m|re) not (?:using|on|in)"
+    r"|(?:i|we) (?:already )?(?:know|am aware|are aware) (?:about|of)) "
+    r"(?!(?:no |any |a )?(?:problem|issue|trouble|idea|clue|error))"
+    rf"({_WORD}(?: {_WORD}){{0,6}})"
+)
+# What a person says that they have done, know, or don't want, and settings in such a
+# sentence.
 TRIED = re.compile(
     r"(?i)\b(?:tried|already (?:set|use|have|did)|without (?:any )?luck|no luck"
     r"|no effect|increased|(?:did|does)(?:n['’]t| not) (?:help|work)"
@@ -82,6 +108,8 @@ TRIED = re.compile(
     r"\b[^\n]{0,120}\b(?:but|still|then)"
     r"|(?:i|we)(?: have|['’]ve)(?: also| already)? (?:set|added|enabled|given|passed)"
     r"|also (?:set|added|enabled|given|passed)"
+    r"|(?:i|we) (?:already )?(?:know|am aware|are aware) (?:about|of)"
+    r"|(?:i|we) (?:do not|don['’]?t) want|(?:i|we) would rather not"
     r"|after (?:(?:a|an|the|my|some|several|\d{1,3}) )?(?:warm-?ups?|reboots?|restarts?"
     r"|(?:re-?install|reboot|restart|updat|upgrad)ing))\b"
 )
@@ -134,6 +162,21 @@ class Details:
     def told(self) -> str:
         """What is no code: the person's own sentences, and what programs print."""
         return without_code(self.searched)
+
+    @cached_property
+    def lacked(self) -> list[tuple[int, int]]:
+        """Where the person names what they don't have or don't want."""
+        return [match.span(1) for match in LACKED.finditer(self.searched)]
+
+    def shows(self, pattern: str | re.Pattern[str]) -> bool:
+        """Whether the report has this, not only among what the person lacks."""
+        found, start = re.compile(pattern), 0
+        while match := found.search(self.searched, start):
+            ends = (b for a, b in self.lacked if a <= match.start() < b)
+            start = next(ends, 0)
+            if not start:
+                return True
+        return False
 
     @cached_property
     def attempts(self) -> str:
@@ -244,6 +287,11 @@ class Details:
                 if code.startswith(f"{step[2]}.step("):
                     return len(line.expandtabs()) - len(code) < indent
         return False
+
+    @property
+    def never_zeroed(self) -> bool:
+        """Whether code computes gradients and takes a step, but clears none."""
+        return bool(STEPPED.search(self.searched) and not ZEROED.search(self.searched))
 
     @property
     def old_gpu(self) -> bool:
@@ -377,7 +425,7 @@ class Details:
         if fact not in self.held:
             situation = knowledge().situations.get(fact)
             self.held[fact] = bool(
-                situation.search(self.searched) if situation else getattr(self, fact)
+                self.shows(situation) if situation else getattr(self, fact)
             )
         return self.held[fact]
 
@@ -475,7 +523,9 @@ def untried(change: str, details: Details) -> tuple[str, bool]:
     rest = [line for line in lines if line not in done]
     has_more = any(line[:1] not in ("#", "") for line in rest)
     if done and any(line[:1] not in (" ", "#", "") for line in rest):
-        change = "\n".join([*rest, "# you have tried this, as you write:", *done])
+        change = "\n".join(
+            [*rest, "# you have tried or excluded this, as you write:", *done]
+        )
     return change, bool(done) and not has_more
 
 

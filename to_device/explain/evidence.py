@@ -102,6 +102,32 @@ def preferred(candidate: Candidate, told: Cause) -> Candidate:
 SPECIFIC, HANDLED, UNRELATED, TEXT, WARNING, GENERIC, ECHO = range(7)
 
 
+# Words of somebody who tells of an error. Messages have none of them.
+TOLD = re.compile(
+    r"(?i)\b(?:i|we|my|our|me|us|he|she)\b|\bi['’](?:m|ve)\b|\b(?:keeps? )?getting\b"
+    r"|\b(?:after|in|at|during)"
+    r" (?:\d{1,4}|a few|few|some|several|two|the (?:first|second|end|middle))"
+    r" (?:epochs?|iterations?|steps?|hours?|minutes?|of (?:the )?(?:training|epoch))"
+)
+
+QUOTED = re.compile(r"[\"`“]([^\"`“”\n]{24,400})[\"`”]")
+
+
+def is_pasted(candidate: Candidate) -> bool:
+    """Whether the message stands in a line that isn't the person's own sentence."""
+    cause, text = candidate.cause, candidate.message.text
+    if cause is None:
+        return False
+    lines = [
+        # What a sentence quotes is a message, too.
+        " ".join(QUOTED.findall(line)) if TOLD.search(line) else line
+        for line in text.splitlines()
+    ]
+    # A message may be broken over several lines.
+    rest = fold("\n".join(lines))
+    return any(wording.shared(rest) for wording in cause.folded)
+
+
 def _tier(cause: Cause, message: Message) -> int:
     if message.kind == "echo":
         return ECHO
@@ -388,7 +414,7 @@ def applies(condition: Cause | Remedy, details: Details) -> bool:
     """Whether the report has what the condition needs beside a message."""
     text = details.searched
     return (
-        re.search(condition.signs, text) is not None
+        details.shows(condition.signs)
         and not (condition.unless and re.search(condition.unless, text))
         and all(details.holds(fact) for fact in condition.fact.split())
     )

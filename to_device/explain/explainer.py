@@ -111,7 +111,7 @@ def explain(text: str) -> Answer:
     first = candidates[0] if candidates else None
     if first and first.tier < evidence.TEXT:
         if first.cause is None:
-            return _none("unrelated")
+            return _none("beside" if subject.names_device else "unrelated")
         is_certain = first.tier == 0 and is_sure(first.cause)
         return _answer(report, first, "sure" if is_certain else "likely")
     fitted = knowledge().fitted
@@ -136,6 +136,9 @@ def explain(text: str) -> Answer:
             return _answer(report, found, "likely", others)
     if first and first.cause:
         is_certain = len(candidates) == 1 and is_sure(first.cause)
+        if first.tier == evidence.TEXT and not is_bare:
+            # What people call an error themselves may be another one.
+            is_certain = is_certain and evidence.is_pasted(first)
         adds = told and not told.broad and share >= NEAR_SHARE
         more = [told] if told and adds else []
         return _answer(report, first, "sure" if is_certain else "likely", more)
@@ -166,7 +169,7 @@ def explain(text: str) -> Answer:
 
 
 def _none(case: str) -> Answer:
-    kind = "unknown" if case == "unknown" else "unrelated"
+    kind = "unknown" if case in ("unknown", "beside") else "unrelated"
     return Answer(kind, knowledge().none[case])
 
 
@@ -187,7 +190,9 @@ def _answer(
     others = [*replaced, *candidate.others]
     if replaced and candidate.tier in (evidence.GENERIC, evidence.WARNING):
         kind = "sure"  # the message and a sign agree
-    if (cause.around and replaced) or evidence.contradicted(cause, details):
+    # Code may show it only because a part of it is missing.
+    only_around = cause.around and (replaced or cause.slug in evidence.coded(details))
+    if only_around or evidence.contradicted(cause, details):
         kind = "likely"
     if cause.generic and (closer := knowledge().closer[cause.slug]):
         # Nothing in the text tells which of the cause's closer forms it is.

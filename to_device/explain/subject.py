@@ -30,6 +30,11 @@ ABOUT = re.compile(
     r"|batch normalization|running_(?:mean|var)|torchmetrics"
     r"|[ahv]100|[hb]200|gh200|l40s?)\b"
 )
+# Devices, and libraries that do their work on one of them.
+DEVICE = re.compile(
+    r"\b(?:gpus?|cuda|rocm|xpu|mps|vram|bitsandbytes|xformers|flash[-_ ]?attn|triton"
+    r"|nccl|cudnn|cublas|deepspeed|vllm|auto-?gptq|apex|geforce|rtx|gtx)\b|\.cuda\b"
+)
 # Two words that mean a network's training together: somebody may also train a dog.
 TRAINED = re.compile(r"\b(?:train(?:s|ed|ing)?|fine-?tun\w+)\b")
 MEASURED = re.compile(
@@ -158,6 +163,11 @@ class Subject:
         """Whether it names torch, a program that is built on it, or an argument."""
         has_layers = LAYERS.search(self.lower) and not OTHER_LAYERS.search(self.lower)
         return bool(has_layers or TORCH.search(self.lower))
+
+    @cached_property
+    def names_device(self) -> bool:
+        """Whether it names a device or one of its libraries, paths apart."""
+        return DEVICE.search(self.plain) is not None
 
     @cached_property
     def is_named(self) -> bool:
