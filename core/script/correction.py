@@ -22,6 +22,7 @@ from core.script.device_edits import Fault
 from core.script.edits import DEVICE_ERROR, NO_DEVICE, ON_CPU
 from to_device.dryrun.report import DEVICE_ERROR as FAILS_ON_DEVICE
 from to_device.dryrun.report import NEWLINE, NOT_SIMULATED, OK
+from to_device.words import capitalized
 
 HARD_CODED = "cuda_hard_coded"
 MOST_RUNS = 40
@@ -39,6 +40,9 @@ class Correction:
     checked: Checked  # what is still found in it
     runs_without: bool = False  # it ran to its end, also without a GPU
     why_not: str = ""  # why it doesn't, without one
+    # What the changes mended beside what the first check had found: the line in the
+    # script as it was (0: in a new line), and what was wrong there
+    beside: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ class Change:
 
     before: list[Line]
     after: list[Line]
+    line: int  # the line with the mistake, in the first script; 0 if it is new
+    say: str  # what was wrong there, in Markdown
 
 
 class Trial:
@@ -66,8 +72,8 @@ class Trial:
         self.report = {} if how == "off" else check.run(self.text, how)
         self.status = self.report.get("status")
 
-    def changed(self, text: str) -> "Trial":
-        """The trial of a changed script.
+    def changed(self, text: str, fault: Fault) -> "Trial":
+        """The trial of a script that was changed to mend a fault.
 
         All lines between the first and the last changed one count as changed.
         """
@@ -83,7 +89,16 @@ class Trial:
         numbers = [*(line.number for line in before), *([0] * len(texts))]
         after = [Line(*pair) for pair in zip(texts, numbers, strict=False)]
         lines = [*old[:start], *after, *old[len(old) - end :]]
-        return Trial(lines, (*self.changes, Change(before, after)), self.how)
+        change = Change(
+            before, after, self.lines[fault.line - 1].number, self.say(fault)
+        )
+        return Trial(lines, (*self.changes, change), self.how)
+
+    def say(self, fault: Fault) -> str:
+        """What is wrong, in Markdown; "" if nothing says it."""
+        at_line = [p for p in self.checked.problems if p.line == fault.line]
+        said = (p.say for p in at_line if p.slug == fault.name)
+        return next(said, f"{capitalized(fault.why)}." if fault.why else "")
 
     def without(self, change: Change) -> "Trial | None":
         """The trial without a change; None if a later one builds on it."""
@@ -187,10 +202,13 @@ def correct(text: str, how: How) -> Correction:
     if search.is_stopped:  # it would be each time, while others wait for their turn
         return correct(text, "off")
     best = search.needed(search.corrected())
+    known = {problem.say for problem in search.first.checked.problems}
+    mended = ((c.line, c.say) for c in best.changes if c.say and c.say not in known)
+    beside = tuple(dict.fromkeys(mended))
     if how == "off" or best.status != OK:
-        return Correction(best.text, best.checked)
+        return Correction(best.text, best.checked, beside=beside)
     alone = check.with_run(Checked(), check.run(best.text, how, simulates=False))
-    return Correction(best.text, best.checked, alone.ran, alone.why_not)
+    return Correction(best.text, best.checked, alone.ran, alone.why_not, beside)
 
 
 class Search:
@@ -234,7 +252,7 @@ class Search:
             if not self.may_try:
                 return best
             self.runs += 1
-            trial = now.changed(edited)
+            trial = now.changed(edited, fault)
             if is_better(trial, now, fault, met):
                 end = self._from(trial, (*met, where(trial)))
                 best = min(best, end, key=itemgetter(0))

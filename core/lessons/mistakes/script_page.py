@@ -161,6 +161,13 @@ def _correction(text: str, corrected: Correction) -> None:
         ran = "**Changed, but not run.** These changes follow from the code alone."
     with st.container(border=True, key="corrected_script"):
         st.markdown(ran)
+        if corrected.beside:
+            lines = [
+                f"- Line {line}: {say}" if line else f"- {say}"
+                for line, say in corrected.beside
+            ]
+            also = "This was wrong, too, where the script hadn't come to before:"
+            st.markdown("\n".join([also, "", *lines]))
         for tab, code, language in zip(
             st.tabs(["Changes", "Whole script"]),
             (difference, corrected.text),

@@ -209,7 +209,8 @@ def draw_status(current: Run) -> None:
         st.toast(status(current)[0])
     if current.job.status == "failed":
         st.error(current.job.message, title="The run failed", icon=":material/error:")
-        link(page("Mistakes"), "Look up this error message")
+        if "Error" in current.job.message:  # and not one of the app's own limits
+            link(page("Mistakes"), "Look up this error message")
     if not current.job.ended and (problem := engine_problem()):
         title = "There are no workers, so your run is waiting"
         if current.job.status == "running":

@@ -420,6 +420,27 @@ CULPRITS = [  # a model's forward, what follows, the line to change, and what is
         "after this line, y is still on the CPU",
     ),
     (
+        LAYER,  # what is made on a tensor's device is where that tensor is
+        "def weights(like):\n    w = torch.ones(2, 4, device=like.device)\n"
+        "    return w.exp()\nnet.cuda()\nx.cuda() * weights(x)",
+        13,
+        "this line makes a tensor",
+    ),
+    (
+        "x = self.layer(x).cpu()\n        "  # a move to it, too
+        "one = torch.eye(4).to(x.device)\n        return x @ one + self.layer.bias",
+        "net.cuda()(x.cuda())",
+        11,
+        "this line copies a tensor to the CPU",
+    ),
+    (
+        "y = torch.nn.utils.rnn.pack_padded_sequence(x[None], [2], True)\n        "
+        "h = torch.zeros(1, 1, 4)\n        return self.rnn(y, h)",  # beside lengths
+        "net.rnn = nn.GRU(4, 4, batch_first=True)\nnet.cuda()(x.cuda())",
+        12,
+        "this line makes a tensor",
+    ),
+    (
         LAYER,  # the part of the batch gets another name
         "loader = torch.utils.data.DataLoader([*zip(x, x)], 2)\n"
         "net.cuda()\nfor y, z in loader:\n    y = y.cuda()\n    w = z\n"

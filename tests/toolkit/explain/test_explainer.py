@@ -1,14 +1,9 @@
-import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.process import python
 from tests.toolkit.explain.answers import slug
 from to_device.explain.details import Details
 from to_device.explain.explainer import (
@@ -572,26 +567,6 @@ def test_the_end_of_a_text_without_bounds_is_read():
     assert slug(explain(f"{log}RuntimeError: CUDA out of memory.")) == "out_of_memory"
 
 
-@pytest.mark.parametrize(
-    ("driver", "cuda", "is_old"),
-    [
-        ("391.74", "9.2", True),
-        ("470.82", "11.8", False),
-        ("470.82", "12.1", True),
-        ("535.10", "12.1", False),
-    ],
-)
-def test_the_driver_and_the_build_of_collect_env_are_compared(driver, cuda, is_old):
-    text = f"CUDA used to build PyTorch: {cuda}\nNvidia driver version: {driver}"
-    assert Details(text, "").old_driver == is_old
-
-
-def test_what_a_session_answers_on_the_next_line_counts():
-    text = ">>> torch.cuda.is_available()\n{}\nIt is slow."
-    assert Details(text.format(True), "").holds("gpu_works")
-    assert not Details(text.format(False), "").holds("gpu_works")
-
-
 def test_a_garbled_message_is_none_of_a_device_that_the_text_does_not_name():
     message = "torch.sort is not supported on M1S"
     assert explain(message).cause is None
@@ -611,62 +586,3 @@ def test_every_entry_knows_its_example_and_leads_somewhere():
         assert place in {"mistake": slugs, "page": pages}[kind], name
         assert cause.read.startswith("https://"), name
         assert not re.search(r"\{\w+\}", answer.change), name
-
-
-def test_a_reader_that_ends_early_is_no_error():
-    """As in `to-device explain log.txt | head -1`."""
-    reader, pipe = os.pipe()
-    os.close(reader)
-    program = [sys.executable, "-m", "to_device", "explain"]
-    ended = subprocess.run(program, input=b"", stdout=pipe, stderr=subprocess.PIPE)
-    os.close(pipe)
-    assert ended.stderr == b""
-
-
-def run(*options: str, text: str, status: int = 0) -> str:
-    command = ("-m", "to_device", "explain", *options)
-    ended = python(*command, input=text.encode(), status=status)
-    return ended.stdout + ended.stderr
-
-
-def test_the_program_reads_a_pipe_or_a_file(tmp_path):
-    text = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"
-    output = run(text=text)
-    assert output.startswith("The GPU's memory is full.")
-    file = tmp_path / "log.txt"
-    file.write_text(text)
-    answer = json.loads(run(str(file), "--json", text=""))
-    assert (answer["sure"], answer["slug"]) == (True, "out_of_memory")
-    assert answer["title"] in output
-    assert answer["text"] in output
-    assert json.loads(run("--json", text="KeyError: 'x'", status=1)) is None
-
-
-@pytest.mark.parametrize("file", ["missing.txt", ""], ids=["missing", "a folder"])
-def test_an_unreadable_file_is_reported_in_a_sentence(tmp_path, file):
-    output = run(str(tmp_path / file), text="", status=2)
-    assert f"can't read {tmp_path / file}" in output
-    assert "Traceback" not in output
-
-
-def test_it_needs_nothing_but_python():
-    script = "import to_device.explain.explainer as e; e.explain('CUDA'); import sys; "
-    script += "assert not {'torch', 'streamlit', 'pandas', 'numpy'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-S", "-c", script], check=True)
-
-
-CHINESE_QUESTIONS = {
-    "为什么用mps推理反而比cpu慢": "mps_slow",
-    "为啥我的gpu比cpu慢": "gpu_slower",
-    "训练的时候显存不够怎么办": "out_of_memory",
-    "训练集准确率很高，验证集准确率很低": "overfitting",
-    "多卡训练卡住不动": "rank_waits",
-    "换成fp16之后loss变成nan了": "nan_half",
-    "loss一直不下降是什么原因": "not_learning",
-}
-
-
-@pytest.mark.parametrize(("question", "cause"), CHINESE_QUESTIONS.items())
-def test_a_question_in_chinese_is_read(question, cause):
-    answer = explain(question)
-    assert cause in map(slug, (answer, *answer.near))
