@@ -63,6 +63,7 @@ class Remarks:
         self.origins, self.here = origins, origins.here
         self._at: dict[tuple[Line, str], None] = {}
         self._uses: dict[tuple[Line, bool], ModelUse] = {}  # by line and training mode
+        self._around: set[Line] = set()  # lines during which an optimizer made a step
         self._evals: dict[int, Line] = {}  # by the model's id: where `eval` ran last
         self._depth = self._steps = self._stepping = 0
         self._loads = False  # whether the script has loaded a model, or its parameters
@@ -195,6 +196,7 @@ class Remarks:
         if self._stepping > 1:
             return  # another optimizer's step calls this one
         self._steps += 1
+        self._around.update(line for line, _ in self.origins.stack())
         line, tensors = self.origins.line_of(optimizer), parameters(optimizer)
         self._idle[line] += 1
         if any(parameter.grad is not None for parameter in tensors):
@@ -224,7 +226,8 @@ class Remarks:
             if has_failed and use.records and not use.was_last:
                 is_last &= use.evaluates  # else, it may be of a step that failed
             is_sample = not has_trained and self._loads and use.samples
-            if use.returns or not (self._steps or is_sample):
+            # A model's method that trains it also acts with it, for example.
+            if use.returns or line in self._around or not (self._steps or is_sample):
                 continue
             if use.evaluates or (is_last and use.records):
                 self._note(line, "recorded")

@@ -160,6 +160,35 @@ def test_passes_of_a_training_are_no_evaluation(before: str) -> None:
     assert dry_run(text).remarks == []
 
 
+def test_a_model_that_trains_itself_does_not_evaluate_there() -> None:
+    text = """
+import torch
+from torch import nn
+
+class Agent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.policy = nn.Linear(4, 4)
+
+    def act(self, x):
+        self.policy.eval()
+        return self.policy(x).argmax(1)
+
+    def learn(self, x):
+        optimizer = torch.optim.SGD(self.policy.parameters(), 0.1)
+        for _ in range(9):
+            for _ in range(5):
+                actions = self.act(x)
+            self.policy.train()
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(self.policy(x), actions).backward()
+            optimizer.step()
+
+Agent().cuda().learn(torch.rand(8, 4, device="cuda"))
+"""
+    assert dry_run(text).remarks == []
+
+
 SAMPLING = """\
 import torch
 from torch import nn
