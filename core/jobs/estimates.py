@@ -95,9 +95,9 @@ class Estimates:
         own = job.work.amount
         return median(o.seconds * own / o.amount for o in recent) if recent else None
 
-    def _has_recent(self, job: Job) -> bool:
+    def _recent(self, job: Job) -> list[Ended]:
         since = time.monotonic() - RECENT_SECONDS
-        return any(one.when >= since for one in self._similar(job))
+        return [one for one in self._similar(job) if one.when >= since]
 
     def _similar(self, job: Job) -> list[Ended]:
         own, jobs = job.work.amount, self._jobs.get(job.work.kind, ())
@@ -109,9 +109,7 @@ class Estimates:
 
     def spread(self, job: Job) -> float:
         """How many times as long as the fastest recent job like it the slowest took."""
-        since = time.monotonic() - RECENT_SECONDS
-        like = [one for one in self._similar(job) if one.when >= since]
-        rates = [one.seconds / one.amount for one in like] or [1.0]
+        rates = [one.seconds / one.amount for one in self._recent(job)] or [1.0]
         return max(rates) / min(rates)
 
     def weight(self, job: Job) -> float:
@@ -139,7 +137,7 @@ class Estimates:
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount
-            elif job.work.assumed and not self._has_recent(job):
+            elif job.work.assumed and not self._recent(job):
                 return None
             if whole is None:
                 return None

@@ -216,12 +216,12 @@ class Search:
 
     def __init__(self, text: str, how: How) -> None:
         self.text, self.how = text, how
-        self.end, self.runs = time.monotonic() + SECONDS, 1
+        start = time.monotonic()
+        self.end, self.runs = start + SECONDS, 1
         numbered = enumerate(lines_of(text), 1)
         self.first = Trial([Line(text, i) for i, text in numbered], (), how)
-        took = time.monotonic() + SECONDS - self.end
-        late = took >= code.SECONDS - 1
-        self.is_stopped = self.first.status == NOT_SIMULATED and late
+        is_late = time.monotonic() - start >= code.SECONDS - 1
+        self.is_stopped = self.first.status == NOT_SIMULATED and is_late
 
     @property
     def may_try(self) -> bool:

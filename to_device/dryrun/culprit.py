@@ -371,10 +371,11 @@ def unpacking_line(
             first = max(frame.f_code.co_firstlineno, is_here * loop.number)
             earlier = range(first, line.number)
             numbers = [n for n in assignments(line.file, names) if n in earlier]
-            taken = [Line(line.file, n) for n in numbers]
             # A line that moves this tensor hasn't run: it stands in another branch.
             taken = [
-                at for at in taken if (one := statement_at(at)[0]) and not moves(one)
+                at
+                for at in (Line(line.file, number) for number in numbers)
+                if (statement := statement_at(at)[0]) and not moves(statement)
             ]
             return (taken[-1] if taken else loop), names[0]
     return loop, "the batch"
