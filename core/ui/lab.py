@@ -81,8 +81,8 @@ class Lab:
     # For each tab of code: the tab's name, then its parts for core.ui.source.show
     code: Sequence[tuple[str, *tuple[Part, ...]]] = ()
     asks_below = False  # whether the guess is below the settings, not beside them
-    # Whether only an accelerator answers the lab's question. Without one, the lab opens
-    # with another machine's recording, and this machine's measurement comes after it.
+    # Whether only an accelerator answers the lab's question. On a machine without one,
+    # another machine's recording is open from the start.
     needs_accelerator = False
     finding_above = False  # whether the finding is above the chart, as on a phone
     judged: Literal["finished", "ended", "always"] = "finished"  # when to judge guesses
@@ -175,13 +175,6 @@ class Lab:
             st.header(heading)
         if text := f"{self.words.get('text', '')} {self.more(machine) or ''}".strip():
             st.markdown(text, width=PROSE)
-        recordings = measurements.recorded_by(self.address)
-        # A machine with only a CPU lacks what the lab measures.
-        lacks = self.needs_accelerator and not machine.has_accelerator
-        stands_in = bool(recordings) and lacks
-        for recorded in recordings[: int(stands_in)]:
-            self._draw_recorded(recorded, opened=True)
-            st.markdown("**On this machine**")
         ran = self.job.ran
         guessed = arguments = None
         row, refusal = controls.row(), st.container()
@@ -196,13 +189,16 @@ class Lab:
                 guessed = self._ask(machine, arguments, ran)
         empty = self.words.get("empty", "")
         shown = self.job.follow(lambda job: self.show(job, guessed), empty)
-        if not (shown or stands_in):
+        recordings = measurements.recorded_by(self.address)
+        # A machine with only a CPU lacks what the lab measures.
+        lacks = self.needs_accelerator and not machine.has_accelerator
+        if not shown and not (recordings and lacks):
             self.before(arguments)
-        for recorded in recordings[int(stands_in) :]:
-            self._draw_recorded(recorded)
+        for index, recorded in enumerate(recordings):
+            self._draw_recorded(recorded, opened=lacks and index == 0)
         self._draw_code(ran)
 
-    def _draw_recorded(self, recorded: Job, opened: bool = False) -> None:
+    def _draw_recorded(self, recorded: Job, opened: bool) -> None:
         with st.expander(measurements.label(recorded), expanded=opened):
             another = copy(self)
             another.suffix = f"_{recorded.id}"
