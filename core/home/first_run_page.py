@@ -205,10 +205,11 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     result = None if run.diverged else run.result
     if result and (seconds := result.timed_seconds):
         text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
-        text += ", tests included"
+        text += ", tests included."
     answer = answers.of_visitor().get(FIRST_RUN)
     if is_first and answer and result:
-        text += f". {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"
+        worth = guess.worth(answer, fitting(result.test_accuracy or 0.0))
+        text = f"{text.rstrip('.')}. {worth}"
     elif is_first and answer:
         text = f"{text.rstrip('.')}. Your guess: {answer}"
     name = next((name for name, racer in racers.items() if racer.id == run.id), "")
