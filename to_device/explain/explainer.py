@@ -41,6 +41,7 @@ NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is expla
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
 LEAST_OF_STRANGE = 0.2  # probability of a cause in a text that names no training
+LEAST_OF_WEAK = 0.5  # the same in a question that names only a GPU
 # What a cause has to be, in relation to "nothing", where somebody has a problem with
 # what may well be training.
 OF_NOTHING = 0.5
@@ -115,9 +116,11 @@ def explain(text: str) -> Answer:
         is_certain = first.tier == 0 and is_sure(first.cause)
         return _answer(report, first, "sure" if is_certain else "likely")
     fitted = knowledge().fitted
-    # Words about a GPU alone may be about any program that uses one.
-    sentences = () if subject.is_weak else report.sentences
-    words = evidence.by_words(sentences, Details(report.text, ""))
+    details = Details(report.text, "")
+    # Words about a GPU alone may be about any program that uses one. Its troubles are
+    # its own, but a clear question, such as how to do without CUDA, has one answer.
+    is_weak = subject.is_weak and (report.messages or details.holds("problem"))
+    words = evidence.by_words(() if is_weak else report.sentences, details)
     words = [(cause, share) for cause, share in words if may_be(cause)]
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
@@ -129,8 +132,8 @@ def explain(text: str) -> Answer:
     is_bare = len(report.text) <= BARE and first and first.cause
     is_clear = told and not told.generic and share >= fitted["sure"]
     if first and told and is_clear and not is_bare:
-        details = Details(report.text, first.message.text)
-        if not first.cause or not evidence.agree(first.cause, told, details):
+        beside = Details(report.text, first.message.text)
+        if not first.cause or not evidence.agree(first.cause, told, beside):
             others: tuple[Cause, ...] = (first.cause,) if first.cause else ()
             found = Candidate(told, others, report.rest, evidence.TEXT)
             return _answer(report, found, "likely", others)
@@ -143,14 +146,11 @@ def explain(text: str) -> Answer:
         more = [told] if told and adds else []
         return _answer(report, first, "sure" if is_certain else "likely", more)
     last = report.messages[-1] if report.messages else report.rest
-    is_strange = subject.is_strange
-    is_far = is_strange and not subject.is_named
-    details = Details(report.text, "")
     if details.holds("problem") and subject.is_named and not report.messages:
         nothing *= OF_NOTHING
-    is_told = share >= max(LEAST_OF_STRANGE if is_far else 0.0, nothing)
+    is_told = share >= max(_least(subject), nothing)
     # A garbled message is looked for in a text that has other words of ours.
-    has_words = subject.is_bare or not (is_strange or subject.is_weak)
+    has_words = subject.is_bare or not (subject.is_strange or subject.is_weak)
     may_be_garbled = not is_told and has_words
     if may_be_garbled and (causes := evidence.alike(last.text, details)):
         found = Candidate(causes[0], tuple(causes[1:]), last, evidence.TEXT)
@@ -166,6 +166,14 @@ def explain(text: str) -> Answer:
     if is_about(PATH.sub("", last.text[:MOST_OF_A_NAME])):
         return _none("elsewhere" if subject.is_weak else "unknown")
     return _none("unrelated" if report.messages else "strange")
+
+
+def _least(subject: Subject) -> float:
+    """The probability from which a person's words alone tell a cause."""
+    if subject.is_weak:
+        return LEAST_OF_WEAK
+    is_far = subject.is_strange and not subject.is_named
+    return LEAST_OF_STRANGE if is_far else 0.0
 
 
 def _none(case: str) -> Answer:
