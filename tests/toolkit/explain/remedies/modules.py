@@ -133,21 +133,3 @@ def unpack_shape(device):
     x = x.unsqueeze(0)  # fixed
     n, channels, height, width = x.shape
     assert (n, channels, height, width) == (1, 3, 8, 6)
-
-
-def cpu_gpu_loss(device):
-    class Shift(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.by = nn.Parameter(torch.zeros(1)).to(device)  # broken
-            self.by = nn.Parameter(torch.zeros(1))  # fixed
-
-        def forward(self, x):
-            return x + self.by
-
-    model = nn.Sequential(nn.Linear(3, 1), Shift()).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    before = model[1].by.detach().clone()
-    model(torch.ones(2, 3, device=device)).sum().backward()
-    optimizer.step()
-    assert not torch.equal(model[1].by, before)

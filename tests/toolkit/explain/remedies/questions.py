@@ -206,3 +206,21 @@ def zero_loss(device):
     loader = DataLoader(dataset, batch_size=50, shuffle=True)  # fixed
     for _, labels in loader:
         assert len(labels.unique()) == 2
+
+
+def cpu_gpu_loss(device):
+    class Shift(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.by = nn.Parameter(torch.zeros(1)).to(device)  # broken
+            self.by = nn.Parameter(torch.zeros(1))  # fixed
+
+        def forward(self, x):
+            return x + self.by
+
+    model = nn.Sequential(nn.Linear(3, 1), Shift()).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model[1].by.detach().clone()
+    model(torch.ones(2, 3, device=device)).sum().backward()
+    optimizer.step()
+    assert not torch.equal(model[1].by, before)
