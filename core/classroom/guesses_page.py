@@ -73,6 +73,8 @@ class Tally(NamedTuple):
     right: Measured
     members: int
     missing: list[str]  # names of members who can still guess, or press "Just show me"
+    # Names of the members without a guess who have pressed it or came too late
+    silent: list[str]
     is_hidden: bool = False  # whether `right` is left out because of who reads this
 
     @property
@@ -191,11 +193,16 @@ def of_class(class_id: str) -> Tallies:
         counts.update(a for a in answers[question.key].values() if a in known)
         done = names if spoilers.is_too_late(question.key) else answers[question.key]
         missing = [names[who] for who in names if who not in done]
+        silent = [
+            names[who]
+            for who in names
+            if who in done and answers[question.key].get(who) not in known
+        ]
         right = question.measured(results)
         if question.key in shown:
             fitting, figure = shown[question.key]
             right = tuple(fitting), figure
-        tallies[question] = Tally(counts, right, len(names), missing)
+        tallies[question] = Tally(counts, right, len(names), missing, silent)
     return tallies
 
 
@@ -244,8 +251,12 @@ def reveal(classroom: Class) -> None:
         if step == "reveal_result":  # a teacher may have shown the wrong question
             off = "Take the guesses off the wall", "hide_guess", "visibility_off"
             button(*off, room().reveal, "", question.title, False, type="tertiary")
-    if tally.missing and tally.answers.total():
-        st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
+    if tally.answers.total():
+        if tally.missing:
+            st.markdown(words("guesses.missing", names=", ".join(tally.missing)))
+        if tally.silent:
+            why = "Too late to guess, or *Just show me* was pressed"
+            st.markdown(f"{why}: **{', '.join(tally.silent)}**")
 
 
 def choose(tallies: Tallies) -> Guess:

@@ -16,6 +16,7 @@ SIZE = 84  # square pixels of a point
 WIDTH, HEIGHT = 36, 18  # the projector's chart, in heights of a letter
 # Left end, y, and width of the axis's labels, which names must not cover
 AXIS_LABELS = (0, -1.5, WIDTH)
+OFFSETS = (0, -0.5, 0.5, -1, 1, -1.5, 1.5, -2, 2)  # of a name from its point, in lines
 Ticks = tuple[float, ...]
 Point = tuple[str, float, float, str]  # who, cost, accuracy, backend
 Limits = tuple[float | None, float | None]  # the quest's highest cost, lowest accuracy
@@ -73,21 +74,22 @@ def scaled(points: Sequence[Point], limits: Limits) -> dict[str, Any]:
     }
 
 
-def sides(chart: Mapping[str, Any]) -> list[tuple[str, int]]:
+def sides(chart: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Where each name has room: "right" or "left" of its point, and how many lines up.
 
     A name without room has the side "". The `chart` comes from `scaled`. Its points
-    begin with the most important one, whose name is placed first.
+    begin with the most important one, whose name is placed first. A name above or below
+    its point needs a line to it, since it may be nearer to another one.
     """
     points = [
         (name, WIDTH * chart["x"](cost) / 100, HEIGHT * chart["y"](share) / 100)
         for name, cost, share, *_ in chart["points"]
     ]
     boxes = [(x - 0.5, y, 1.0) for _, x, y in points]  # left end, y, width
-    places = []
+    places: list[tuple[str, float]] = []
     for name, x, y in points:
         room = 0.62 * len(name)
-        ways = product((0, -1, 1), (("right", x + 0.6), ("left", x - 0.6 - room)))
+        ways = product(OFFSETS, (("right", x + 0.6), ("left", x - 0.6 - room)))
         for lines, (side, left) in ways:
             line = y + lines
             if 0 <= left <= WIDTH - room and all(

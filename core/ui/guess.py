@@ -12,7 +12,9 @@ import streamlit as st
 from core.jobs.job import Job
 from core.ui import spoilers
 from core.ui.answers import chosen, keep, of_visitor, radio, renew
+from to_device.words import Words
 
+words = Words(__file__)
 JUST_SHOW = "just show me"  # stored instead of a guess
 HELD = "the teacher holds the result back"  # never stored: `ask` returns it
 CLOSE = "About equally fast"
@@ -62,7 +64,8 @@ def ask(
     if guessed is not None and (seen := spoilers.shown(key)):
         # The visitor's own measurement, which the page shows, may differ from it.
         fitting, figure = seen
-        st.caption(f"Your class's result: {figure}. {worth(guessed, fitting, say)}")
+        told = f"Your class's result: {figure}. {worth(guessed, fitting, say)}"
+        st.caption(f"{told} {words('guess.later')}")
     if guessed is None and ran:
         st.button(
             "Just show me",

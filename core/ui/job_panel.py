@@ -193,9 +193,12 @@ def place_in_queue(job: Job) -> str:
     if job.message:
         return job.message.rstrip(".")
     others = job.place - 1
+    trains = job.lane == TRAIN_LANE
     text = words("queue.place", place=job.place)
+    if not trains:  # what a teacher can pause is called the queue, and this can't be
+        text = f"Number {job.place} in line"
     text += f": {others} ahead of you" if others else ": you're next"
-    if engine().paused and job.lane == TRAIN_LANE:
+    if engine().paused and trains:
         return ". ".join([text, words("queue.paused")])
     seconds = engine().wait(job.id)
     if seconds is None:

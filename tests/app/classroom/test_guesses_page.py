@@ -80,6 +80,10 @@ def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
     tallies = {question.key: tally.answers for question, tally in of_class.items()}
     assert +tallies["multiply_guess"] == {parallel.TIMES[0]: 1}
     assert tallies["race_guess"] == dict.fromkeys(stored["race_guess"][:3], 1)
+    # Who asked for the result can't guess any more, and isn't waited for.
+    asked = next(t for q, t in of_class.items() if q.key == "multiply_guess")
+    assert "4" in asked.silent
+    assert not {*asked.silent} & {*asked.missing}
     # What the class has seen as the result stays, whatever is measured now.
     seen = {question.key: tally.right for question, tally in of_class.items()}
     assert seen.pop("timing_guess") == (("10 times",), "9.9×")
@@ -87,7 +91,7 @@ def test_only_answers_that_a_page_offers_are_counted(monkeypatch):
 
 
 def test_the_class_is_compared_with_what_was_measured_if_anything_was():
-    tally = Tally(Counter({"Slower": 3, "Twice": 9}), (("Slower",), "0.9×"), 14, [])
+    tally = Tally(Counter({"Slower": 3, "Twice": 9}), (("Slower",), "0.9×"), 14, [], [])
     assert figures(finding(tally)) == ["12", "14", "0.9", "3"]
     assert "“Slower”" in finding(tally)
     assert figures(finding(tally._replace(right=None))) == ["12", "14"]

@@ -15,7 +15,7 @@ from tests.figures import figures
 WALL = Path(projector_page.__file__).with_name("projector.html")
 EVIL = "<script>alert(1)</script>"
 RIGHT = ((EVIL,), EVIL)
-TALLY = Tally(Counter({EVIL: 3}), RIGHT, 3, [])
+TALLY = Tally(Counter({EVIL: 3}), RIGHT, 3, [], [])
 
 
 def wall(**more: Any) -> str:

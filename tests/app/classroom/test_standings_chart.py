@@ -33,6 +33,15 @@ def test_names_stand_near_their_points_where_they_cover_nothing():
     assert sides(scaled(alone, limits)) == [("right", 0), ("left", 0)]
     close = [(name, 4690.0, 0.87 + n / 8000, "CPU") for n, name in enumerate("ABCD")]
     assert {lines for side, lines in sides(scaled(close, limits)) if side} > {0}
+    # As in a class whose first runs all have the same settings: each name has room.
+    column = [
+        ("Honest Robin", 0.8754),
+        ("Velvet Ocelot", 0.8748),
+        ("Silver Lynx", 0.8741),
+    ]
+    column += [("Cozy Gecko", 0.8735), ("Cozy Puffin", 0.8596)]
+    five = [(name, 4690.0, share, "CPU") for name, share in column]
+    assert all(side for side, _ in sides(scaled(five, (None, 0.88))))
     crowd = [(f"Otter {n}", 1500.0, 0.87 + n / 1e5, "CPU") for n in range(9)]
     near = sides(scaled(crowd, limits))
     assert {side for side, _ in near} == {"left", "right", ""}
