@@ -62,7 +62,7 @@ DEVICES = {"cpu": "the CPU", SIMULATED: "the simulated accelerator"}
 
 PANEL = JobPanel(
     RUN,
-    "The mistake",
+    "The example",
     "run_mistake",
     icon=":material/play_arrow:",
     failed="The mistake could not be run",
