@@ -30,11 +30,16 @@ KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 
 
 def helpers_caller(
-    origin: Origin, root: Origin, frames: Frames, origins: Origins
+    start: Origin | None,
+    origin: Origin,
+    root: Origin,
+    frames: Frames,
+    origins: Origins,
 ) -> Line | None:
     """The line that called a function that has ended, and needs its tensors on the CPU.
 
-    There, the tensor met others on the CPU. So it's moved where the function returned.
+    There, the tensor, or what was computed from it, met others that the function made
+    on the CPU. So it's moved where the function returned.
     The same holds for a function to which nothing tells the device. But if the function
     itself moves another such tensor, it should move this one, too.
     """
@@ -45,7 +50,8 @@ def helpers_caller(
         return None
     if KEEPS.match(root.line.code) or moves_sister(root, origins):
         return None
-    if not root.meetings:
+    later = start.chain() if start else ()
+    if not (root.meetings or any(o.mixes for o in later if o.function is code)):
         told = (c for c in root.calls if not is_untold(c.code))
         caller = next(told, None)
         return caller.line if caller and caller.code is not code else None

@@ -116,7 +116,7 @@ def line_to_change(
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
     if at := joins_caller(start, origin, frames) or helpers_caller(
-        origin, root, frames, origins
+        start, origin, root, frames, origins
     ):
         return at, "this line gets a tensor on the CPU: move it here with .to(device)"
     at, why = place(origin, frames, start or origin)

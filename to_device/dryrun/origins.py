@@ -91,6 +91,7 @@ class Origin:
     # Where the tensor's data went from the device to the CPU
     moved_back: Line | None = None
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
+    oldest: "Origin | None" = None  # its source's source, and so on
     # Some lines where it met another tensor on the CPU, and both had dimensions
     meetings: set[Line] = field(default_factory=set)
     parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
@@ -98,6 +99,8 @@ class Origin:
     loader: Line | None = None  # the loader's, if its loop got others' on the device
     # Whether it has inputs of both kinds: made by its function, and from outside
     joins: bool = False
+    # Whether it comes from several tensors that its function made, from no others
+    mixes: bool = False
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -112,9 +115,17 @@ class Origin:
         self.joins = bool(outside) and any(
             i.is_made_here for i in inputs if i not in outside
         )
+        roots = {id(i.root) for i in inputs if i.has_dimensions}
+        self.mixes = len(roots) > 1 and not outside
         if source := next(iter(outside or inputs), None):
             self.source, self.first_function = source, source.first_function
+            self.oldest = source.root
         return self.source
+
+    @property
+    def root(self) -> "Origin":
+        """The last origin in `chain`."""
+        return self.oldest or self
 
     @property
     def line(self) -> Line:
@@ -133,9 +144,12 @@ class Origin:
     @property
     def is_made_here(self) -> bool:
         """Whether a tensor with dimensions has been made on the CPU, from no other."""
-        *_, root = self.chain()
+        return not self.root.is_fetched and self.has_dimensions
+
+    @property
+    def has_dimensions(self) -> bool:
         tensor = self.tensor()
-        return not root.is_fetched and tensor is not None and tensor.dim() > 0
+        return tensor is not None and tensor.dim() > 0
 
     @property
     def callers(self) -> Iterator[tuple[Line, int]]:

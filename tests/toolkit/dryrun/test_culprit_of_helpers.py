@@ -38,6 +38,18 @@ HELPERS = [  # a file with functions, what uses them, the line to change, and it
         "all = all.view(2, 4)\nprint(all - y)",
         ("script.py", 17),
     ),
+    (  # it mixes what it computed from several tensors of its own
+        "def sample(n):\n    noise = torch.randn(n, 4)\n"
+        "    centers = torch.eye(4)[:n]\n    return 0.5 * noise + centers * 2",
+        "net.cuda()\nsome = helpers.sample(2)\nnet(some)",
+        ("script.py", 16),
+    ),
+    (  # one tensor and its own results mix nothing
+        "def waves(n):\n    at = torch.rand(n, 2)\n"
+        "    return torch.cat([at.sin(), at.cos()], 1)",
+        "net.cuda()\nsome = helpers.waves(2)\nnet(some)",
+        ("helpers.py", 3),
+    ),
     (  # all its tensors come from outside
         "def grid(at, anchors):\n    return torch.cat([at, anchors]).exp()",
         "one, y = torch.ones(1, 4), x.cuda()\nall = helpers.grid(one, one)\n"
