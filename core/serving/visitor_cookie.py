@@ -38,6 +38,8 @@ MOST = 10_000  # deleted ids in memory, at most
 # headers, as Traefik and Jupyter do.
 STRIPPED = ("x-forwarded-prefix", "x-forwarded-context")
 PATH = re.compile(r"[\w./@%~+-]*")
+# Of all apps of the host. Browsers keep 180 for a host, at most.
+MOST_COOKIES = 200
 
 _deleted: dict[str, None] = {}  # ids, in the order they were deleted
 
@@ -160,16 +162,35 @@ def reinstate(visitor: str) -> None:
     _deleted.pop(visitor, None)
 
 
+def leave_costly_out(scope: Scope) -> None:
+    """Leave out of a request's cookies those that take long to read.
+
+    Python before 3.12.6 takes 0.3 s for 16 kB of backslashes (CVE-2024-7592), and each
+    tiny cookie takes as long as a large one. The app's own cookies have no backslashes,
+    and other apps of the host may have some, so the request isn't refused.
+    """
+    headers: list[tuple[bytes, bytes]] = scope["headers"]
+    sent = b";".join(value for name, value in headers if name == b"cookie")
+    if b"\\" not in sent and sent.count(b";") < MOST_COOKIES:
+        return
+    plain = [cookie for cookie in sent.split(b";") if b"\\" not in cookie]
+    others = [header for header in headers if header[0] != b"cookie"]
+    scope["headers"] = [*others, (b"cookie", b";".join(plain[:MOST_COOKIES]))]
+
+
 class VisitorCookie:
     """ASGI middleware: the response with a page sets the cookie, even a 304 (cached).
 
-    A cookie that is older than a day is renewed.
+    A cookie that is older than a day is renewed. The app gets no cookies that take long
+    to read.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if "headers" in scope:  # unless it is the server's start
+            leave_costly_out(scope)
         if scope["type"] != "http" or scope["method"] != "GET":
             return await self.app(scope, receive, send)
         visitor, age = _read_dated(HTTPConnection(scope).cookies.get(COOKIE, ""))

@@ -1,13 +1,16 @@
+import http.cookies
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from itsdangerous import TimestampSigner
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, Response
 
 from core.serving import visitor_cookie as visitor
 from core.serving.visitor_cookie import COOKIE, DAY_SECONDS, LASTS_SECONDS, read
+from tests.app import event_loop
 from tests.app.ui.client import Client
 from to_device.errors import ExplainedError
 
@@ -71,6 +74,35 @@ def test_a_cookie_is_renewed_once_a_day_for_the_same_visitor(browser, monkeypatc
 @pytest.mark.parametrize("path", ["/_stcore/health", "/static/js/index.js"])
 def test_other_answers_than_pages_set_none(browser, path):
     assert browser.get(path).cookie is None
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize(
+    "costly", ['a="' + "\\" * 15_000 + '"', r'a="\""', "a;" * 7_000, "=;" * 7_000]
+)
+def test_cookies_that_take_long_to_read_are_left_out(monkeypatch, kind, costly):
+    """What is read stays as little when more comes, and the app's own cookie is in it.
+
+    An app beside this one may have set the other.
+    """
+    unquoted, found = list[str](), list[str]()
+    own = visitor.signer().sign("a" * 32).decode()
+
+    def unquote(text: str) -> str:
+        unquoted.append(text)
+        return text
+
+    monkeypatch.setattr(http.cookies, "_unquote", unquote)
+
+    async def app(scope, _receive, _send) -> None:
+        found.append(visitor.visitor(HTTPConnection(scope)))
+
+    headers = [(b"cookie", f"{COOKIE}={own}; {costly}".encode()), (b"host", b"a")]
+    scope = {"type": kind, "method": "POST", "headers": headers}
+    event_loop.run(visitor.VisitorCookie(app)(scope, None, None))
+    assert found == ["a" * 32]
+    assert len(unquoted) <= visitor.MOST_COOKIES
+    assert not any("\\" in text for text in unquoted)
 
 
 def forgeries() -> dict[str, str]:
