@@ -1,4 +1,4 @@
-"""How fast browsers may send messages, and ask for files."""
+"""How fast browsers may send messages, ask for files, and open websockets."""
 
 import asyncio
 import math
@@ -20,6 +20,9 @@ MESSAGE_BYTES = 20_000  # that count as another message: most have 1,000 in all
 # Requests of an address per second, and at once. A first visit asks for 60 files, and
 # five hundred people may come from one address, within a minute or two.
 REQUESTS, REQUESTS_AT_ONCE = 600.0, 6_000.0
+# Websockets that an address opens per second, and at once. If the server starts anew,
+# all tabs open one again.
+OPENED, OPENED_AT_ONCE = 60.0, 1_200.0
 MOST_SECONDS = 10.0  # that a request waits, before more are refused
 TOO_MANY = "Too many requests have come from your network. Try again in a minute."
 MOST_ADDRESSES = 1_000  # in memory, before those that are quiet now are dropped
@@ -69,24 +72,26 @@ class MessagePace:
     what a closed tab has sent: a browser's later messages wait for the earlier ones.
     Long messages count more.
 
-    Other requests of an address that come too fast wait, too. If as many wait as may
-    come in MOST_SECONDS, which takes as many connections, further ones are refused. And
-    in each turn of the event loop, only one of an address begins: if hundreds come at
-    once, the requests of others don't wait for all of them.
+    Other requests of an address that come too fast wait, too, and so do websockets to
+    be opened. If as many wait as may come in MOST_SECONDS, which takes as many
+    connections, further ones are refused. And in each turn of the event loop, only one
+    of an address begins: if hundreds come at once, the requests of others don't wait
+    for all of them.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._messages = AddressPaces(OF_AN_ADDRESS, ADDRESS_AT_ONCE)
-        self._requests = AddressPaces(REQUESTS, REQUESTS_AT_ONCE)
+        self._requests = {
+            "http": AddressPaces(REQUESTS, REQUESTS_AT_ONCE),
+            "websocket": AddressPaces(OPENED, OPENED_AT_ONCE),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         address = network(scope["client"][0]) if scope.get("client") else ""
-        if scope["type"] == "websocket":
-            receive = self._in_time(address, scope, receive)
-        elif scope["type"] == "http":
+        if requests := self._requests.get(scope["type"]):
             now = time.monotonic()
-            pace = self._requests.of(address, now)
+            pace = requests.of(address, now)
             if pace.delay(now, 0) > MOST_SECONDS:
                 refusal = PlainTextResponse(TOO_MANY, 429, {"Connection": "close"})
                 return await refusal(scope, receive, send)
@@ -94,6 +99,8 @@ class MessagePace:
                 await asyncio.sleep(delay)
             async with pace.turn:
                 await asyncio.sleep(0)
+        if scope["type"] == "websocket":
+            receive = self._in_time(address, scope, receive)
         await self.app(scope, receive, send)
 
     def _in_time(self, address: str, scope: Scope, receive: Receive) -> Receive:

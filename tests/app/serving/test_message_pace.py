@@ -105,10 +105,14 @@ def test_what_a_tab_has_sent_does_not_wait_when_the_tab_is_closed(monkeypatch):
     assert heard == ["websocket.receive", "websocket.disconnect"]
 
 
-class Files:
-    """Files that some addresses ask for, and the statuses that come."""
+DENIAL = "websocket.http.response"  # of the server: see ASGI
 
-    def __init__(self) -> None:
+
+class Files:
+    """Files or websockets that addresses ask for, and the statuses that come."""
+
+    def __init__(self, kind: str = "http") -> None:
+        self.kind = kind
         self.statuses = dict[str, list[int]]()
         self.app = MessagePace(self._answer)
 
@@ -120,7 +124,8 @@ class Files:
             if "status" in message:
                 self.statuses.setdefault(address, []).append(message["status"])
 
-        await self.app({"type": "http", "client": (address, 1)}, None, send)
+        scope = {"type": self.kind, "client": (address, 1)}
+        await self.app(scope | {"extensions": {DENIAL: {}}}, None, send)
 
     async def ask_at_once(self, address: str, count: int) -> float:
         """Seconds until all of them have come."""
@@ -129,15 +134,23 @@ class Files:
         return time.monotonic() - began
 
 
-def test_a_class_behind_one_address_loads_the_page_at_once(monkeypatch):
-    monkeypatch.setattr(message_pace, "REQUESTS", 1.0)
-    files = Files()
-    event_loop.run(files.ask_at_once("10.0.0.1", 40 * 60))
-    assert files.statuses["10.0.0.1"] == [200] * 40 * 60
+@pytest.mark.parametrize(
+    ("kind", "pace", "count"),
+    [("http", "REQUESTS", 40 * 60), ("websocket", "OPENED", 1_000)],
+)
+def test_a_class_behind_one_address_loads_the_page_at_once(
+    monkeypatch, kind, pace, count
+):
+    """Two tabs of each of five hundred people may open a websocket again."""
+    monkeypatch.setattr(message_pace, pace, 1.0)
+    files = Files(kind)
+    event_loop.run(files.ask_at_once("10.0.0.1", count))
+    assert files.statuses["10.0.0.1"] == [200] * count
 
 
-def test_a_request_does_not_wait_for_all_those_of_another_address():
-    files = Files()
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_a_request_does_not_wait_for_all_those_of_another_address(kind):
+    files = Files(kind)
 
     async def ask() -> int:
         many = asyncio.create_task(files.ask_at_once("10.0.0.1", 300))
@@ -151,11 +164,16 @@ def test_a_request_does_not_wait_for_all_those_of_another_address():
     assert event_loop.run(ask()) < 10
 
 
-def test_requests_of_an_address_come_only_so_fast_and_not_without_end(monkeypatch):
-    monkeypatch.setattr(message_pace, "REQUESTS", 100.0)
-    monkeypatch.setattr(message_pace, "REQUESTS_AT_ONCE", 20.0)
+@pytest.mark.parametrize(
+    ("kind", "pace"), [("http", "REQUESTS"), ("websocket", "OPENED")]
+)
+def test_requests_of_an_address_come_only_so_fast_and_not_without_end(
+    monkeypatch, kind, pace
+):
+    monkeypatch.setattr(message_pace, pace, 100.0)
+    monkeypatch.setattr(message_pace, f"{pace}_AT_ONCE", 20.0)
     monkeypatch.setattr(message_pace, "MOST_SECONDS", 0.3)
-    files = Files()
+    files = Files(kind)
 
     async def flood() -> tuple[float, float]:
         many = asyncio.create_task(files.ask_at_once("10.0.0.1", 100))
