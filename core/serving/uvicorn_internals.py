@@ -8,12 +8,14 @@ import asyncio
 import math
 import socket
 import sys
+import time
 from functools import partial
 from typing import Any
 
 import h11
 import streamlit as st
 import uvicorn
+from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
@@ -35,7 +37,11 @@ MOST_LOOKS_UNREAD = 2  # that find as much as before waiting for a browser to re
 # Of a request's headers. Those of a browser with many cookies have 4 kB in 30 lines.
 MOST_HEADER_BYTES, MOST_HEADER_LINES = 16_000, 128
 TOO_LONG = b"The request's headers are too long. Try again without this site's cookies."
-PACE = "_pace_of_frames"  # a connection's attribute; see hang_up_on_many_frames
+# Chunks of a request's body with fewer bytes are little. Proxies make chunks of what
+# one packet brings, which is 1,200 bytes or more.
+LITTLE_CHUNK = 500
+CHUNKS_AT_ONCE = 100.0  # little ones of a body, and LITTLE_FRAMES per second then
+PACE = "_pace"  # a connection's or body's attribute; see hang_up_on_many_frames
 SLICE_BYTES = 4_096  # of what has come that are looked at before the frames are counted
 LITTLE_BYTES = 1_000  # a frame with more counts by its bytes: see MessagePace
 # Little frames of a connection per second, and at once. Its messages come at the pace
@@ -160,6 +166,36 @@ def refuse_long_headers() -> None:
     H11Protocol.send_400_response = send_400_response  # type: ignore[assignment]
     ReceiveBuffer.maybe_extract_lines = maybe_extract_lines  # type: ignore[assignment]
     WebSocket.data_received = data_received  # type: ignore[assignment]
+
+
+def refuse_tiny_chunks() -> None:
+    """End requests whose body comes in many tiny chunks.
+
+    Each takes some 4 µs, and 256 kB of them are looked at at once. Browsers announce a
+    body's length, but a proxy may pass it on in chunks. Those that come after the
+    answer count, too. uvicorn can't answer twice, so the connection only ends then.
+    """
+    read, refuse = ChunkedReader.__call__, H11Protocol.send_400_response
+
+    def in_large_parts(
+        reader: ChunkedReader, buffer: ReceiveBuffer
+    ) -> h11.Data | h11.EndOfMessage | None:
+        event = read(reader, buffer)
+        if isinstance(event, h11.Data) and event.chunk_start:
+            size = len(event.data) + reader._bytes_in_chunk
+            pace = vars(reader).setdefault(PACE, Pace(LITTLE_FRAMES, CHUNKS_AT_ONCE))
+            if size < LITTLE_CHUNK and pace.delay(time.monotonic()):
+                raise h11.RemoteProtocolError("too many tiny chunks")
+        return event
+
+    def send_400_response(protocol: H11Protocol, why: str) -> None:
+        if protocol.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            refuse(protocol, why)
+        else:
+            protocol.transport.abort()
+
+    H11Protocol.send_400_response = send_400_response  # type: ignore[assignment]
+    ChunkedReader.__call__ = in_large_parts  # type: ignore[assignment, method-assign]
 
 
 def hang_up_on_many_frames() -> None:
@@ -334,6 +370,7 @@ PATCHES = (
     end_in_time,
     send_at_once,
     refuse_long_headers,
+    refuse_tiny_chunks,
     hang_up_on_many_frames,
     hang_up_on_half_requests,
     hang_up_on_half_messages,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import uvicorn
+from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from streamlit import net_util
 from streamlit.runtime import app_session
@@ -47,6 +48,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (Runtime, ("_instance", "_send_message", "connect_session")),
         (uvicorn.Server, ("shutdown",)),
         (H11Protocol, ("__init__", "connection_made", "send_400_response")),
+        (ChunkedReader, ("__call__",)),
         (ReceiveBuffer, ("maybe_extract_lines",)),
         (
             WebSocketsSansIOProtocol,

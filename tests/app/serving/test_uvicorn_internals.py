@@ -1,9 +1,11 @@
 """Each patch has a test that fails once uvicorn doesn't need the patch any more."""
 
 import asyncio
+import math
 import socket
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import uvicorn
@@ -120,6 +122,93 @@ def test_the_headers_of_a_browser_may_be_long(sent):
             return line
 
     assert b" 404 " in event_loop.run(answer())
+
+
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def chunks(size: int, count: int) -> bytes:
+    return (b"%x\r\n" % size + bytes(size) + b"\r\n") * count
+
+
+class Reader:
+    """An app that reads so much of a request's body, at most, and then answers."""
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.most, self.read = most, 0
+
+    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
+        has_more = True
+        while has_more and self.read < self.most:
+            message = await receive()
+            self.read += len(message.get("body", b""))
+            has_more = message.get("more_body", False)
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+
+@pytest.mark.parametrize("most", [0, 2_000, math.inf])
+def test_a_body_has_few_tiny_chunks_also_after_its_answer(most, caplog):
+    """However many are sent: the connection ends at about the hundredth."""
+    app = Reader(most)
+
+    async def stays() -> bool:
+        async with serving(app) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(CHUNKED)
+            if app.most == 0:
+                await reader.readuntil(b"\r\n\r\n")
+            app.read = 0
+            writer.write(chunks(1, 10_000))
+            ended = await ends(server)
+            writer.transport.abort()
+            return not ended
+
+    mends(uvicorn_internals.refuse_tiny_chunks, stays)
+    assert app.read <= uvicorn_internals.CHUNKS_AT_ONCE + 50
+    assert "Traceback" not in caplog.text
+
+
+def test_a_body_of_tiny_chunks_is_answered():
+    uvicorn_internals.refuse_tiny_chunks()
+
+    async def answer() -> bytes:
+        async with serving(Reader()) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(CHUNKED + chunks(1, 150))
+            line = await asyncio.wait_for(reader.readline(), 5)
+            writer.close()
+            return line
+
+    assert b" 400 " in event_loop.run(answer())
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "slice_bytes"),
+    [
+        (CHUNKED, chunks(1_200, 2_000) + chunks(1, 50) + b"0\r\n\r\n", 1_000),
+        (CHUNKED, chunks(1_000_000, 2) + b"0\r\n\r\n", 10_000),
+        (POST + b"Content-Length: 100000\r\n\r\n", bytes(100_000), 100),
+    ],
+)
+def test_a_body_may_come_in_small_packets(head, body, slice_bytes):
+    uvicorn_internals.refuse_tiny_chunks()
+    app = Reader()
+
+    async def answer() -> bytes:
+        async with serving(app) as server:
+            reader, writer = await asyncio.open_connection(*address(server))
+            writer.write(head)
+            for start in range(0, len(body), slice_bytes):
+                writer.write(body[start : start + slice_bytes])
+                await writer.drain()
+            line = await asyncio.wait_for(reader.readline(), 10)
+            writer.close()
+            return line
+
+    assert b" 204 " in event_loop.run(answer())
+    assert app.read >= 100_000
 
 
 PING, PONG = head(0, 9), head(0, 10)
