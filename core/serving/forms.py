@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -124,8 +124,9 @@ async def posted(request: Request) -> dict[str, str]:
     Raises HTTPException 403 if another site's page sent the form. Browsers name the
     site in headers that its page can't change.
     """
-    host = request.headers.get("host")
-    origin = urlsplit(request.headers.get("origin", "")).netloc
+    host, origin = request.headers.get("host"), ""
+    with suppress(ValueError):  # of an address such as http://[
+        origin = urlsplit(request.headers.get("origin", "")).netloc
     # Sec-Fetch-Site alone suffices: behind a proxy, host and origin may differ.
     site = request.headers.get("sec-fetch-site")
     if site != "same-origin" and (not origin or origin != host):

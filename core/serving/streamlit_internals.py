@@ -46,6 +46,7 @@ from streamlit.runtime.session_manager import (
     ActiveSessionInfo,
     SessionClientDisconnectedError,
 )
+from streamlit.web.server.starlette import starlette_websocket
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 
 from core.serving import message_size, tab_weights, uvicorn_internals
@@ -558,6 +559,21 @@ def weigh_tabs() -> None:
     StarletteSessionClient.write_forward_msg = write_forward_msg  # type: ignore[assignment]
 
 
+def refuse_odd_origins() -> None:
+    """Refuse websockets of an Origin that is no address, such as http://[.
+
+    Streamlit ends them by an exception, which writes 5 kB to the log.
+    """
+    is_allowed = starlette_websocket._is_origin_allowed
+
+    def is_address_and_allowed(origin: str | None, host: str | None) -> bool:
+        with suppress(ValueError):
+            return is_allowed(origin, host)
+        return False
+
+    starlette_websocket._is_origin_allowed = is_address_and_allowed
+
+
 PATCHES = (
     watch_no_files,
     finish_scripts,
@@ -571,6 +587,7 @@ PATCHES = (
     drop_made_up_widgets,
     know_no_external_address,
     look_up_theme_once,
+    refuse_odd_origins,
     *uvicorn_internals.PATCHES,
     weigh_tabs,
 )

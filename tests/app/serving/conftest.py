@@ -12,6 +12,7 @@ from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner_utils import script_requests
+from streamlit.web.server.starlette import starlette_websocket
 from streamlit.web.server.starlette.starlette_websocket import (
     StarletteSessionClient,
 )
@@ -27,6 +28,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for kind, names in (
         (script_requests, ("_coalesce_widget_states",)),
         (net_util, ("get_external_ip",)),
+        (starlette_websocket, ("_is_origin_allowed",)),
         (app_session, ("_populate_theme_msg",)),
         (StarletteSessionClient, ("write_forward_msg",)),
         (

@@ -26,7 +26,10 @@ def test_fields_of_a_form_are_read_up_to_a_limit(app):
     assert Client(app).post("/", code="x" * forms.LONGEST).body == "{}"
 
 
-@pytest.mark.parametrize("origin", ["http://evil", "null", "", "http://course.evil"])
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil", "null", "", "http://course.evil", "http://[", "http://[x]"],
+)
 def test_a_form_of_another_sites_page_is_not_read(app, origin):
     client = Client(app).post("/", origin, code="x")
     assert (client.status, client.body) == (403, forms.OTHER_SITE)

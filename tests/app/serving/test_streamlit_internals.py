@@ -28,6 +28,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
     ScriptRequests,
 )
 from streamlit.web.server import server_util
+from streamlit.web.server.starlette import starlette_websocket
 
 from core.serving import streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
@@ -54,6 +55,19 @@ def test_a_session_that_reconnects_watches_no_files():
         return session._local_sources_watcher is not None
 
     mends(streamlit_internals.watch_no_files, watches)
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[x]", "http://a]"])
+def test_a_websocket_of_an_origin_that_is_no_address_is_refused(origin):
+    async def fails() -> bool:
+        try:
+            return starlette_websocket._is_origin_allowed(origin, "a")
+        except ValueError:
+            return True
+
+    mends(streamlit_internals.refuse_odd_origins, fails)
+    assert starlette_websocket._is_origin_allowed("http://a", "a")
+    assert not starlette_websocket._is_origin_allowed("http://b", "a")
 
 
 class Script:
