@@ -49,7 +49,12 @@ from streamlit.runtime.session_manager import (
 from streamlit.web.server.starlette import starlette_websocket
 from streamlit.web.server.starlette.starlette_websocket import StarletteSessionClient
 
-from core.serving import message_size, tab_weights, uvicorn_internals
+from core.serving import (
+    message_size,
+    starlette_internals,
+    tab_weights,
+    uvicorn_internals,
+)
 from core.serving.fair_turns import FairTurns
 from core.serving.request_source import network
 from core.serving.tab_weights import Tab, Tabs
@@ -588,6 +593,7 @@ PATCHES = (
     know_no_external_address,
     look_up_theme_once,
     refuse_odd_origins,
+    *starlette_internals.PATCHES,
     *uvicorn_internals.PATCHES,
     weigh_tabs,
 )

@@ -3,10 +3,12 @@
 from collections import Counter
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from core.serving import streamlit_internals
+from core.serving import starlette_internals, streamlit_internals
 
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
 ALL_BYTES = 450_000_000  # what all sessions may hold together
@@ -14,6 +16,8 @@ OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
 SESSION_FILES = 20  # pages show three
 LOOK_BYTES = 65_536  # that arrive between two looks at whether there is room
 TOO_MUCH = "The server is receiving too much data at once. Try again in a moment."
+FILES = "multipart/form-data;"
+MOST_TYPE_BYTES = 200  # of the header that names the boundary between parts
 
 
 class UploadLimit:
@@ -24,7 +28,8 @@ class UploadLimit:
     sessions together are above ALL_BYTES, the session with the most bytes loses its
     oldest file. Files that are still arriving count byte by byte, since their announced
     length may be false. An arriving file can't be dropped: if no other file is
-    left to drop, the request ends with status 413.
+    left to drop, the request ends with status 413. A request without a form of files,
+    which browsers don't send, ends with status 415.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -36,6 +41,13 @@ class UploadLimit:
         # The path of an upload ends with upload_file/<session>/<file>.
         if scope.get("method") != "PUT" or parts[-3:-2] != ["upload_file"]:
             return await self.app(scope, receive, send)
+        kind = Headers(scope=scope).get("content-type", "")
+        # Other forms, of many tiny fields, take the event loop long.
+        if len(kind) > MOST_TYPE_BYTES or not kind.lower().startswith(FILES):
+            refusal = PlainTextResponse(
+                starlette_internals.NO_FILE, 415, {"Connection": "close"}
+            )
+            return await refusal(scope, receive, send)
         session, arrived, due = parts[-2], 0, 0
 
         async def counted() -> Message:

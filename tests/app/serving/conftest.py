@@ -6,6 +6,7 @@ import pytest
 import uvicorn
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
+from starlette.formparsers import MultiPartParser
 from streamlit import net_util
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -29,6 +30,7 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (script_requests, ("_coalesce_widget_states",)),
         (net_util, ("get_external_ip",)),
         (starlette_websocket, ("_is_origin_allowed",)),
+        (MultiPartParser, ("on_headers_finished",)),
         (app_session, ("_populate_theme_msg",)),
         (StarletteSessionClient, ("write_forward_msg",)),
         (

@@ -11,6 +11,7 @@ from core.serving import upload_limit
 from core.serving.upload_limit import UploadLimit
 from tests.app import event_loop
 
+FORM = [(b"content-type", b"multipart/form-data; boundary=----WebKitFormBoundary1")]
 SIZE_OF = upload_limit.size_of
 
 
@@ -57,7 +58,7 @@ async def put(limit: UploadLimit, session: str, name: str, size: int, release=No
         return {"type": "http.request", "body": body, "more_body": bool(pieces)}
 
     path = f"/base/_stcore/upload_file/{session}/{name}"
-    scope = {"type": "http", "method": "PUT", "path": path}
+    scope = {"type": "http", "method": "PUT", "path": path, "headers": FORM}
     await limit(scope, receive, None)
 
 
@@ -158,3 +159,23 @@ def test_other_requests_pass(method: str, path: str) -> None:
     arguments = ({"type": "http", "method": method, "path": path}, object(), object())
     event_loop.run(UploadLimit(streamlit)(*arguments))
     assert calls == [arguments]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        b"application/x-www-form-urlencoded",
+        b"multipart/form-data" + b";" * 10_000 + b"boundary=a",
+        b"",
+    ],
+)
+def test_a_form_that_takes_long_to_read_is_refused_unread(kind: bytes) -> None:
+    statuses = list[int]()
+
+    async def send(message) -> None:
+        statuses.append(message.get("status", 0))
+
+    headers = [(b"content-type", kind)]
+    scope = {"type": "http", "method": "PUT", "path": UPLOAD, "headers": headers}
+    event_loop.run(UploadLimit(None)(scope, None, send))
+    assert statuses[0] == 415
