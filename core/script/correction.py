@@ -9,7 +9,7 @@ script does the same: change a line, run, look at the next error.
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import itemgetter
@@ -43,6 +43,7 @@ class Correction:
     # What the changes mended beside what the first check had found: the line in the
     # script as it was (0: in a new line), and what was wrong there
     beside: tuple[tuple[int, str], ...] = ()
+    changes: str = ""  # as a diff; also "" if comparing the scripts took too long
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,10 +206,13 @@ def correct(text: str, how: How) -> Correction:
     known = {problem.say for problem in search.first.checked.problems}
     mended = ((c.line, c.say) for c in best.changes if c.say and c.say not in known)
     beside = tuple(dict.fromkeys(mended))
+    corrected = Correction(
+        best.text, best.checked, beside=beside, changes=_changes(text, best.text)
+    )
     if how == "off" or best.status != OK:
-        return Correction(best.text, best.checked, beside=beside)
+        return corrected
     alone = check.with_run(Checked(), check.run(best.text, how, simulates=False))
-    return Correction(best.text, best.checked, alone.ran, alone.why_not, beside)
+    return replace(corrected, runs_without=alone.ran, why_not=alone.why_not)
 
 
 class Search:
@@ -286,6 +290,24 @@ def _edits(text: str, fault: Fault) -> tuple[str, ...]:
     )
     longest = 2 * len(text) + MOST_ADDED
     return tuple(edited for edited in edits if len(edited) <= longest)
+
+
+def _changes(before: str, after: str) -> str:
+    """The changes as a diff, made here, since a page would make it at each redraw."""
+    if before == after:
+        return ""
+    try:
+        difference: str = child_process.call(
+            "core.script.differences:changes",
+            before,
+            after,
+            seconds=check.SECONDS,
+            memory_bytes=check.MEMORY_BYTES,
+            hostile=True,
+        )
+    except child_process.ChildDiedError:
+        return ""
+    return difference
 
 
 def comes_as_far(trial: Trial, before: Trial) -> bool:

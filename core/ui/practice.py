@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from core.script.differences import changes
 from core.script.exercises import MOST_CHARACTERS, Exercise, judge_lines, load
 from core.serving.execution_policy import mode
-from core.ui import answers, clicks, code_editor, course, format, source
+from core.ui import answers, clicks, code_editor, course, format
 from core.ui.course import LESSONS, Lesson, link
 from core.ui.guess import explain
 from core.ui.playground import output
@@ -235,7 +236,7 @@ def _solution(title: str, text: str, verdict: Mapping[str, Any], tries: int) -> 
     else:
         with st.expander("One way to do it"):
             if exercise.code:
-                change = source.changes(text, exercise.solution)
+                change = changes(text, exercise.solution)
                 st.code(change, language="diff", wrap_lines=True)
             else:  # the learner began with an empty field
                 st.code(exercise.solution, wrap_lines=True)

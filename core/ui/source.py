@@ -4,7 +4,6 @@ The code isn't imported, since that would import torch into the server.
 """
 
 import ast
-import difflib
 import re
 import textwrap
 from collections.abc import Callable, Container
@@ -44,25 +43,6 @@ def body(address: str) -> str:
     assert isinstance(function, ast.FunctionDef)
     first = function.body[1 if ast.get_docstring(function) else 0]
     return textwrap.dedent("\n".join(text.splitlines()[first.lineno - 1 :]))
-
-
-def changes(before: str, after: str) -> str:
-    old, new = before.splitlines(), after.splitlines()
-    lines = [*difflib.unified_diff(old, new, n=2, lineterm="")]
-    return "\n".join(line for line in lines[2:] if not line.startswith("@@"))
-
-
-def changed_lines(before: str, after: str) -> set[int]:
-    """The numbers, from 1, of the lines of `after` that aren't in `before`."""
-    matcher = difflib.SequenceMatcher(
-        None, before.splitlines(), after.splitlines(), autojunk=False
-    )
-    return {
-        line + 1
-        for kind, _, _, start, end in matcher.get_opcodes()
-        if kind != "equal"
-        for line in range(start, end)
-    }
 
 
 def marked(code: str, at: Container[int | None], sign: str = "→") -> str:

@@ -13,7 +13,6 @@ from core.script.syntax import MOST_BYTES
 from core.serving.execution_policy import mode
 from core.ui import code_editor, controls
 from core.ui.server import engine, explained, run_code
-from core.ui.source import changes
 from to_device.dryrun.report import NEWLINE
 from to_device.words import Words
 
@@ -143,8 +142,7 @@ def _offer_correction(text: str, label: str) -> None:
 
 
 def _correction(text: str, corrected: Correction) -> None:
-    difference = changes(text, corrected.text)
-    if not difference:
+    if corrected.text == text.removeprefix("\ufeff"):
         st.info(
             "We found no change that helps. Each line above says what to do about it.",
             icon=":material/info:",
@@ -168,12 +166,11 @@ def _correction(text: str, corrected: Correction) -> None:
             ]
             also = "This was wrong, too, where the script hadn't come to before:"
             st.markdown("\n".join([also, "", *lines]))
-        for tab, code, language in zip(
-            st.tabs(["Changes", "Whole script"]),
-            (difference, corrected.text),
-            ("diff", "python"),
-            strict=True,
-        ):
+        shown = [("Whole script", corrected.text, "python")]
+        if corrected.changes:
+            shown.insert(0, ("Changes", corrected.changes, "diff"))
+        tabs = st.tabs([name for name, *_ in shown])
+        for tab, (_, code, language) in zip(tabs, shown, strict=True):
             tab.code(code, language=language, wrap_lines=True)
         controls.download(
             "Download the corrected script",

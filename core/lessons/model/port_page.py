@@ -6,10 +6,11 @@ import streamlit as st
 
 from core.halves import read
 from core.lessons.mistakes.catalogue_page import link_to
+from core.script.differences import changed_lines
 from core.ui import format, frame, playground, simulated
 from core.ui.course import link, page
 from core.ui.server import ask_once, explained
-from core.ui.source import changed_lines, marked
+from core.ui.source import marked
 from to_device.dryrun.report import Request
 from to_device.words import Words
 

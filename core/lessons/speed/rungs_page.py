@@ -27,9 +27,10 @@ from core.lessons.speed.climb_result import (
 )
 from core.measure import rounding
 from core.measure.speedup import CLOSE, Speedup, agree
+from core.script.differences import changes
 from core.ui import answers, figures, format, guess, spoilers
 from core.ui.charts import Palette, decades, palette
-from core.ui.source import body, changes
+from core.ui.source import body
 from to_device.words import Words
 
 SHOW_ALL = "ladder_show_all"  # key of the switch that reveals all results

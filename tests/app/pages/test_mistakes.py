@@ -1,3 +1,4 @@
+import difflib
 import os
 import re
 from pathlib import Path
@@ -261,7 +262,7 @@ net(torch.rand(4, 3).cuda())
 """
 
 
-def test_a_checked_script_comes_back_corrected():
+def test_a_checked_script_comes_back_corrected(monkeypatch):
     at = check_script(open_page("pages/4_Mistakes.py"), ONLY_CUDA)
     at.button(key="correct_my_script").click().run()
     assert not at.exception
@@ -271,6 +272,10 @@ def test_a_checked_script_comes_back_corrected():
     assert [code for code in at.code if code.value == corrected.rstrip("\n")]
     (button,) = [b for b in at.get("download_button") if "corrected" in b.proto.id]
     assert not button.proto.disabled
+    # The server doesn't compare the scripts again when it redraws the page.
+    monkeypatch.setattr(difflib, "SequenceMatcher", None)
+    assert [code for code in at.run().code if f"+{line}".rstrip() in code.value]
+    assert not at.exception
     check_script(at, corrected)  # the earlier correction is gone
     assert corrected not in [code.value for code in at.code]
     assert not [b for b in at.button if b.key == "correct_my_script"]
@@ -286,6 +291,26 @@ def page_with_a_finding() -> None:
     finding = Problem(1, "sure", "what is wrong", "no_such_mistake")
     st.session_state.checked = "x = 1", Checked((finding,), ran=True)
     script_page.draw()
+
+
+def page_with_a_correction() -> None:
+    import streamlit as st
+
+    from core.lessons.mistakes import script_page
+    from core.script.check import Checked
+    from core.script.correction import Correction
+
+    st.session_state.checked = "x = 1", Checked(is_idle=True, ran=True)
+    st.session_state.corrected = Correction("x = 2", Checked())
+    script_page.draw()
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_correction_without_a_comparison_is_shown_as_a_whole():
+    at = AppTest.from_function(page_with_a_correction, default_timeout=60).run()
+    assert not at.exception
+    assert [tab.label for tab in at.tabs] == ["Whole script"]
+    assert "x = 2" in [code.value for code in at.code]
 
 
 @pytest.mark.usefixtures("engine")

@@ -1,10 +1,12 @@
 import ast
 import re
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from core.script import check, correction
+from core.jobs.child_process import ChildDiedError
+from core.script import check, correction, differences
 from core.script.check import Checked
 from core.script.correction import correct
 from core.script.device_edits import Fault
@@ -151,9 +153,7 @@ def written(changes: dict[str, str]) -> str:
 
 def changed(before: str, after: str) -> list[str]:
     """The lines that were taken out or put in, in order; empty ones don't count."""
-    from core.ui.source import changes
-
-    marked = changes(before, after).splitlines()
+    marked = differences.changes(before, after).splitlines()
     return [line for line in marked if line[0] in "+-" and line[1:].strip()]
 
 
@@ -218,7 +218,23 @@ def test_without_a_run_only_what_reading_shows_is_changed():
     ],
 )
 def test_what_no_change_helps_stays_as_it_is(text):
-    assert correct(text, "here").text == text
+    corrected = correct(text, "here")
+    assert (corrected.text, corrected.changes) == (text, "")
+
+
+def test_the_changes_are_told_unless_comparing_takes_too_long(monkeypatch):
+    text = START + 'model.load_state_dict(torch.load("a.pt"))\n'
+    corrected = correct(text, "off")
+    assert corrected.changes == differences.changes(text, corrected.text) != ""
+    call = correction.child_process.call
+
+    def killed(address, *arguments, **limits):
+        if address.startswith("core.script.differences"):
+            raise ChildDiedError("The process took too long.")
+        return call(address, *arguments, **limits)
+
+    monkeypatch.setattr(correction.child_process, "call", killed)
+    assert correct(text, "off") == replace(corrected, changes="")
 
 
 def test_a_script_that_was_stopped_is_not_run_again(monkeypatch):

@@ -7,8 +7,9 @@ import pytest
 from core.lessons.speed import climb_result, rungs_page
 from core.lessons.speed.climb_result import RUNGS, Kept, Roofline, gain_of, measured
 from core.lessons.speed.ladder_page import kept_in_a_row
+from core.script.differences import changes
 from core.ui.charts import LIGHT
-from core.ui.source import body, changes
+from core.ui.source import body
 from tests.app.samples import CLIMBED, LIMIT
 from tests.figures import figures
 
