@@ -110,8 +110,11 @@ class ConfinedCode:
 
         The `seconds` of the process begin here. After them, the process is stopped. The
         time doesn't count in which it could have run, and other processes ran instead.
+        But a process that has computed for its seconds, in all its threads together,
+        was held up by nobody.
         """
-        self._start, self._held_up_before = time.monotonic(), self._held_up()
+        self._start = time.monotonic()
+        self._held_up_before, self._computed_before = self._held_up(), self._computed()
         arguments = (self._stdin, request)
         threading.Thread(target=_write, args=arguments, daemon=True).start()
         texts = {name: b"" for name in MOST_BYTES}
@@ -152,9 +155,7 @@ class ConfinedCode:
                 return (
                     f"The program wrote more than {most // 1000:,} kB and was stopped."
                 )
-        elapsed = time.monotonic() - self._start
-        held_up = self._held_up() - self._held_up_before
-        if elapsed - min(held_up, MOST_HELD_UP * self._seconds) > self._seconds:
+        if self._is_late():
             return (
                 f"The program ran for over {self._seconds:g} seconds and was stopped."
             )
@@ -169,8 +170,29 @@ class ConfinedCode:
             )
         return self._too_much if memory > self._memory else ""
 
+    def _is_late(self) -> bool:
+        elapsed = time.monotonic() - self._start
+        if elapsed <= self._seconds:
+            return False
+        held_up = self._held_up() - self._held_up_before
+        ran = elapsed - min(held_up, MOST_HELD_UP * self._seconds)
+        computed = self._computed() - self._computed_before
+        return max(ran, computed) > self._seconds
+
+    def _computed(self) -> float:
+        """The seconds for which the threads of the process computed, all together."""
+        seconds = 0.0
+        for process in self._members():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                seconds += times.user + times.system
+        return seconds
+
     def _held_up(self) -> float:
-        """The seconds in which the process could have run, and others ran instead."""
+        """The seconds for which the main thread waited, and other threads ran instead.
+
+        They may be the process's own.
+        """
         seconds = 0.0
         for process in self._members():
             with suppress(OSError, ValueError, IndexError):

@@ -131,6 +131,28 @@ def test_time_in_which_others_run_is_not_the_programs(
     assert ("seconds" in ended.why) is is_ended, ended
 
 
+THREADS = """
+import threading, time
+def compute():
+    while time.process_time() < 20:
+        pass
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+@walls
+def test_a_program_is_not_held_up_by_its_own_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ConfinedCode, "_held_up", lambda _: time.monotonic())
+    monkeypatch.setattr(confined_code, "MOST_HELD_UP", HOUR)
+    assert "seconds" in run(THREADS, seconds=0.4).why
+
+
 @walls
 @pytest.mark.parametrize("size", [0, 10, 900_000])
 def test_it_answers(size: int) -> None:
