@@ -5,7 +5,7 @@ sentences, or all of these. Nothing here knows what an error means.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PureWindowsPath
 from typing import Any
@@ -100,7 +100,25 @@ PLAIN_WORD = re.compile(
 )
 CODE = re.compile(
     r"^(?:[\w.\[\]]{1,60}[, ]{1,2}){0,2}[\w.\[\]]{1,60} ?[-+*]?= ?\S"
-    r"|[{};]\s*$|^(?:import|from|def) |^[$>]"
+    r"|[{};]\s*$|^(?:import|from|def|class) |^[$>@]|^r?(?:\"{3}|'{3})"
+    # Python's statements: a sentence has more words before its colon
+    r"|^(?:async )?for \w[\w, ()]{0,60} in \S[^?!]{0,200}:$"
+    r"|^(?:el)?if [^?]{0,200}(?:[=<>]=|!=|\bis (?:not )?None|[\w)\]]\(|\w\.\w|[<>])"
+    r"[^?]{0,200}:$"
+    r"|^(?:async )?with \w[\w.]{0,60}\([^?]{0,200}:$"
+    r"|^(?:while (?:True|\w+)|try|else|finally"
+    r"|except(?: [\w.(), ]{1,80})?(?: as \w+)?):$"
+    r"|^(?:return|raise|yield|assert|del)(?: [\w.]+[\w.\[\]()]*)?(?:,|$|[=(])"
+)
+COMMENT = re.compile(r"^# ?[^\W\d]")
+# A field of a form, as in "Using GPU in script?: yes", which asks nothing.
+FIELD = re.compile(r"^[-*\s]{0,4}[^.?!:]{2,60}\?[*\s]{0,4}:")
+# What only says that something follows: "The result on the CPU:".
+CAPTION = re.compile(
+    r"^(?:(?:the|my|this|some|full|complete|here (?:is|are)) ){0,3}"
+    r"(?:results?|outputs?|code|scripts?|logs?|times?|timings?)"
+    r"(?: (?:of|on|in|for|from|with|using|by)\b[^.?!]{0,60})?:$",
+    re.IGNORECASE,
 )
 # A tensor that was printed, perhaps with its name.
 PRINTED = re.compile(r"^[\w ]{0,40}[:=]? ?tensor\(\[")
@@ -275,7 +293,19 @@ def without_libraries(text: str) -> str:
 def without_code(text: str) -> str:
     """The text without lines of code and messages, as far as they look like these."""
     lines = text.splitlines()
-    return "\n".join(line for line in lines if not (_is_code(line) or _starts(line)))
+    code = _code([line.strip() for line in lines])
+    kept = (i for i, line in enumerate(lines) if not (code[i] or _starts(line)))
+    return "\n".join(lines[i] for i in kept)
+
+
+def _code(lines: Sequence[str]) -> list[bool]:
+    """Which lines are code, or comments beside it. A title may begin like a comment."""
+    code = [_is_code(line) for line in lines]
+    return [
+        is_code
+        or (i > 0 and COMMENT.match(lines[i]) is not None and any(code[i - 1 : i + 2]))
+        for i, is_code in enumerate(code)
+    ]
 
 
 def _is_code(line: str) -> bool:
@@ -338,8 +368,10 @@ def _pointed(outside: list[tuple[int, str]]) -> str:
 def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     """What looks like a person's sentences, and not like a program's output."""
     text = []
+    code = _code([line for _, line in outside])
     for i, (_, line) in enumerate(outside):
-        is_output = _starts(line) or BOILERPLATE.search(line) or _is_code(line)
+        is_aside = BOILERPLATE.search(line) or FIELD.match(line) or CAPTION.match(line)
+        is_output = _starts(line) or code[i] or is_aside
         # The first line may be a title of a few words.
         least = 2 if i else 0
         is_plain = len(PLAIN_WORD.findall(line)) >= least or CHINESE.search(line)
