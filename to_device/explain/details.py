@@ -69,6 +69,7 @@ SIDES = re.compile(
 ANSWERED = re.compile(
     r"(is_available\(\)\)?)[ \t]{0,9}\n\s{0,9}(?:Out ?\[\d{1,4}\]: )?(True|False)\b"
 )
+LARGER = re.compile(r"(?i)\blarger than 4 ?GB")
 MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
@@ -395,6 +396,13 @@ class Details:
         # If the message doesn't say how large the GPU is, the person may, roughly.
         whole = {"total": 2 * memory.told(self.searched)}
         return memory.too_large(whole | self.memory)
+
+    @property
+    def large_piece(self) -> bool:
+        """Whether an Intel GPU with enough room refused 4 GiB or more in one piece."""
+        is_large = self.memory.get("asked", 0) >= 4 * memory.UNITS["GiB"]
+        is_refused = "XPU" in self.message and is_large and memory.spared(self.memory)
+        return is_refused or LARGER.search(self.searched) is not None
 
     @property
     def repeated_ranks(self) -> bool:

@@ -155,6 +155,20 @@ def too_large(found: dict[str, float]) -> bool:
     return found.get("asked", 0) > found.get("total", math.inf)
 
 
+def filled(found: dict[str, float]) -> bool:
+    """Whether this process's tensors are at least half of what it may use."""
+    whole = found.get("limit", found.get("allowed", found.get("total", math.inf)))
+    return 2 * found.get("allocated", 0) >= whole
+
+
+def spared(found: dict[str, float]) -> bool:
+    """Whether the request would fit beside what this process holds."""
+    kept = found.get(
+        "process", found.get("allocated", math.inf) + found.get("unused", 0)
+    )
+    return kept + found.get("asked", math.inf) <= found.get("total", 0)
+
+
 def explained(found: dict[str, float]) -> str:
     """The numbers with their meaning, and what they say together; "" without any."""
     if "asked" not in found:
@@ -172,6 +186,15 @@ def explained(found: dict[str, float]) -> str:
         lines.append("\nSo this process has used up what it may use.")
     elif taken(found):
         lines.append("\nSo most of the memory belongs to other programs.")
-    elif "allocated" in found:
+    elif filled(found):
         lines.append("\nSo the tensors of this process fill the memory.")
+    elif "limit" in found and found.get("metal", 0) > found.get("allocated", 0):
+        lines.append(
+            "\nSo Metal's buffers for this process, not its tensors, are most of it."
+        )
+    elif spared(found):
+        lines.append(
+            "\nSo this process's tensors leave enough room: other programs have the"
+            " memory, or the driver has refused it for another reason."
+        )
     return "\n".join(lines)
