@@ -1,9 +1,10 @@
 import asyncio
 import http.client
+import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -174,6 +175,24 @@ def test_a_body_that_is_too_large_does_not_reach_the_app(site, server):
         return statuses
 
     assert event_loop.run(upload()) == [204, 413]
+
+
+def test_requests_beyond_the_most_are_refused(tmp_path):
+    """So many wait for an app that doesn't answer; the next one is told at once."""
+    with socket.create_server(("127.0.0.1", 0)) as app:
+        port = app.getsockname()[1]
+        with (
+            served(tmp_path, APP=f"127.0.0.1:{port}", MOST="3") as site,
+            ExitStack() as waiting,
+        ):
+            for _ in range(3):
+                asked = http.client.HTTPSConnection(
+                    "localhost", urlsplit(site).port, context=SELF_SIGNED
+                )
+                waiting.callback(asked.close)
+                asked.request("GET", "/")
+                waiting.enter_context(app.accept()[0])
+            assert get(site).status_code == 503
 
 
 def guess(site: str, source: str, pretended: str) -> float:
