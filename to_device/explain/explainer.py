@@ -118,8 +118,7 @@ def explain(text: str) -> Answer:
     fitted = knowledge().fitted
     details = Details(report.text, "")
     # Words about a GPU alone may be about any program that uses one. Its
-    # troubles are its own, but a clear question, such as how to do without CUDA,
-    # has one answer.
+    # troubles are its own, but a clear question has one answer.
     is_weak = subject.is_weak and (report.messages or details.holds("problem"))
     words = evidence.by_words(() if is_weak else report.sentences, details)
     words = [(cause, share) for cause, share in words if may_be(cause)]
