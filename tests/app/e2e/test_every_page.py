@@ -36,7 +36,7 @@ class Sight:
 
 
 CHART = "[data-testid=stVegaLiteChart]:visible"
-OWN_CHART = f"{CHART}:below(:text('On this machine'))"  # not of a recording
+OWN_CHART = f"{CHART}:not(details *)"  # not of a recording
 IMAGE = "[data-testid=stImage] img:visible"
 DRAWING = "[role=img] > svg"
 TEXT = "rgb(231, 233, 236)"  # in the dark
@@ -61,7 +61,7 @@ SIGHTS = {
     "Compare": Sight(
         CHART,
         "compare",
-        # Its own race, and not the recorded one above it
+        # Its own race, and not the recorded one below it
         ("[data-testid=stMain] [data-testid=stProgress]", OWN_CHART),
         "show_race_guess",
         "cancel_compare",
