@@ -30,11 +30,7 @@ KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 
 
 def helpers_caller(
-    start: Origin | None,
-    origin: Origin,
-    root: Origin,
-    frames: Frames,
-    origins: Origins,
+    start: Origin | None, origin: Origin, frames: Frames, origins: Origins
 ) -> Line | None:
     """The line that called a function that has ended, and needs its tensors on the CPU.
 
@@ -44,6 +40,7 @@ def helpers_caller(
     itself moves another such tensor, it should move this one, too.
     """
     running = {frame.f_code for _, frame in frames}
+    root = origin.root
     code = root.function
     is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
     if not is_function or code in running or origin.makers:

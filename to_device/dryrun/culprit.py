@@ -84,7 +84,6 @@ def line_to_change(
     origin = origin_to_move(start, line, frames)
     if origin is None:
         return line, "this line uses a tensor on the CPU"
-    *_, root = origin.chain()
     if found := fetching_line(tensor, others, origin, line, frames):
         return found
     if early := early_line(start, origin):
@@ -112,11 +111,12 @@ def line_to_change(
         or calling_line(start, frames, origins)
     ):
         return missed
+    root = origin.root
     is_made_here = root.function and root.function is origin.function
     if is_made_here and not (is_single or root.is_of_loop):
         origin = root
     if at := joins_caller(start, origin, frames) or helpers_caller(
-        start, origin, root, frames, origins
+        start, origin, frames, origins
     ):
         return at, "this line gets a tensor on the CPU: move it here with .to(device)"
     at, why = place(origin, frames, start or origin)
@@ -142,12 +142,11 @@ def is_result(
     in_model = frame and isinstance(frame.f_locals.get("self"), nn.Module)
     if not others or in_model or start is None or start.makers or start.moved_back:
         return False
-    *_, root = start.chain()
     of_others = [origins.of(other) for other in others]
     is_moved = any(origin and origin.source for origin in of_others)
     is_trained = any(other.requires_grad for other in others)
     is_parameter = any(isinstance(other, nn.Parameter) for other in others)
-    return not (is_moved or is_trained or is_parameter or root.is_fetched)
+    return not (is_moved or is_trained or is_parameter or start.root.is_fetched)
 
 
 def making_line(others: Sequence[Tensor], line: Line, frames: Frames) -> Line:
@@ -210,7 +209,7 @@ def fetching_line(
     frames: Frames,
 ) -> tuple[Line, str] | None:
     """The line that copied one tensor to the CPU and not the other, if one did."""
-    *_, root = origin.chain()
+    root = origin.root
     # What a model computes stays on the device, and so does what autograd still needs.
     method = root.method if root.is_fetched else None
     in_forward = method is not None and method.co_name == "forward"

@@ -91,7 +91,7 @@ class Origin:
     # Where the tensor's data went from the device to the CPU
     moved_back: Line | None = None
     source: "Origin | None" = None  # the origin of its input, a tensor on the CPU
-    oldest: "Origin | None" = None  # its source's source, and so on
+    nearer: "Origin | None" = None  # with a source: the root, or one on the way to it
     # Some lines where it met another tensor on the CPU, and both had dimensions
     meetings: set[Line] = field(default_factory=set)
     parameters: "list[Origin]" = field(default_factory=list)  # beside other inputs
@@ -118,14 +118,21 @@ class Origin:
         roots = {id(i.root) for i in inputs if i.has_dimensions}
         self.mixes = len(roots) > 1 and not outside
         if source := next(iter(outside or inputs), None):
-            self.source, self.first_function = source, source.first_function
-            self.oldest = source.root
+            self.first_function = source.first_function
+            self.follow(source)
         return self.source
+
+    def follow(self, source: "Origin") -> None:
+        """Make this the source, which mustn't come from the tensor itself."""
+        self.source, self.nearer = source, source.root
 
     @property
     def root(self) -> "Origin":
-        """The last origin in `chain`."""
-        return self.oldest or self
+        """The last origin in `chain`, without a walk through all of it."""
+        root = self
+        while root.nearer:
+            root = root.nearer
+        return root
 
     @property
     def line(self) -> Line:
@@ -356,7 +363,8 @@ class Origins:
                 Call(line, id(frame), frame.f_code) for line, frame in self.stack()
             ]
         elif origin not in followed.chain():
-            origin.source, origin.is_same = followed, True
+            origin.follow(followed)
+            origin.is_same = True
 
     def has_moved(self, kept: list[Call]) -> bool:
         """Whether what a function keeps on the CPU, as a memory does, moved later."""
