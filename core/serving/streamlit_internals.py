@@ -27,7 +27,6 @@ from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession, AppSessionState
-from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.runtime import Runtime
 from streamlit.runtime.scriptrunner import (
@@ -43,7 +42,6 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
 )
 from streamlit.runtime.scriptrunner_utils.script_run_context import ThreadState
 from streamlit.runtime.session_manager import (
-    ActiveSessionInfo,
     SessionClientDisconnectedError,
 )
 from streamlit.web.server.starlette import starlette_websocket
@@ -52,6 +50,7 @@ from streamlit.web.server.starlette.starlette_websocket import StarletteSessionC
 from core.serving import (
     message_size,
     starlette_internals,
+    streamlit_delivery,
     tab_weights,
     uvicorn_internals,
 )
@@ -191,29 +190,6 @@ def finish_scripts() -> None:
     AppSession._create_scriptrunner = after_the_last  # type: ignore[assignment]
 
 
-def send_what_waits() -> None:
-    """Send a fragment's messages even if its next run starts before they are sent.
-
-    Streamlit drops these messages when the fragment's next run starts
-    (streamlit/streamlit#9381). But it keeps references to elements that the browser has
-    cached, which name no fragment. The browser then puts such an element into a
-    container that was never sent, fails, and shows a white page.
-    """
-    clear = ForwardMsgQueue.clear
-
-    def clear_for_page(
-        queue: ForwardMsgQueue,
-        retain_lifecycle_msgs: bool = False,
-        fragment_ids_this_run: list[str] | None = None,
-    ) -> None:
-        if fragment_ids_this_run:
-            queue._delta_index_map = {}  # so that new messages replace no waiting ones
-        else:
-            clear(queue, retain_lifecycle_msgs)
-
-    ForwardMsgQueue.clear = clear_for_page  # type: ignore[assignment]
-
-
 def forget_left_pages() -> None:
     """Ignore requests for fragments of a page that the browser has left.
 
@@ -293,22 +269,6 @@ def count_first_click() -> None:
 
     AppSession.request_rerun = with_page  # type: ignore[assignment]
     AppSession._handle_scriptrunner_event_on_event_loop = then_click  # type: ignore[assignment]
-
-
-def send_on_newest_connection() -> None:
-    """Send to the connection that a session has now.
-
-    Streamlit goes through an older list of connections. Without this patch, messages to
-    a session that has just reconnected are lost, and the session's page waits forever
-    (streamlit/streamlit#15909 keeps the session, not its messages).
-    """
-    send_message = Runtime._send_message
-
-    def to_newest(self: Runtime, old: ActiveSessionInfo, message: ForwardMsg) -> None:
-        newest = self._session_mgr.get_active_session_info(old.session.id)
-        send_message(self, newest or old, message)
-
-    Runtime._send_message = to_newest  # type: ignore[assignment]
 
 
 def draw_pages_in_turn() -> None:
@@ -582,10 +542,8 @@ def refuse_odd_origins() -> None:
 PATCHES = (
     watch_no_files,
     finish_scripts,
-    send_what_waits,
     forget_left_pages,
     count_first_click,
-    send_on_newest_connection,
     draw_pages_in_turn,
     join_waiting_scripts,
     refuse_costly_messages,
@@ -596,4 +554,5 @@ PATCHES = (
     *starlette_internals.PATCHES,
     *uvicorn_internals.PATCHES,
     weigh_tabs,
+    *streamlit_delivery.PATCHES,
 )
