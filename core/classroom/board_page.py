@@ -244,7 +244,7 @@ def queue_lines(standings: Standings, on_wall: bool = False) -> list[str]:
         why = (
             "Your teacher paused the queue, so these runs wait."
             if queue
-            else "No run can start yet: your teacher paused the queue."
+            else "No run can start yet: a teacher paused the queue."
         )
         lines.insert(0, f"{pause}{why}")
     return lines or ["Nothing is training right now."]

@@ -103,7 +103,7 @@ def _now(standings: Standings, in_short: bool) -> list[str]:
     if not in_short or not standings.queue:
         return board.queue_lines(standings, on_wall=True)
     waiting = sum(job.place > 0 for job in standings.queue)
-    paused = " (your teacher paused the queue)" if engine().paused else ""
+    paused = " (a teacher paused the queue)" if engine().paused else ""
     return [f"{len(standings.queue) - waiting} running, {waiting} waiting{paused}"]
 
 

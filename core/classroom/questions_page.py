@@ -78,7 +78,7 @@ def draw(classroom: Class) -> None:
             f":material/check: {question.right}: {question.answers[question.right]}"
         )
     else:
-        st.markdown("**Everybody got every question right on the first try.**")
+        st.markdown("**So far, every answer was right on the first try.**")
     rows = [
         (s.lesson, s.question.text.replace("`", ""), s.right, s.answered)
         for s in all_scores

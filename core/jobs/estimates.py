@@ -69,17 +69,18 @@ class Estimates:
     def __init__(self, longest: float = math.inf) -> None:
         """No job takes longer than `longest` seconds, whatever its clock says."""
         self._longest = longest
-        # For each kind, the newest jobs: amount, seconds, whether the job finished, and
-        # when that was, by time.monotonic().
+        # The newest jobs of each kind, and of each address, whatever their arguments
         self._jobs: OrderedDict[str, deque[Ended]] = OrderedDict()
+        self._calls: dict[str, deque[Ended]] = {}
 
     def learn(self, job: Job) -> None:
         if job.seconds is None:
             return
-        jobs = self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST))
         seconds = min(job.seconds, self._longest)
         finished = job.status == "finished"
-        jobs.append(Ended(job.work.amount, seconds, finished, time.monotonic()))
+        ended = Ended(job.work.amount, seconds, finished, time.monotonic())
+        self._calls.setdefault(job.address, deque(maxlen=NEWEST)).append(ended)
+        self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST)).append(ended)
         self._jobs.move_to_end(job.work.kind)
         if len(self._jobs) > KINDS:
             self._jobs.popitem(last=False)
@@ -94,6 +95,21 @@ class Estimates:
         recent = [one for one in similar if one.when >= since]
         own = job.work.amount
         return median(o.seconds * own / o.amount for o in recent) if recent else None
+
+    def _recent_calls(self, job: Job) -> float | None:
+        """What recent calls took, whatever their arguments; None for training runs.
+
+        It tells roughly how long somebody waits for other people's code or labs. A
+        training run may take a thousand times as long as another.
+        """
+        since = time.monotonic() - RECENT_SECONDS
+        recent = [
+            one.seconds
+            for one in self._calls.get(job.address, ())
+            if one.finished and one.when >= since
+        ]
+        is_run = isinstance(next(iter(job.arguments), None), RunConfig)
+        return median(recent) if recent and not is_run else None
 
     def _recent(self, job: Job) -> list[Ended]:
         since = time.monotonic() - RECENT_SECONDS
@@ -127,18 +143,20 @@ class Estimates:
         `at_work` are the jobs that workers have now. A run's steps so far tell when the
         run will end, and how long waiting runs of its kind will take. Earlier runs tell
         less: the machine may be busier now. So until a run has made its first steps,
-        only recent ones count. None if another job has no estimate.
+        only recent ones count. None if another job can't be estimated at all.
         """
         backlogs: list[float] = []  # seconds until each worker is free
         paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
         for job in at_work:
-            whole, rest = self.seconds(job), job.progress.seconds_left
+            rest = job.progress.seconds_left
             since = time.monotonic() - job.began if job.began else 0.0
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount
-            elif job.work.assumed and not self._recent(job):
-                return None
+            elif self._recent(job):
+                whole = self.seconds(job)
+            else:
+                whole = self._recent_calls(job)
             if whole is None:
                 return None
             backlogs.append(max(whole - since, 0.0))
@@ -146,6 +164,8 @@ class Estimates:
         for job in before:
             pace = paces.get(job.work.kind)
             seconds = pace * job.work.amount if pace else self.seconds(job)
+            if seconds is None:
+                seconds = self._recent_calls(job)
             if seconds is None or not backlogs:
                 return None
             heapq.heapreplace(backlogs, backlogs[0] + seconds)

@@ -38,7 +38,7 @@ def ask(
 
     `ran` says whether there is a result. Without a result, the button
     "Just show me" is not drawn. In a class, returns JUST_SHOW if the wall has shown the
-    result, and HELD while the wall shows only the guesses.
+    result, which judges the guess here, and HELD while the wall shows only the guesses.
     """
     guessed, is_held = of(key), spoilers.are_held(key)
     if is_held and guessed == JUST_SHOW:
@@ -62,10 +62,12 @@ def ask(
     if is_held:
         return HELD
     if guessed is not None and (seen := spoilers.shown(key)):
-        # The visitor's own measurement, which the page shows, may differ from it.
+        # The visitor's own measurement, which the page shows, may differ from it, so
+        # the guess is judged by this one alone.
         fitting, figure = seen
         told = f"Your class's result: {figure}. {worth(guessed, fitting, say)}"
         st.caption(f"{told} {words('guess.later')}")
+        return JUST_SHOW
     if guessed is None and ran:
         st.button(
             "Just show me",

@@ -115,10 +115,13 @@ class JobPanel:
         if not self.going_on:
             self.start_button(label, arguments)
 
-    def follow(self, draw: Draw, empty: str = "") -> bool:
+    def follow(
+        self, draw: Draw, empty: str = "", waiting: Callable[[], None] | None = None
+    ) -> bool:
         """Draw the visitor's newest job live, or the machine's newest measurement.
 
-        Without either, draws the text `empty`, and returns False.
+        Without either, draws the text `empty`, and returns False. While the job is in
+        the queue, `waiting` draws what stands below its place.
         """
         going_on, job = self.going_on, self.job
         if going_on and (job is None or going_on.id != job.id):
@@ -142,7 +145,7 @@ class JobPanel:
                 slot(f"Done {ago}.", 1.0)
             draw(job)
 
-        follow(job, self.job_name, with_end)
+        follow(job, self.job_name, with_end, waiting=waiting)
         return True
 
 
@@ -151,7 +154,13 @@ def cancel_button(job: Job, key: str, **more: Any) -> None:
     st.button("Cancel", key=key, icon=":material/stop:", **more)
 
 
-def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
+def follow(
+    job: Job,
+    job_name: str,
+    draw: Draw,
+    noun: str = "job",
+    waiting: Callable[[], None] | None = None,
+) -> None:
     """Draw a job live with `draw`, or its place in the queue while it waits.
 
     `draw` must call `slot` first. The place in the queue is drawn in a slot,
@@ -176,6 +185,8 @@ def follow(job: Job, job_name: str, draw: Draw, noun: str = "job") -> None:
             st.error(problem, title=title)
         if now.status != "queued":
             draw(now)
+        elif waiting:
+            waiting()
 
     live()
 

@@ -461,13 +461,27 @@ def top_loss(runs: Sequence[Run]) -> float | None:
 
     None if the axis can show all losses.
     """
-    curves = [run for run in runs if run.losses]
-    curves = [run for run in curves if not run.diverged] or curves
+    return _top([(run, [point.loss for point in run.losses]) for run in runs])
+
+
+def top_epoch_loss(runs: Sequence[Run]) -> float | None:
+    """The same for the epochs' losses, on the training and on the test data."""
+    pairs = [(run, [(n.train_loss, n.test_loss) for n in run.history]) for run in runs]
+    return _top([(run, [*chain.from_iterable(each)]) for run, each in pairs])
+
+
+def _top(curves: Sequence[tuple[Run, Sequence[float]]]) -> float | None:
+    """Nearly all losses are below it, and the first ones: before a run has learned."""
+    drawn = [(run, losses) for run, losses in curves if losses]
+    healthy = [losses for run, losses in drawn if not run.diverged]
     # With a copy of the first loss, since quantiles() needs at least two values.
-    losses = ([point.loss for point in (*run.losses, run.losses[0])] for run in curves)
-    top = max((quantiles(values, n=20)[-1] for values in losses), default=0.0)
-    most = most_loss(runs)
-    return ceil(2 * ROOM * top) / 2 if most > 2 * ROOM * top else None
+    tops = [
+        max(losses[0], quantiles([*losses, losses[0]], n=20)[-1])
+        for losses in healthy or [losses for _, losses in drawn]
+    ]
+    top = 2 * ROOM * max(tops, default=0.0)
+    most = max((max(losses) for _, losses in drawn), default=0.0)
+    return ceil(top) / 2 if most > top else None
 
 
 def epoch_table(runs: Sequence[Run], names: Sequence[str] = ()) -> pa.Table:

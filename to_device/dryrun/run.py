@@ -143,6 +143,7 @@ class Run:
         self.facts: dict[str, Any] = {}
         self.input = piped.Piped(None)
         self.late_after = 0.0  # the seconds of the limit that was reached, if one was
+        self.computed = 0.0  # for how many seconds of them its main thread did
         self.read: set[Line] = set()  # lines that got a 0 in place of a value
         device_memory.capacity = request.capacity
         if request.gpu:
@@ -376,9 +377,9 @@ class Run:
             limit = request.seconds + request.clock_factor * processor
             is_over = now - start >= limit
             if is_over or processor >= request.processor_seconds:
-                self.late_after = self.late_after or (
-                    limit if is_over else request.processor_seconds
-                )
+                if not self.late_after:
+                    self.computed = processor
+                    self.late_after = limit if is_over else request.processor_seconds
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
                 _interrupt_main()
 
@@ -398,12 +399,17 @@ class Run:
         if self.late_after:
             frames = list(failure.frames_of(error, self.origins))
             where = f" on {self._place(frames[0][0])}" if frames else ""
+            why = "Look for an endless loop or code that takes too long."
+            if self.computed < self.late_after / 2:
+                why = (
+                    f"It computed for {self.computed:.0f} s of them, so it waited for "
+                    "something, or this machine is busy: then try again later."
+                )
             return (
                 NOT_SIMULATED,
                 None,
                 f"The script was stopped after {self.late_after:.0f} s{where}, so the "
-                "rest did not run. Look for an endless loop or code that takes "
-                "too long.",
+                f"rest did not run. {why}",
             )
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):

@@ -5,6 +5,7 @@ import textwrap
 import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import altair as alt
@@ -203,8 +204,9 @@ def card(mistake: Mistake, opened: bool = False) -> None:
             _guess_line(mistake, with_answer, failure)
         if with_answer:
             st.markdown(mistake.why)
-        if not panel.follow(lambda job: _result(mistake, job)):
-            _halves(mistake, with_answer)
+        halves = partial(_halves, mistake, with_answer)
+        if not panel.follow(lambda job: _result(mistake, job), waiting=halves):
+            halves()
 
 
 def _message(mistake: Mistake, run: MistakeRun | None) -> None:

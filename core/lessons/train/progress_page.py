@@ -37,6 +37,7 @@ from core.ui.runs import (
     loss_table,
     newest,
     run,
+    top_epoch_loss,
     top_loss,
 )
 from core.ui.server import engine, engine_problem, store, visitor
@@ -281,11 +282,11 @@ def status(current: Run) -> tuple[str, float]:
             f"correctly** ({result.test_correct:,} of {result.test_total:,})."
         ), 1.0
     if job.status == "cancelled":
-        after = "before its first step"
+        after, why = "before its first step", job.message
         if latest is not None and started is not None:
             after = f"after step {latest.step:,} of {started.steps:,}"
-        why = job.message or "What the model had learned by then is still here."
-        return f"Canceled {after}. {why}", share
+            why = why or "What the model had learned by then is still here."
+        return f"Canceled {after}. {why}".rstrip(), share
     if job.ended:
         return f"The run {format.ENDINGS.get(job.status, job.status)}", share
     if started is None:
@@ -466,7 +467,7 @@ def _epochs(drawn: Sequence[Run]) -> None:
             epoch_table(drawn),
             charts.per_epoch(
                 *(_looks(drawn), y, epochs, lines),
-                top=top_loss(drawn) if y == "loss" else None,
+                top=top_epoch_loss(drawn) if y == "loss" else None,
             ),
             height=MIDDLE,
             key=key,

@@ -137,6 +137,20 @@ def test_the_steps_of_a_run_tell_how_long_others_like_it_wait():
     assert Estimates().until_turn([twice], [job(CONFIG)]) == 11 + 23 / 2
 
 
+def test_other_arguments_of_a_lab_tell_roughly_how_long_it_takes(monkeypatch):
+    """A class waits for each other's code, which nobody has run before."""
+    now = NOW
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    estimates = learn(done(6, "some code", address=RACE), done(10, CONFIG))
+    mine, running = (job(text, address=RACE) for text in ("mine", "theirs"))
+    running = replace(running, began=NOW - 2)
+    assert estimates.seconds(mine) is None
+    assert estimates.until_turn([running], []) == 4
+    assert estimates.until_turn([running], [mine]) == 10
+    now += module.RECENT_SECONDS + 1
+    assert estimates.until_turn([running], []) is None
+
+
 def test_a_bounded_number_of_kinds_is_remembered(monkeypatch):
     monkeypatch.setattr(module, "KINDS", 2)
     configs = [replace(CONFIG, batch_size=size) for size in (16, 32, 64)]

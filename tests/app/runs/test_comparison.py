@@ -6,7 +6,7 @@ from core.results import LossPoint
 from core.runs import comparison, seeds
 from core.runs.comparison import APART, words
 from core.store.tables import RunSummary
-from core.ui.runs import Run, summary, top_loss
+from core.ui.runs import Run, summary, top_epoch_loss, top_loss
 from tests.app.runs.made_up import run
 from tests.app.store.made_up import STARTED
 from tests.figures import figures
@@ -174,6 +174,19 @@ def test_a_loss_far_above_all_others_is_cut_off(worst, top):
     good = replace(run("1", 1.0, 0.9), losses=tuple(losses))
     spiky = (*losses, LossPoint(40, 40.0, worst))
     assert top_loss([good, replace(run("2", 1.0, 0.9), losses=spiky)]) == top
+
+
+def test_the_losses_before_a_run_has_learned_are_not_cut_off():
+    falls = tuple(LossPoint(n, float(n), 2.3 if n < 2 else 0.4) for n in range(90))
+    assert top_loss([replace(run("1", 1.0, 0.9), losses=falls)]) is None
+
+
+@pytest.mark.parametrize(("worst", "top"), [(0.6, None), (1e16, 0.5)])
+def test_the_axis_of_the_epochs_fits_the_losses_of_the_epochs(worst, top):
+    good = run("1", 1.0, 0.9)
+    history = [replace(good.history[0], train_loss=0.4, test_loss=0.4)] * 30
+    history[9] = replace(history[9], test_loss=worst)
+    assert top_epoch_loss([replace(good, history=tuple(history))]) == top
 
 
 def test_a_run_that_waits_is_known_to_do_the_same_work():

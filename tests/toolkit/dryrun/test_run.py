@@ -550,6 +550,7 @@ def test_a_script_that_does_not_end() -> None:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == NOT_SIMULATED
     assert "after 1 s" in report["notes"][0]  # the limit that it reached
+    assert "for 0 s of them" in report["notes"][0]  # it sleeps
 
 
 @pytest.mark.alone
