@@ -2,11 +2,12 @@
 
 import dataclasses
 import json
+import os
 import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, get_args
 
 from core.folders import DATA
 from core.jobs import child_process
@@ -25,6 +26,10 @@ from to_device.dryrun.report import (
 from to_device.errors import ExplainedError, quoted
 from to_device.words import capitalized
 
+# A visitor's script runs "confined", in a process that can do nothing but compute, or
+# "here", if the app runs on the visitor's own machine. The app's own scripts run "own".
+How = Literal["own", "here", "confined"]
+HOW = get_args(How)
 SECONDS = 10.0  # a request's own limit is a little lower, so that there is a report
 CLOCK_FACTOR = 5.0  # a busy machine gives code a fifth of its time, or more
 MEMORY_BYTES = 1_500_000_000
@@ -46,12 +51,14 @@ _spares: list[ConfinedCode] = []
 _lock = threading.Lock()
 
 
-def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
+def run(request: Request, how: How) -> tuple[dict[str, Any], str]:
     """A dry run's report, ready for JSON, and what the script printed.
 
-    With `confine`, the script runs in a process that can do nothing but compute. If the
-    process was stopped, the report only says why.
+    If the script's process was stopped, the report only says why. Raises ExplainedError
+    if the script may not run like this, whoever asks.
     """
+    if how not in HOW or (how == "here" and os.environ.get("RUN_CODE")):
+        raise ExplainedError("Visitors' code can't run on this server now.")
     request = dataclasses.replace(
         request,
         starts_processes=False,
@@ -59,7 +66,7 @@ def run(request: Request, confine: bool) -> tuple[dict[str, Any], str]:
         processor_seconds=request.seconds,
         clock_factor=CLOCK_FACTOR,
     )
-    if confine:
+    if how == "confined":
         return _run_confined(request)
     try:
         report, printed = child_process.call(

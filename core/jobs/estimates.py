@@ -148,15 +148,13 @@ class Estimates:
         backlogs: list[float] = []  # seconds until each worker is free
         paces: dict[str, float] = {}  # seconds for each unit of a kind's amount
         for job in at_work:
+            is_known = bool(self._recent(job))
+            whole = self.seconds(job) if is_known else self._recent_calls(job)
             rest = job.progress.seconds_left
             since = time.monotonic() - job.began if job.began else 0.0
             if rest is not None:
                 whole = since + rest
                 paces[job.work.kind] = whole / job.work.amount
-            elif self._recent(job):
-                whole = self.seconds(job)
-            else:
-                whole = self._recent_calls(job)
             if whole is None:
                 return None
             backlogs.append(max(whole - since, 0.0))

@@ -88,7 +88,7 @@ def read(text: str) -> Checked:
     return _received(checked, text)
 
 
-def run(text: str, how: How, simulates: bool = True) -> dict[str, Any]:
+def run(text: str, how: code.How, simulates: bool = True) -> dict[str, Any]:
     """The report of a dry run or, without `simulates`, of a run on the CPU."""
     modules = ["core.script.absent_packages"]
     modules += ["core.data.generated"] if USES_DATASETS.search(text) else []
@@ -100,9 +100,9 @@ def run(text: str, how: How, simulates: bool = True) -> dict[str, Any]:
         before="\n".join(map(STANDS_IN.format, modules)),
         simulates=simulates,
     )
-    report, _ = code.run(request, how == "confined")
+    report, _ = code.run(request, how)
     if report["fails_after_visit"]:
-        report, _ = code.run(replace(request, visits=False), how == "confined")
+        report, _ = code.run(replace(request, visits=False), how)
     return report
 
 

@@ -117,7 +117,7 @@ def load(file: Path = FILE) -> Mapping[str, Exercise]:
         raise ValueError(f"{file.name} can't be read: {error}") from None
 
 
-def judge(title: str, text: str, confine: bool) -> Verdict:
+def judge(title: str, text: str, how: code.How) -> Verdict:
     """Judge an answer: run it on each of the machines until one shows a flaw."""
     exercise = load()[title]
     if len(text) > MOST_CHARACTERS:
@@ -125,7 +125,7 @@ def judge(title: str, text: str, confine: bool) -> Verdict:
         return Verdict(False, too_long, ran=False)
     printed, passed = "", {*exercise.checks}
     for machine in exercise.machines:
-        report, printed = code.run(request(exercise, text, machine), confine)
+        report, printed = code.run(request(exercise, text, machine), how)
         expected = solution_facts(title, machine)
         hint, ran = "", True
         try:
@@ -199,7 +199,7 @@ def request(exercise: Exercise, text: str, machine: str) -> Request:
 @cache
 def solution_facts(title: str, machine: str) -> dict[str, Any]:
     exercise = load()[title]
-    report, _ = code.run(request(exercise, exercise.solution, machine), confine=False)
+    report, _ = code.run(request(exercise, exercise.solution, machine), "own")
     if report["status"] != OK:
         raise ExplainedError(
             " ".join(

@@ -13,10 +13,11 @@ NO_FILE = "An upload has to be one file, as browsers send it."
 
 
 def refuse_costly_uploads() -> None:
-    """Refuse uploads of several parts, or with a long name.
+    """Refuse uploads of several parts, of a part that is no file, or with a long name.
 
     4 kB of semicolons in a part's header take the event loop 2 ms, and an upload may
-    have 1,000 parts with a file, and as many without. The contents take it little.
+    have 1,000 parts with a file, and as many without. A part that is no file is kept in
+    memory, and decoded as a whole. The contents of files take the event loop little.
     """
     finish = MultiPartParser.on_headers_finished
 
@@ -25,6 +26,8 @@ def refuse_costly_uploads() -> None:
         if parser.items or len(names) > MOST_NAME_BYTES:
             raise MultiPartException(NO_FILE)
         finish(parser)
+        if parser._current_part.file is None:
+            raise MultiPartException(NO_FILE)
 
     MultiPartParser.on_headers_finished = on_headers_finished  # type: ignore[assignment, method-assign]
 

@@ -6,6 +6,7 @@ core/serving/streamlit_internals.py applies them, and says what each patch needs
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -51,12 +52,10 @@ def hand_over_together() -> None:
             gathered.events.append((sender, event, more))
             was_due, gathered.is_due = gathered.is_due, True
         if event is not message:  # a run begins or ends: nobody waits 4 ms for that
-            session._call_soon_on_event_loop(lambda: hand_over(session))
+            session._call_soon_on_event_loop(partial(hand_over, session))
         elif not was_due:
-            later = session._event_loop.call_later
-            session._call_soon_on_event_loop(
-                lambda: later(GATHER_SECONDS, hand_over, session)
-            )
+            later = partial(session._event_loop.call_later, GATHER_SECONDS)
+            session._call_soon_on_event_loop(partial(later, hand_over, session))  # type: ignore[arg-type]
 
     def hand_over(session: AppSession) -> None:
         gathered = vars(session)[GATHERED]
@@ -71,7 +70,7 @@ def hand_over_together() -> None:
                     session._enqueue_forward_msg(more["forward_msg"])
         finally:
             if gathered.events:  # one of them failed
-                session._call_soon_on_event_loop(lambda: hand_over(session))
+                session._call_soon_on_event_loop(partial(hand_over, session))
 
     AppSession._on_scriptrunner_event = gather  # type: ignore[assignment]
 

@@ -117,6 +117,9 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
         state.pop(f"{key}_ran", None)
         state[key] = {"value": program(address)}
 
+    if code_mode.kind == "off":  # it was on when the dialog opened
+        st.info(code_mode.why, icon=":material/block:")
+        return
     st.markdown(words("playground.about"))
     left, right = st.columns([6, 5], gap="medium")
     with left, st.form(f"form_{key}", border=False):
@@ -133,8 +136,8 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
                 request = Request(
                     NAME, text, seconds=code.SECONDS - 1, names=True, **machine
                 )
-                run, confine = "core.jobs.code:run", code_mode.kind == "confined"
-                answer = run_code("Running it", run, request, confine)
+                run, how = "core.jobs.code:run", code_mode.kind
+                answer = run_code("Running it", run, request, how)
                 state[f"{key}_ran"] = text, *answer
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
     error = ""

@@ -112,8 +112,8 @@ def _exercise(title: str) -> None:
                 earlier_verdict = answers_by_key.pop(keys.verdict, None)
                 tries = answers_by_key.get(keys.tries, 0)
                 judge = "core.script.exercises:judge"
-                confine = code_mode.kind == "confined"
-                verdict = run_code("Running your code", judge, title, text, confine)
+                how = code_mode.kind
+                verdict = run_code("Running your code", judge, title, text, how)
                 verdict = replace(verdict, printed=verdict.printed[:MOST_PRINTED])
                 answers.keep(keys.code, text)
                 answers.keep(keys.verdict, asdict(verdict))
@@ -432,7 +432,7 @@ def _run(question: Question, place: str) -> None:
         return
     run, request = "core.jobs.code:run", question.request()
     with explained("The code was not run"):
-        report, printed = run_code("Running the code", run, request, False)
+        report, printed = run_code("Running the code", run, request, "own")
         if failure := report["failure"]:
             printed += f"line {failure['line']['line']}, {failure['kind']}: "
             printed += failure["message"]

@@ -49,7 +49,7 @@ def _run(texts: list[str]) -> None:
             ask_once(
                 "core.jobs.code:run",
                 Request(NAME, text, steps=10**6, simulates=has_gpu),
-                False,
+                "own",
             )
             for text, has_gpu in zip(texts, (False, True), strict=True)
         ]

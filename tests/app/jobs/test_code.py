@@ -22,6 +22,7 @@ from to_device.dryrun.report import (
     safe,
 )
 from to_device.dryrun.script import Line
+from to_device.errors import ExplainedError
 
 NAME = "script"
 MARKUP = "![i](http://a.example/b.png)\n\n# Heading \ud800 "
@@ -32,6 +33,16 @@ def forged(**fields: Any) -> dict[str, Any]:
     report = json.loads(json.dumps(Report(DEVICE_ERROR, **fields).plain()))
     assert fits(report)
     return safe(report, REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("how", "run_code"),
+    [("off", ""), (False, ""), ("here", "confined"), ("here", "off")],
+)
+def test_code_that_may_not_run_here_is_refused(monkeypatch, how, run_code):
+    monkeypatch.setenv("RUN_CODE", run_code)
+    with pytest.raises(ExplainedError):
+        code.run(Request(NAME, "1 / 0"), how)
 
 
 def test_what_a_forged_report_says_is_short_and_plain() -> None:
@@ -76,7 +87,7 @@ def test_our_own_sentences_stay_as_they_are() -> None:
     [f"open({MARKUP[:-2]!r})", f"raise RuntimeError('no NVIDIA driver' {MARKUP!r})"],
 )
 def test_an_error_with_markup_is_plain(text: str) -> None:
-    report, _ = code.run(Request(NAME, text), False)
+    report, _ = code.run(Request(NAME, text), "here")
     (note,) = report["notes"]
     assert "b.png" in note
     assert "![" not in re.sub("(`+).*?\\1", "", note)
@@ -100,7 +111,7 @@ def test_an_error_with_markup_is_plain(text: str) -> None:
     ],
 )
 def test_whatever_an_error_says_its_line_is_told(text: str, message: str) -> None:
-    report, _ = code.run(Request("your code", text), confine=False)
+    report, _ = code.run(Request("your code", text), "here")
     assert message in code.failed(report["failure"], "your code")
     assert len(report["failure"]["message"]) <= failure.MOST_CHARACTERS
 
@@ -117,7 +128,7 @@ def test_whatever_an_error_says_its_line_is_told(text: str, message: str) -> Non
 def test_on_a_laptop_too_it_is_told_what_ended_the_code(
     text: str, message: str
 ) -> None:
-    report, printed = code.run(Request("your code", text, seconds=1), confine=False)
+    report, printed = code.run(Request("your code", text, seconds=1), "here")
     assert message in report["notes"][0]
     assert len(printed) in (0, MOST_PRINTED)
 
@@ -135,21 +146,21 @@ def test_only_what_does_nothing_is_ended_by_the_clock(
     monkeypatch.setattr(code, "CLOCK_FACTOR", 20.0)
     text = f"import time\nbegun = time.process_time()\ntime.sleep(0.6)\n{last}"
     request = Request("your code", text, seconds=1)
-    report, _ = code.run(request, confine=False)
+    report, _ = code.run(request, "here")
     assert report["status"] == status
 
 
 def test_a_scripts_files_are_not_kept(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = "import os\nopen('file.pt', 'w').close()\nprint(os.listdir())"
-    _, printed = code.run(Request("your code", text), confine=False)
+    _, printed = code.run(Request("your code", text), "here")
     assert "file.pt" in printed
     assert not [*tmp_path.iterdir()]
 
 
 def test_nobody_has_to_type_for_a_debugger_or_read_where_torch_warns() -> None:
     text = "breakpoint()\nimport torch\nprint(float(torch.ones(1, requires_grad=True)))"
-    report, printed = code.run(Request("your code", text, names=True), confine=False)
+    report, printed = code.run(Request("your code", text, names=True), "here")
     assert report["status"] == OK
     assert printed.startswith("your code:3: UserWarning: ")
     assert "Triggered internally" not in printed

@@ -199,7 +199,7 @@ def test_it_knows_no_environment_and_no_name(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_an_unwritable_report_is_an_error_without_a_traceback(text: str) -> None:
-    report, printed = code.run(Request("your code", text), confine=True)
+    report, printed = code.run(Request("your code", text), "confined")
     assert (report["notes"], printed) == ([code.UNREADABLE], "")
 
 
@@ -207,7 +207,7 @@ def test_an_unwritable_report_is_an_error_without_a_traceback(text: str) -> None
 @pytest.mark.usefixtures("_no_spares")
 def test_a_fact_that_json_cannot_hold_is_named_by_its_class() -> None:
     request = Request("your code", "import torch\nfacts = {'a': torch.ones(1)}")
-    report, _ = code.run(request, confine=True)
+    report, _ = code.run(request, "confined")
     assert (report["status"], report["facts"]) == (OK, {"a": "Tensor"})
 
 
@@ -221,7 +221,7 @@ def test_a_fact_that_json_cannot_hold_is_named_by_its_class() -> None:
     ],
 )
 def test_an_error_of_the_confinement_names_the_limit(text: str, limit: str) -> None:
-    report, _ = code.run(Request("your code", text), confine=True)
+    report, _ = code.run(Request("your code", text), "confined")
     assert limit in code.failed(report["failure"], "your code")
 
 

@@ -333,8 +333,8 @@ def test_each_lesson_has_an_exercise():
 @pytest.mark.parametrize("title", EXERCISES)
 def test_the_solution_solves_and_the_lines_do_not(title):
     exercise = EXERCISES[title]
-    assert judge(title, exercise.solution, False).say == exercise.right
-    assert not judge(title, exercise.code, False).solved
+    assert judge(title, exercise.solution, "here").say == exercise.right
+    assert not judge(title, exercise.code, "here").solved
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_the_solution_solves_and_the_lines_do_not(title):
     [(title, text) for title in ALSO_RIGHT for text in ALSO_RIGHT[title]],
 )
 def test_other_solutions_solve_too(title, text):
-    assert judge(title, text, False).say == EXERCISES[title].right
+    assert judge(title, text, "here").say == EXERCISES[title].right
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_other_solutions_solve_too(title, text):
     ],
 )
 def test_what_is_still_wrong_is_said(title, text, machine, flaw, told):
-    verdict = judge(title, text, False)
+    verdict = judge(title, text, "here")
     assert not verdict.solved
     assert (verdict.machine, verdict.flaw) == (machine, flaw)
     for part in told:
@@ -380,16 +380,16 @@ STEPPED = ("device", "model", "loop", "waits")
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_script_that_grows_is_ticked_off_part_by_part(end, passed, fails):
     text = SOLUTION[WRITTEN].partition(end)[0] + ("nowhere" if fails else "")
-    verdict = judge(WRITTEN, text, False)
+    verdict = judge(WRITTEN, text, "here")
     assert not verdict.solved
     assert verdict.passed == passed
 
 
 @pytest.mark.parametrize("text", ["-" * 1_990 + "1", "f" + "()" * 990])
 def test_code_that_is_nested_too_deeply_has_not_run_and_is_told_so(text):
-    report, _ = code.run(request(load()["Train"], text, "with"), confine=False)
+    report, _ = code.run(request(load()["Train"], text, "with"), "here")
     assert report["failure"]["kind"] == "SyntaxError"
-    verdict = judge("Train", text, confine=False)
+    verdict = judge("Train", text, "here")
     assert not verdict.solved
     assert (verdict.flaw, verdict.ran) == (FAILED, False)
     assert "SyntaxError" in verdict.say
@@ -405,14 +405,14 @@ def test_code_that_is_nested_too_deeply_has_not_run_and_is_told_so(text):
     ],
 )
 def test_what_is_not_read_as_python_is_no_try(text, ran):
-    verdict = judge("Port it", text, confine=False)
+    verdict = judge("Port it", text, "here")
     assert not verdict.solved
     assert verdict.ran == ran
 
 
 def test_a_fact_that_cannot_be_compared_is_told():
     text = f"{SOLUTION['Speed']}\nsizes.append(10**400)"
-    assert judge("Speed", text, False).flaw == UNREAD
+    assert judge("Speed", text, "here").flaw == UNREAD
 
 
 FOR = "for inputs, labels in loader:"
@@ -431,12 +431,12 @@ WITHOUT_END = "i = 0\nwhile i < 6:\n    inputs, labels = loader[i]"
 @pytest.mark.flaky(reruns=2)
 def test_an_endless_loop_is_reported(title, text, monkeypatch):
     monkeypatch.setattr(code, "SECONDS", 4.0)
-    assert "stopped" in judge(title, text, False).say
+    assert "stopped" in judge(title, text, "here").say
 
 
 @pytest.mark.parametrize("text", ["", "def f(:", "x\0", "(" * 999, "x = 1\n" * 999])
 def test_whatever_is_written_is_judged(text):
-    verdict = judge("Model", text, False)
+    verdict = judge("Model", text, "here")
     assert not verdict.solved
     assert verdict.say
     assert len("x = 1\n" * 999) > MOST_CHARACTERS
@@ -464,5 +464,5 @@ def test_a_missing_machine_is_reported(tmp_path):
 @pytest.mark.parametrize("text", FORGED)
 def test_nothing_is_gained_by_telling_the_judge_what_to_say(text, monkeypatch):
     monkeypatch.setattr(code, "SECONDS", 3.0)
-    verdict = judge("Device", f"{text}\n{EXERCISES['Device'].code}", False)
+    verdict = judge("Device", f"{text}\n{EXERCISES['Device'].code}", "here")
     assert not verdict.solved

@@ -61,6 +61,17 @@ def test_an_upload_has_one_part_with_a_short_header(parts, monkeypatch):
         event_loop.run(upload(*parts))
 
 
+def test_an_upload_is_a_file():
+    """Its content isn't decoded, however long, by whatever character set it names."""
+
+    async def is_decoded() -> bool:
+        with suppress(MultiPartException):
+            return bool(await upload("name=a\r\n\r\n" + "text" * 1_000))
+        return False
+
+    mends(starlette_internals.refuse_costly_uploads, is_decoded)
+
+
 @pytest.mark.parametrize("name", ["a.pt", ";" * 255, "\u6587" * 255])
 def test_a_file_of_any_name_is_taken(name):
     starlette_internals.refuse_costly_uploads()

@@ -47,8 +47,10 @@ def limit(
     return UploadLimit(streamlit)
 
 
-async def put(limit: UploadLimit, session: str, name: str, size: int, release=None):
-    """Upload so many bytes, ten at a time; before the last ten wait for `held`."""
+async def put(
+    limit: UploadLimit, session: str, name: str, size: int, release=None, client="::1"
+):
+    """Upload so many bytes, ten at a time; before the last ten wait for `release`."""
     pieces = [b"x" * 10] * (size // 10)
 
     async def receive() -> dict:
@@ -59,6 +61,7 @@ async def put(limit: UploadLimit, session: str, name: str, size: int, release=No
 
     path = f"/base/_stcore/upload_file/{session}/{name}"
     scope = {"type": "http", "method": "PUT", "path": path, "headers": FORM}
+    scope["client"] = client, 1
     await limit(scope, receive, None)
 
 
@@ -146,6 +149,28 @@ def test_what_is_on_its_way_counts_too(limit, files) -> None:
     assert not limit.arriving
 
 
+def test_one_address_leaves_room_for_others_uploads(limit, files, monkeypatch) -> None:
+    """Also by uploads that have nearly all arrived, and then stand still."""
+    monkeypatch.setattr(upload_limit, "ADDRESS_BYTES", 150)
+
+    async def upload() -> None:
+        release = asyncio.Event()
+        greedy = [
+            asyncio.create_task(put(limit, name, "a", 80, release, "192.0.2.1"))
+            for name in "abcd"
+        ]
+        await asyncio.sleep(0)
+        await put(limit, "calm", "mine", 100, client="192.0.2.2")
+        release.set()
+        ends = await asyncio.gather(*greedy, return_exceptions=True)
+        refused = [end for end in ends if isinstance(end, HTTPException)]
+        assert [each.status_code for each in refused] == [413] * 2
+
+    event_loop.run(upload())
+    assert stored(files) == {"calm": ["mine"], "a": ["a"], "b": ["a"]}
+    assert not limit.arriving_from
+
+
 UPLOAD = "/_stcore/upload_file/s/f"
 
 
@@ -166,6 +191,9 @@ def test_other_requests_pass(method: str, path: str) -> None:
     [
         b"application/x-www-form-urlencoded",
         b"multipart/form-data" + b";" * 10_000 + b"boundary=a",
+        b"multipart/form-data; boundary=a; charset=punycode",
+        b"multipart/form-data; charset=punycode; boundary=a",
+        b"multipart/form-data; boundary=" + b"a" * 101,
         b"",
     ],
 )

@@ -40,7 +40,7 @@ def examples() -> Iterator[str]:
 @pytest.mark.parametrize("address", [*examples(), *ALONE])
 def test_what_is_written_around_a_function_makes_it_run(address):
     request = Request(NAME, program(address), seconds=9, names=True)
-    report, _ = code.run(request, confine=False)
+    report, _ = code.run(request, "here")
     sentence = ""
     if failure := report["failure"]:
         sentence = code.failed(failure, NAME) + code.hint(failure, NAME)
@@ -80,9 +80,9 @@ def requests(monkeypatch):
     """What the lab is asked, which answers with the report."""
     requests = []
 
-    def run_code(_, address, request, confine):
+    def run_code(_, address, request, how):
         requests.append(request)
-        assert (address, confine) == ("core.jobs.code:run", False)
+        assert (address, how) == ("core.jobs.code:run", "here")
         return REPORT, "what it printed"
 
     monkeypatch.setattr(playground, "run_code", run_code)
@@ -108,6 +108,15 @@ def opened(is_open: bool = False) -> AppTest:
 def press(at: AppTest, label: str) -> AppTest:
     (button,) = (button for button in at.button if button.label == label)
     return button.click().run()
+
+
+def test_an_open_editor_runs_nothing_once_code_may_not_run(monkeypatch, requests):
+    at = opened(is_open=True)
+    write_code(at, f"tried_{STEP}", "x = 1")
+    monkeypatch.setattr(playground, "mode", lambda _: Mode("off", "Not now."))
+    press(at, "Run it")
+    assert not requests
+    assert "Not now." in [info.value for info in at.info]
 
 
 def test_code_of_a_page_is_changed_and_run(requests):

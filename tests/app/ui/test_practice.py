@@ -31,8 +31,8 @@ def store(tmp_path, monkeypatch):
     opened.close()
 
 
-def judged(_: str, __: str, title: str, text: str, confine: bool) -> Verdict:
-    assert confine is False
+def judged(_: str, __: str, title: str, text: str, how: str) -> Verdict:
+    assert how == "here"
     if text == EXERCISES[title].solution:
         return Verdict(True, EXERCISES[title].right)
     return Verdict(
@@ -210,8 +210,8 @@ def test_the_way_leads_from_question_to_question():
 
 
 def test_whoever_has_answered_sees_what_the_code_comes_to(monkeypatch):
-    def here(_, address, request, confine):
-        assert (address, confine) == ("core.jobs.code:run", False)
+    def here(_, address, request, how):
+        assert (address, how) == ("core.jobs.code:run", "own")
         assert request.text == question.code
         return {"failure": None, "notes": []}, "what it printed"
 
