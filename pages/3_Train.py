@@ -19,7 +19,7 @@ has_data = dataset.is_here(machine)
 
 # What the address asks for: a run to show, or settings to begin with.
 query = dict(st.query_params)
-if run_id := query.pop("run", None):
+if run_id := controls.asked(query.pop("run", None)):
     state.run_id = run_id
 if query:  # in one call, because Streamlit sends the browser each change
     st.query_params.from_dict({"run": run_id} if run_id else {})

@@ -1,5 +1,6 @@
 """A run's controls, which the page's address may set, and the run's start."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -27,6 +28,8 @@ MORE = (  # the settings that are always in the expander "More settings"
 )
 EXACT = 2**53  # floats above this can't represent every whole number
 OPEN = "more_settings"  # the key of the expander
+LEFT = "left_run"  # in the session's state: the run shown before a start, and its time
+LATE_SECONDS = 15.0  # for which a browser on a busy machine may name that run
 BOTH = ("the usual setting", "the fast setting")
 words = Words(__file__)
 
@@ -130,10 +133,22 @@ def start(config: RunConfig | None = None) -> None:
                 "You already have a run in progress, so we didn't start a second one."
             ]
         else:
+            before = state.get("run_id")
             state.run_id = runs.start(config or chosen())
+            state[LEFT] = before, time.monotonic()
         st.query_params["run"] = state.run_id
     except (ValueError, ExplainedError) as error:
         state.notices = [f"{error} Nothing was started."]
+
+
+def asked(run_id: str | None) -> str | None:
+    """The run that the address names; None if it names the one left a moment ago.
+
+    What the browser has sent before it knew of the new run still names the old one.
+    """
+    left, when = st.session_state.get(LEFT, (None, 0.0))
+    is_late = run_id == left and time.monotonic() - when < LATE_SECONDS
+    return None if is_late else run_id
 
 
 def draw(devices: list[str]) -> None:

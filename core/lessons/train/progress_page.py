@@ -33,9 +33,11 @@ from core.ui.runs import (
     differences,
     earlier,
     epoch_table,
+    going_on,
     idle_run,
     loss_table,
     newest,
+    number,
     run,
     top_epoch_loss,
     top_loss,
@@ -180,6 +182,12 @@ def name_it(current: Run) -> None:
                 on_click=controls.use,
                 args=(current.config,),
             )
+    for other in going_on(visitor()):
+        if other.id != current.id:
+            name = f"run {number(other.id, other.owner)}"
+            query = {"run": other.id}
+            text = f"Your {name} is in progress. Show it"
+            link(page("Train"), text, icon="spinner", query_params=query)
     if current.is_simulated:
         simulated.badge(explained=True)
 

@@ -303,6 +303,26 @@ def test_a_second_press_shows_the_run_of_the_first(engine, somebody):
     wait(engine, first)
 
 
+def test_what_a_browser_sends_late_does_not_bring_back_the_run_before(
+    engine, monkeypatch
+):
+    before = finished_run(engine, CURVE)
+    monkeypatch.setattr(Engine, "paused", True)
+    at = open_page("pages/3_Train.py", run=before)
+    at.button(key="start_training").click().run()
+    started = at.query_params["run"]
+    assert started != before
+    at.query_params["run"] = before
+    at.run()
+    assert at.query_params["run"] == started
+    monkeypatch.setattr(controls, "LATE_SECONDS", 0.0)
+    at.query_params["run"] = before  # an address that somebody opens
+    at.run()
+    assert at.query_params["run"] == before
+    assert any(started in link.proto.query_string for link in at.get("page_link"))
+    engine.cancel(started)
+
+
 def test_settings_stay_where_another_tab_has_started_a_run(
     engine, monkeypatch, somebody
 ):
