@@ -218,12 +218,16 @@ def _qualities(
 
 
 def _spread(*pair: Run) -> seeds.Spread | None:
-    """What seeds change with the settings of one of these runs, or else with others."""
+    """What seeds change with the settings of one of these runs, or else with others.
+
+    If the seeds of both are known, the larger change counts.
+    """
     if not pair[0].config.has_images:
         return None
     spreads = seeds.spreads(seeds.known(pair[0].config.task))
-    own = [spreads.get(seeds.setting(summary(run))) for run in pair]
-    return next(filter(None, [*own, *spreads.values()]), None)
+    own = filter(None, [spreads.get(seeds.setting(summary(run))) for run in pair])
+    most = max(own, key=lambda spread: spread.difference, default=None)
+    return most or next(iter(spreads.values()), None)
 
 
 def _duration(run: Run, ranked: Sequence[tuple[float, Run]]) -> str:

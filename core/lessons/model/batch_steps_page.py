@@ -74,14 +74,15 @@ def _buttons(number: int, place: int) -> None:
     # step's beginning after a click.
     with st.container(horizontal=True, key="step_buttons"):
         first, last = place == 0, place == len(STEPS) - 1
-        button("Back", "arrow_back", "step_back", number, place - 1, disabled=first)
+        if first and number > 1:
+            button("Start again", "restart_alt", "step_reset", 1, 0)
+        else:
+            button("Back", "arrow_back", "step_back", number, place - 1, disabled=first)
         label, *to = "Next step", number, place + 1
         if last:
             label, *to = "Next batch", number + 1, 0
         over = last and number == MOST_BATCHES
         button(label, "skip_next", "step_on", *to, type="primary", disabled=over)
-        if number > 1:
-            button("Start again", "restart_alt", "step_reset", 1, 0)
 
 
 def loop(part: str) -> str:
