@@ -253,14 +253,28 @@ def bubblewrap_command(argv: list[str], memory_bytes: int) -> list[str]:
     ]
 
 
-@cache
 def problem() -> str:
-    """Why this machine can't confine a process, in a sentence; "" if it can."""
+    """Why this machine can't confine a process, in a sentence; "" if it can.
+
+    A problem is looked for anew each time: the machine may just be out of memory.
+    """
+    try:
+        _try_once()
+    except ExplainedError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def _try_once() -> None:
+    """Raises ExplainedError if this machine can't confine a process."""
     if sys.platform != "linux":
-        return "The app can confine visitors' code only on Linux."
+        raise ExplainedError("The app can confine visitors' code only on Linux.")
     if not shutil.which("bwrap"):
-        return "The program bubblewrap is not installed on this machine."
+        why = "The program bubblewrap is not installed on this machine."
+        raise ExplainedError(why)
     code = f"from core.jobs import seccomp; seccomp.attempt({str(ROOT / 'app.py')!r})"
+    unusable = "bubblewrap can't be used here"
     try:
         attempt = subprocess.run(
             bubblewrap_command(["-c", code], 10**9),
@@ -271,8 +285,8 @@ def problem() -> str:
             timeout=TRY_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap can't be used here: {error}."
+        raise ExplainedError(f"{unusable}: {error}.") from None
     if attempt.returncode:
-        return f"bubblewrap can't be used here: {attempt.stderr.strip()[-200:]}."
-    deeds = ", ".join(attempt.stdout.splitlines())
-    return f"A confined process can still {deeds}." if deeds else ""
+        raise ExplainedError(f"{unusable}: {attempt.stderr.strip()[-200:]}.")
+    if deeds := ", ".join(attempt.stdout.splitlines()):
+        raise ExplainedError(f"A confined process can still {deeds}.")

@@ -369,15 +369,16 @@ def refuse_costly_messages() -> None:
     Before it looks at the size, Streamlit makes an address for each file name that a
     browser announces: half a million names in 1 MB keep the server busy for half a
     minute. It makes a file again for each message that asks for the download, however
-    many wait. And any browser may use what Streamlit hides in menus: clear the caches
-    of all visitors, run git while nobody else is served, which tells the names of
-    changed files, too, and install files beside the app. While a script runs, Streamlit
-    merges all clicks that come, on whatever buttons a browser has made up, again and
-    again.
+    many wait: now it makes one at a time for a network address. And any browser may use
+    what Streamlit hides in menus: clear the caches of all visitors, run git while nobody
+    else is served, which tells the names of changed files, too, and install files beside
+    the app. While a script runs, Streamlit merges all clicks that come, on whatever
+    buttons a browser has made up, again and again.
     """
     handle = AppSession._handle_file_urls_request
     operate = AppSession._handle_backend_operation_request
     merge = script_requests._coalesce_widget_states
+    one_of = weakref.WeakValueDictionary[str, asyncio.Lock]()
 
     def of_few_files(session: AppSession, request: FileURLsRequest) -> None:
         if len(request.file_names) <= MOST_FILES:
@@ -388,7 +389,9 @@ def refuse_costly_messages() -> None:
     ) -> None:
         is_known = request.WhichOneof("payload") in OPERATIONS
         if is_known and len(session._background_tasks) <= MOST_OPERATIONS:
-            await operate(session, request)
+            tab = vars(session).get(TAB) or Tab()
+            async with one_of.setdefault(tab.address, asyncio.Lock()):
+                await operate(session, request)
 
     def merge_few(
         old: WidgetStates | None, new: WidgetStates | None

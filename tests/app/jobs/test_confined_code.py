@@ -317,11 +317,11 @@ def test_without_the_tools_nothing_is_confined(
     if program:
         (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{program}\n")
         (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    confined_code.problem.cache_clear()
-    try:
+    before = confined_code.problem()
+    with monkeypatch.context() as without:
+        without.setenv("PATH", str(tmp_path))
+        confined_code._try_once.cache_clear()
         assert text in confined_code.problem()
         with pytest.raises(ExplainedError):
             ConfinedCode(["-c", ECHO])
-    finally:
-        confined_code.problem.cache_clear()
+    assert confined_code.problem() == before  # once they are there again

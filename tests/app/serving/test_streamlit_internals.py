@@ -31,6 +31,7 @@ from streamlit.web.server.starlette import starlette_websocket
 
 from core.serving import streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
+from core.serving.tab_weights import Tab
 from core.ui import server
 from tests.app import event_loop
 from tests.app.jobs.follow import wait
@@ -355,6 +356,39 @@ def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
     assert answers() == 1
     streamlit_internals.refuse_costly_messages()
     assert answers() == answered
+
+
+def test_an_address_gets_one_file_after_the_other():
+    """Others' files don't wait for these."""
+    request = BackendOperationRequest(session_id="a")
+    request.deferred_file.SetInParent()
+
+    async def at_once() -> tuple[int, int]:
+        running, most = list[str](), list[list[str]]()
+
+        def dispatch(address: str):
+            async def answer(*_: Any) -> BackendOperationResponse:
+                running.append(address)
+                most.append([*running])
+                await asyncio.sleep(0.01)
+                running.remove(address)
+                return BackendOperationResponse()
+
+            return answer
+
+        def asked(address: str):
+            visit = Mock(id="a", _background_tasks=set())
+            visit._backend_operation_dispatcher.dispatch = dispatch(address)
+            vars(visit)[streamlit_internals.TAB] = tab = Tab()
+            tab.address = address
+            return AppSession._handle_backend_operation_request(visit, request)
+
+        await asyncio.gather(*(asked(address) for address in "aaab"))
+        return max(map(len, most)), max(each.count("a") for each in most)
+
+    assert event_loop.run(at_once()) == (4, 3)
+    streamlit_internals.refuse_costly_messages()
+    assert event_loop.run(at_once()) == (2, 1)
 
 
 @pytest.mark.parametrize(
