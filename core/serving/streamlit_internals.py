@@ -370,10 +370,10 @@ def refuse_costly_messages() -> None:
     browser announces: half a million names in 1 MB keep the server busy for half a
     minute. It makes a file again for each message that asks for the download, however
     many wait: now it makes one at a time for a network address. And any browser may use
-    what Streamlit hides in menus: clear the caches of all visitors, run git while nobody
-    else is served, which tells the names of changed files, too, and install files beside
-    the app. While a script runs, Streamlit merges all clicks that come, on whatever
-    buttons a browser has made up, again and again.
+    what Streamlit hides in menus: clear the caches of all visitors, run git while
+    nobody else is served, which tells the names of changed files, too, and install
+    files beside the app. While a script runs, Streamlit merges all clicks that come, on
+    whatever buttons a browser has made up, again and again.
     """
     handle = AppSession._handle_file_urls_request
     operate = AppSession._handle_backend_operation_request
