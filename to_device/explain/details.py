@@ -72,6 +72,9 @@ ANSWERED = re.compile(
 LARGER = re.compile(r"(?i)\blarger than 4 ?GB")
 MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
+WARNED = re.compile(
+    r"(?:Found GPU\d{1,2} )?\b([A-Z][\w .-]{2,50}?) (?:which is of|with) (?i:cuda) capability"
+)
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
 SCALED_STEP = re.compile(r"^(\s*+)\S{0,40}scaler\.step\(\s?(\w{1,40})", re.MULTILINE)
 # The end of a training loop; an engine that clears the gradients itself has none.
@@ -248,7 +251,10 @@ class Details:
 
     @cached_property
     def gpu(self) -> str:
-        return builds.gpu_name(self.searched)
+        # A warning names the GPU whose capability it tells; there may be others.
+        match = WARNED.search(self.searched)
+        told = match[1].strip() if match else ""
+        return builds.gpu_name(told or self.searched) or told
 
     @cached_property
     def built(self) -> list[int]:

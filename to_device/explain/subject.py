@@ -94,7 +94,7 @@ HINT = re.compile(
     r"|non-?determin\w+|deterministic|nan|half precision|mixed precision|matri\w+"
     r"|masks?|transforms?|datasets?|data.?load\w*|tokens?|tokenizers?|max_new_tokens"
     r"|checkpoints?|state.dict|load_\w+|num_\w+|\w+tensors?|dtypes?|float\d*|uint8"
-    r"|channels?|zero_grad|backpropagation|is_available|init_process"
+    r"|channels?|zero_grad|backpropagation|is_available|init_process|gpu[- ]util"
     r"|[cg]pu[- ](?:version|build|wheel)"
     r"|(?:use|using) (?:all|both|several|two|2) (?:of )?(?:the |my )?gpus"
     r"|tesla [tvpak]\d+s?"

@@ -58,3 +58,16 @@ def test_what_fills_the_memory_is_told_by_the_numbers(message, told):
 def test_an_intel_gpu_with_room_refuses_only_a_large_piece(asked, allocated, is_large):
     message = XPU.format(asked, allocated)
     assert Details(message, message).large_piece == is_large
+
+
+@pytest.mark.parametrize(
+    ("warning", "named"),
+    [
+        ("Found GPU1 Quadro K4200 which is of cuda capability 3.0.", "Quadro K4200"),
+        ("Tesla P100-PCIE-16GB with CUDA capability sm_60 is not", "Tesla P100-PCIE"),
+        ("which one of the two is it?", "RTX 3060"),
+    ],
+)
+def test_a_warning_names_the_gpu_that_it_is_about(warning, named):
+    text = f"There is an RTX 3060 too.\n    {warning}"
+    assert Details(text, "").gpu.startswith(named)
