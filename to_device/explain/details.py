@@ -73,7 +73,8 @@ LARGER = re.compile(r"(?i)\blarger than 4 ?GB")
 MOST_PIXELS = 32  # by which strides and pooling round a side, in most networks
 TASKS = re.compile(r"(?i)n?tasks[-_]per[-_]node[ =]{1,3}[2-9]")
 WARNED = re.compile(
-    r"(?:Found GPU\d{1,2} )?\b([A-Z][\w .-]{2,50}?) (?:which is of|with) (?i:cuda) capability"
+    r"(?:Found GPU\d{1,2} )?\b([A-Z][\w .-]{2,50}?)"
+    r" (?:which is of|with) (?i:cuda) capability"
 )
 LAUNCHED = re.compile(r"(?i)nproc[-_]per[-_]node[ =]{1,3}(?:[2-9]|\$|gpu|auto)")
 SCALED_STEP = re.compile(r"^(\s*+)\S{0,40}scaler\.step\(\s?(\w{1,40})", re.MULTILINE)
