@@ -77,6 +77,9 @@ PASSED_ON = re.compile(
 HANDLED = re.compile("During handling of the above exception")
 # A line of a notebook's traceback: the file of a frame, or code with its number.
 SIGNATURE = re.compile(r"(?P<start>^\S{1,300} in [\w.<>]{1,80})\(.*\)$")
+# A line that begins with its number, and one of a table that does.
+COUNT = re.compile(r"\s*+(?:-+> ?)?(\d{1,6})\s")
+COLUMN = re.compile(r"\s*+[│|]\s*+\d++ ")
 NUMBERED = re.compile(r"^(?:-++>|❱|→)?\s*+\d++(?:\s|$)")
 # Lines of a long log that are kept, along with those around them.
 TELLING = re.compile(
@@ -316,6 +319,25 @@ def _is_code(line: str) -> bool:
     return bool(CALLED.search(line)) and not is_prose
 
 
+def _counted(lines: Sequence[str]) -> list[bool]:
+    """Which lines are numbered: lines of code in a notebook's traceback, or of a table.
+
+    A title may begin with a number, too, as in "2 GPUs are slower".
+    """
+    numbers = [int(found[1]) if (found := COUNT.match(line)) else -9 for line in lines]
+    return [
+        (
+            number >= 0
+            and (
+                number + 1 in numbers[i : i + 2]
+                or number - 1 in numbers[max(0, i - 1) : i]
+            )
+        )
+        or COLUMN.match(lines[i]) is not None
+        for i, number in enumerate(numbers)
+    ]
+
+
 def _without_frames(
     numbered: list[tuple[int, str]],
 ) -> tuple[list[tuple[int, str]], dict[int, tuple[str, str, str]]]:
@@ -328,7 +350,8 @@ def _without_frames(
     outside, codes = [], {}
     own, code, where, skip, file, number = "", "", "", False, "", ""
     is_library = False
-    for at, raw in numbered:
+    counted = _counted([raw for _, raw in numbered])
+    for (at, raw), is_counted in zip(numbered, counted, strict=True):
         line = PREFIX.sub("", raw).strip().strip("│| ").strip()
         start, named = line[:MOST_OF_A_START].rstrip(), is_named(line)
         if line.startswith("Traceback (most recent call last)"):
@@ -346,7 +369,7 @@ def _without_frames(
                 own = code
                 where = f"{PureWindowsPath(file).name}, line {number}" if number else ""
             skip = False
-        elif set(line) - set("^~ -") and not re.match(r"\d++ ", line):
+        elif set(line) - set("^~ -") and not is_counted:
             outside.append((at, line))
             skip = False
             if named and code:

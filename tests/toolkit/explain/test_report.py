@@ -177,3 +177,20 @@ While it is training, the GPU is not in use:
 Return to the old build is what I do not want"""
     for sentence in said.splitlines():
         assert sentence in read(f"{asked}\n{sentence}\nIt is odd.").sentences
+
+
+@pytest.mark.parametrize("start", ["2 GPUs are slower than one.", "7900 XTX hangs."])
+def test_a_sentence_may_begin_with_a_number(start):
+    assert start in read(f"{start}\n\nThis is on Linux, with a new driver.").sentences
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["     11 for the batch that is next", "---> 12 run the model on it"],
+        ["|   0  the name of a card is here  |", "|   1  and the other one  |"],
+    ],
+)
+def test_numbered_lines_are_no_sentences(lines):
+    told = read("\n".join(["Why is it slow here, please?", *lines])).sentences
+    assert told == ("Why is it slow here, please?",)
