@@ -122,6 +122,9 @@ def explain(text: str) -> Answer:
     is_weak = subject.is_weak and (report.messages or details.holds("problem"))
     words = evidence.by_words(() if is_weak else report.sentences, details)
     words = [(cause, share) for cause, share in words if may_be(cause)]
+    # What is out of the question leaves its share to the others.
+    total = sum(share for _, share in words)
+    words = [(cause, share / total) for cause, share in words]
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
     # Any other message is weak: a warning, a generic one, or words among other

@@ -29,6 +29,11 @@ ABOUT = re.compile(
     r"|\b(?:requires_grad|no_grad|zero_grad|named_parameters|batch ?norm(?:[123]d)?"
     r"|batch normalization|running_(?:mean|var)|torchmetrics"
     r"|[ahv]100|[hb]200|gh200|l40s?)\b"
+    # libraries around torch, the models that they are for, and what is done with them
+    r"|\b(?:bitsandbytes|xformers|diffusers|comfyui|vllm|ultralytics"
+    r"|yolo(?:v?\d+\w?)?|peft|q?lora|gptq|awq|gguf|torchao|albumentations|webdataset"
+    r"|autocast|gradscaler|quantiz(?:e|ed|ing|ation)|fine-?tun(?:e|ed|ing)|sdxl|trl"
+    r"|stable.diffusion|resnet\d*|unet|image-?net|lstm|safetensors|tensorboard|wandb)\b"
 )
 # Devices, and libraries that do their work on one of them.
 DEVICE = re.compile(
@@ -47,6 +52,7 @@ NEAR = re.compile(
     r"|is_available|\bnn\.|multi-?processing|nccl|\bmps\w|\w_graph|\.so\b"
     r"|undefined symbol|(?:build|compil|load)ing (?:the )?extension|onnx"
     r"|omp_num_threads|tokenizers|triton|inductor|dynamo"
+    r"|\b(?:autocast|gradscaler|adamw?|sgd|conv[123]d|grid_sample|linalg)\b"
     r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
     r"|\b(?:colab|kaggle|jupyter|(?:half|mixed|full) precision|whisper\w*|apple silicon"
     r"|stable.diffusion|text.to.(?:image|speech|video)"
@@ -105,6 +111,12 @@ HINT = re.compile(
     r"|pip|conda|pycharm|notebook|kernel restart\w*|scripts?|workers?|docker"
     r"|containers?|rocm|hsa_\w+|gfx\d+|slurm|sbatch|srun|ray|img2img|txt2img|llms?|cuda:\d|onnx\w*"
     r"|xpu|mps|tpu|npu|sm_\d{2,3}"
+    # the large models that everybody knows, with a size or a version
+    r"|(?:llama|vicuna|mistral|mixtral|qwen|gemma|chatglm|baichuan|deepseek|falcon|bert|gpt)"
+    r"-?v?\d[\w.]*|\w+-\d{1,3}b"
+    # what people write who run the code of a paper
+    r"|(?:the|your|original) (?:paper|code)|table\.? ?\d"
+    r"|(?:great|nice|excellent|amazing) work"
     # what finished programs on torch are for
     r"|whisper\w*|transcri(?:be[sd]?|bing|ption)|tts|voice (?:clon|model|conver)\w*"
     r"|text.to.(?:image|speech|video)|face.?swap\w*|lip.?sync\w*"
@@ -213,7 +225,9 @@ class Subject:
             return False
         if self._shows("foreign"):
             return is_about(self.plain)
-        is_near = not self.is_strange or NEAR.search(self.lower) is not None
+        is_near = (
+            not self.is_strange or self.names_torch or bool(NEAR.search(self.lower))
+        )
         messages = (message.text for message in self.report.messages)
         return self.is_bare or is_near or any(map(self._has_known_message, messages))
 
