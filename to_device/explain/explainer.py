@@ -42,6 +42,7 @@ MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
 LEAST_OF_STRANGE = 0.2  # probability of a cause in a text that names no training
 LEAST_OF_WEAK = 0.5  # the same in a question that names only a GPU
+LEAST_BESIDE = 0.9  # the same beside an error that has nothing to do with devices
 # What a cause has to be, in relation to "nothing", where somebody has a problem with
 # what may well be training.
 OF_NOTHING = 0.5
@@ -110,9 +111,7 @@ def explain(text: str) -> Answer:
 
     candidates = [c for c in evidence.by_messages(report) if may_be(c.cause)]
     first = candidates[0] if candidates else None
-    if first and first.tier < evidence.TEXT:
-        if first.cause is None:
-            return _none("beside" if subject.names_device else "unrelated")
+    if first and first.cause and first.tier < evidence.TEXT:
         is_certain = first.tier == 0 and is_sure(first.cause)
         return _answer(report, first, "sure" if is_certain else "likely")
     fitted = knowledge().fitted
@@ -127,6 +126,8 @@ def explain(text: str) -> Answer:
     words = [(cause, share / total) for cause, share in words]
     told, share = next((pair for pair in words if pair[0]), (None, 0.0))
     nothing = next(share for cause, share in words if cause is None)
+    if first and first.tier < evidence.TEXT:
+        return _beside(report, subject, told, share)
     # Any other message is weak: a warning, a generic one, or words among other
     # text. The person's own words count for more if they are clear.
     if first and told and not told.generic and first.tier == evidence.TEXT:
@@ -169,6 +170,19 @@ def explain(text: str) -> Answer:
     if is_about(PATH.sub("", last.text[:MOST_OF_A_NAME])):
         return _none("elsewhere" if subject.is_weak else "unknown")
     return _none("unrelated" if report.messages else "strange")
+
+
+def _beside(
+    report: Report, subject: Subject, told: Cause | None, share: float
+) -> Answer:
+    """The answer to a text with an error that has nothing to do with devices.
+
+    It may only be what a clear question led to.
+    """
+    if told and share >= LEAST_BESIDE and not told.generic:
+        found = Candidate(told, (), report.rest, evidence.TEXT)
+        return _answer(report, found, "likely")
+    return _none("beside" if subject.names_device else "unrelated")
 
 
 def _least(subject: Subject) -> float:

@@ -33,7 +33,14 @@ ABOUT = re.compile(
     r"|\b(?:bitsandbytes|xformers|diffusers|comfyui|vllm|ultralytics"
     r"|yolo(?:v?\d+\w?)?|peft|q?lora|gptq|awq|gguf|torchao|albumentations|webdataset"
     r"|autocast|gradscaler|quantiz(?:e|ed|ing|ation)|fine-?tun(?:e|ed|ing)|sdxl|trl"
-    r"|stable.diffusion|resnet\d*|unet|image-?net|lstm|safetensors|tensorboard|wandb)\b"
+    r"|stable.diffusion|resnet\d*|unet|image-?net|lstms?|safetensors|tensorboard|wandb)\b"
+    # torch's other packages, what people do with it, and kinds of networks
+    r"|\btorch(?:vision|audio|text|rl|data)\b|\bdata augmentation\b"
+    r"|\beval(?:uation)?(?:\(\)| mode)|\bdqn\b"
+    r"|\breinforcement learning\b|\bauto-?encoders?\b|\bself-attention\b"
+    r"|\b(?:attention|padding|causal)[ _]masks?\b|\bsoftmax\b"
+    r"|\bmulti-?head ?attention\b"
+    r"|\b(?:images?|masks?|semantic|instance) (?:and (?:the )?)?segmentations?\b"
 )
 # Devices, and libraries that do their work on one of them.
 DEVICE = re.compile(
@@ -98,6 +105,7 @@ HINT = re.compile(
     r"|labels?|targets?"
     r"|cross.?entropy|predict\w*|accuracy|validation|evaluation|iterations?|seeds?"
     r"|non-?determin\w+|deterministic|nan|half precision|mixed precision|matri\w+"
+    r"|eval(?:uation)? mode|dqn|reinforcement learning|auto-?encoders?|augment\w*"
     r"|masks?|transforms?|datasets?|data.?load\w*|tokens?|tokenizers?|max_new_tokens"
     r"|checkpoints?|state.dict|load_\w+|num_\w+|\w+tensors?|dtypes?|float\d*|uint8"
     r"|channels?|zero_grad|backpropagation|is_available|init_process|gpu[- ]util"

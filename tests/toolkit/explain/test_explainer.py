@@ -411,6 +411,13 @@ def test_what_a_person_calls_the_error_is_certain_only_if_it_is_quoted(message):
     assert (told.kind, quoted.kind) == ("likely", "sure")
 
 
+def test_an_unrelated_error_hides_no_clear_question():
+    error = "AttributeError: 'NoneType' object has no attribute 'data'"
+    question = "How can I backpropagate through argmax? The gradient is missing."
+    assert slug(explain(f"{question}\n\n{error}")) == "not_differentiable"
+    assert explain(f"I read my file and print it.\n\n{error}").cause is None
+
+
 def test_a_message_that_is_not_known_is_no_reason_to_deny_that_a_device_matters():
     error = "AttributeError: 'dict' object has no attribute 'foo' of train.py"
     assert "neither a GPU" in explain(f"{error}\nIn training, with my loader.").say
