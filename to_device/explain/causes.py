@@ -258,13 +258,16 @@ class Knowledge:
 
         All are without their endings. Pairs have only what the words stand for.
         """
-        text = RUN.sub(_apart, self.translated(text))
-        text = NOT.sub(" not", text.lower())
-        both = [self._stem(word) for word in WORD.findall(text)]
-        stems = [stem for _, stem in both]
-        kept = [word for word in stems if word not in BETWEEN]
+        both = self._stems(text)
+        kept = [stem for _, stem in both if stem not in BETWEEN]
         pairs = {f"{one} {two}" for one, two in pairwise(kept) if one != two}
         return {*kept, *(own for own, _ in both)} - BETWEEN, pairs
+
+    def _stems(self, text: str) -> list[tuple[str, str]]:
+        if not text.isascii():
+            text = RUN.sub(_apart, self.translated(text))
+        text = NOT.sub(" not", text.lower())
+        return [self._stem(word) for word in WORD.findall(text)]
 
     def _stem(self, word: str) -> tuple[str, str]:
         """The word without its ending, and so what it stands for."""
@@ -290,8 +293,7 @@ class Knowledge:
         """The words of a cause's answers."""
         texts = [cause.title, cause.why, cause.check, cause.change]
         texts += [getattr(r, k) for r in cause.when for k in ("why", "check", "change")]
-        words, _ = self.words(" ".join(texts))
-        return words
+        return {*chain.from_iterable(self._stems(" ".join(texts)))} - BETWEEN
 
     def weight(self, words: Set[str]) -> float:
         """How informative the words are: rare words of the causes count more."""

@@ -549,8 +549,7 @@ def test_a_script_that_does_not_end() -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
     assert report["status"] == NOT_SIMULATED
-    (note,) = report["notes"]  # the limit, and that it sleeps
-    assert "after 1 s" in note and "for 0 s" in note
+    assert "after 1 s" in report["notes"][0]  # the limit that it reached
 
 
 @pytest.mark.alone
