@@ -125,7 +125,8 @@ class Legacy(type):
 
     def __call__(cls, *args: Any) -> Tensor:
         if all(isinstance(arg, int | torch.Size) for arg in args):
-            return torch.empty(*args, dtype=cls.dtype, device=SIMULATED)
+            size = args or (0,)  # without a size, it makes a tensor with no elements
+            return torch.empty(*size, dtype=cls.dtype, device=SIMULATED)
         numpy = sys.modules.get("numpy")  # torch works without it, too
         if numpy and isinstance(args[0], numpy.ndarray):
             return cls.converted(torch.from_numpy(args[0]))

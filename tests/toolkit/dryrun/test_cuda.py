@@ -40,6 +40,8 @@ def test_what_a_machine_with_cuda_answers() -> None:
         there = double.type(dtype="torch.cuda.HalfTensor", non_blocking=True)
         assert there.is_cuda and there.dtype is torch.float16
         assert there.type(dtype=torch.int64).is_cuda
+        none = torch.cuda.FloatTensor()
+        assert none.is_cuda and none.shape == (0,)
         graph: torch.cuda.CUDAGraph | None = None
         for name in CLASSES:
             assert isinstance(getattr(torch.cuda, name), type)
