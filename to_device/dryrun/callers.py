@@ -12,11 +12,12 @@ from types import CodeType, FrameType
 
 import torch
 
-from to_device.dryrun.origins import Origin, Origins
+from to_device.dryrun.origins import SAME, Origin, Origins
 from to_device.dryrun.script import Line
 from to_device.dryrun.statements import (
     functions_in,
     lines_of,
+    list_of,
     moves,
     names_in,
     statement_at,
@@ -45,7 +46,7 @@ def helpers_caller(
     is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
     if not is_function or code in running or origin.makers:
         return None
-    if KEEPS.match(root.line.code) or moves_sister(root, origins):
+    if is_kept(root) or moves_sister(root, origins):
         return None
     later = start.chain() if start else ()
     if not (root.meetings or any(o.mixes for o in later if o.function is code)):
@@ -136,12 +137,15 @@ def unmoved_line(start: Origin | None, origins: Origins) -> tuple[Line, str] | N
     return None
 
 
-def filled_line(origin: Origin) -> tuple[Line, str] | None:
+def filled_line(origin: Origin, start: Origin) -> tuple[Line, str] | None:
     """The line that made a tensor on the CPU for values from the device.
 
+    It is `origin`'s tensor, or one that the same function made on the way to `start`'s.
     What an object keeps doesn't count, since a replay buffer, say, may stay on the CPU.
     """
-    for ancestor in origin.chain():
+    later = takewhile(lambda one: one is not origin, start.chain())
+    same = [one for one in later if one.function is origin.function]
+    for ancestor in (*same, *origin.chain()):
         at, line = ancestor.filled, ancestor.line
         is_own = not (ancestor.makers or ancestor.copies or KEEPS.match(line.code))
         if at and is_own:
@@ -219,19 +223,42 @@ def is_kept(result: Origin) -> bool:
     names = {part for target in targets for part in names_in(target)}
     inside = lines_of(result.calls[0].code)
     return any(
-        isinstance(node, ast.Assign)
+        isinstance(node, ast.Assign | ast.Expr)
         and node.lineno in inside
-        and any(isinstance(target, ast.Attribute) for target in node.targets)
-        and takes(node.value, names)
+        and is_of_object(node)
+        and any(takes(value, names) for value in values_in(node))
         for node in ast.walk(tree(result.line.file))
     )
 
 
+def is_of_object(statement: ast.Assign | ast.Expr) -> bool:
+    """Whether a statement puts something into an attribute, or into a list there."""
+    if isinstance(statement, ast.Expr):
+        return "." in (list_of(statement) or "")
+    places = [t.value if isinstance(t, ast.Subscript) else t for t in statement.targets]
+    return any(isinstance(place, ast.Attribute) for place in places)
+
+
+def values_in(statement: ast.Assign | ast.Expr) -> list[ast.expr]:
+    """What a statement assigns, or adds to a list: each part of a tuple, too."""
+    value = statement.value
+    values = [value]
+    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
+        values = value.args
+    return [part for value in values for part in getattr(value, "elts", [value])]
+
+
 def takes(value: ast.expr, names: set[str]) -> bool:
-    """Whether a value is one of these variables, or a part of one."""
-    while isinstance(value, ast.Subscript):
-        value = value.value
-    return isinstance(value, ast.Name) and value.id in names
+    """Whether a value is one of these variables, or a part or a copy of one."""
+    while True:
+        if isinstance(value, ast.Subscript):
+            value = value.value
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr not in SAME:
+                return False
+            value = value.func.value
+        else:
+            return isinstance(value, ast.Name) and value.id in names
 
 
 def beside(line: Line, other: Line) -> str:

@@ -95,7 +95,7 @@ def line_to_change(
     for at, copy in reversed([*origin.copies, *(origin.source or origin).copies]):
         if copy() is None and is_dropped(at):
             return at, "this copy on the device is lost unless you assign it to a name"
-    if filled := filled_line(origin):
+    if filled := filled_line(origin, start or origin):
         return filled
     result = making_line(others, line, frames)
     if may_stay and start and line in start.meetings:
@@ -364,6 +364,8 @@ def unpacking_line(
     own.
     """
     for line, frame in frames:
+        if at := keeping_part(tensors, line, frame):
+            return at
         named = (variables(frame, tensor) for tensor in tensors)
         if names := next(filter(None, named), None):
             is_here = loop.file == line.file and loop.number < line.number
@@ -378,6 +380,29 @@ def unpacking_line(
             ]
             return (taken[-1] if taken else loop), names[0]
     return loop, "the batch"
+
+
+def keeping_part(
+    tensors: Sequence[Any], line: Line, frame: FrameType
+) -> tuple[Line, str] | None:
+    """The line that put a tensor into a dictionary or a list, and the name there.
+
+    Such as `batch["x"] = batch["x"].float()`, before the function reached `line`.
+    """
+    for name, value in frame.f_locals.items():
+        pairs = list(value.items()) if isinstance(value, dict) else []
+        pairs += enumerate(value) if isinstance(value, list) else ()
+        for key, part in pairs:
+            if not isinstance(part, Tensor) or not any(part is one for one in tensors):
+                continue
+            first = frame.f_code.co_firstlineno
+            numbers = assignments(line.file, [f"{name}[{key!r}]"])
+            earlier = [Line(line.file, n) for n in numbers if first <= n < line.number]
+            for at in reversed(earlier):
+                statement = statement_at(at)[0]
+                if statement and not moves(statement):
+                    return at, f"{name}[{key!r}]"
+    return None
 
 
 def keeping_line(module: nn.Module | None, tensor: Any, made: Line) -> Line:

@@ -46,6 +46,7 @@ METHODS: tuple[tuple[Any, str], ...] = (
 OF_TO = ("to", "cuda", "<listcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 # Functions that take lengths, which stay on the CPU
 WITH_LENGTHS = ("_pack_padded_sequence", "_pad_packed_sequence", "ctc_loss")
+LIKE = ("to", "type_as", "new_tensor")  # methods that follow another tensor's device
 FILLS = ("__setitem__", "copy_")  # functions that write a tensor's values into another
 # A device that is asked of a tensor, as in `device=x.device` or `.to(self.w.device)`
 DEVICE_OF = re.compile(r"(?:\bdevice *= *|\.to\( *)([\w.]+)\.device\b")
@@ -77,7 +78,7 @@ class Origin:
     # each with a weak reference to the module.
     makers: list[tuple[Line, Any]]
     # Whether the tensor has the same numbers as its source, or one method of a model
-    # made both.
+    # made both, or computed it from an input.
     is_same: bool = False
     is_fetched: bool = False  # whether it was copied from the device to the CPU
     # The model's method that made the tensor, if the tensor was made on the CPU.
@@ -101,6 +102,7 @@ class Origin:
     joins: bool = False
     # Whether it comes from several tensors that its function made, from no others
     mixes: bool = False
+    is_row: bool = False  # whether a loop over another tensor took it out of this one
 
     def __post_init__(self) -> None:
         # The function that made the oldest tensor in `chain`, if a function made it.
@@ -182,8 +184,11 @@ class Origin:
 
     @property
     def is_of_loop(self) -> bool:
-        """Whether the line is a loop's first line, as for the batches of a loader."""
-        return self.line.code.startswith("for ")
+        """Whether the line is a loop's first line, as for the batches of a loader.
+
+        A loop over a tensor's rows doesn't count: the tensor has been made before.
+        """
+        return self.line.code.startswith("for ") and not self.is_row
 
     def chain(self) -> "Iterator[Origin]":
         """This origin, its source, the source's source, and so on."""
@@ -331,7 +336,13 @@ class Origins:
             self._note_meeting(arguments)
         for tensor in tree_leaves(result):
             if isinstance(tensor, Tensor) and not any(tensor is a for a in arguments):
-                self._note(tensor, arguments, is_same)
+                # Indices, say, may stay on the CPU if the other tensor isn't there.
+                is_move = name in LIKE or all(a.is_cpu for a in arguments)
+                inputs = arguments if is_move or tensor.is_cpu else []
+                self._note(tensor, inputs, is_same)
+                origin = self.of(tensor) if name in PARTS else None
+                if origin and origin.is_of_loop and origin.line == self.here():
+                    origin.is_same = origin.is_row = True
 
     def _note_meeting(self, arguments: list[Tensor]) -> None:
         """Remember where tensors on the CPU met that don't share their memory."""
@@ -438,7 +449,10 @@ class Origins:
             origin.parameters = [found for found in map(self.of, own) if found]
         origin.method = self._method() if tensor.is_cpu else None
         if source and origin.method and not origin.is_of_loop:
-            origin.is_same |= origin.method is source.method
+            # A model's inputs are moved by its caller. Whole numbers may be lengths,
+            # which stay on the CPU, even if the model computes a mask from them.
+            is_input = not origin.joins and any(h.is_floating_point() for h in hosts)
+            origin.is_same |= is_input or origin.method is source.method
         if source and not (tensor.is_cpu or isinstance(source.tensor(), nn.Parameter)):
             # If a class in the script has a method `to` of its own, the line that calls
             # this method counts as the one that moves the tensor. But if a line in the

@@ -108,8 +108,10 @@ class Mode(TorchFunctionMode):
                 raise
         if name == "__get__":
             name = getattr(function.__self__, "__name__", "")
+            # A move of a model asks for its parameters' data, too.
+            is_own = self.origins.script.owns(sys._getframe(1).f_code.co_filename)
             is_noted = name in ATTRIBUTES or (
-                name == "data" and not isinstance(args[0], nn.Parameter)
+                name == "data" and (is_own or not isinstance(args[0], nn.Parameter))
             )
         else:
             is_noted = True

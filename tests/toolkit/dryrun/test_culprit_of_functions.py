@@ -117,6 +117,97 @@ CULPRITS = {  # by what is special: the script's rest, the line to change, what 
         24,
         "this tensor was made on the CPU and never moved",
     ),
+    "indices may stay on the CPU": (
+        "def masks(): return torch.ones(2, 4) > 0, torch.ones(2, 4) > 0\n"
+        "def points(y, mask):\n"
+        "    values = y[mask].view(8)\n"
+        "    at = mask.nonzero()[:, 1].float().view(8)\n"
+        "    return values, at\n"
+        "first, second = masks()\n"
+        "first = first.cuda()\n"
+        "values, at = points(x.cuda(), second)\n"
+        "print(values * at)",
+        20,
+        "this line doesn't move all of them",
+    ),
+    "a function fills what it returns, and another one joins it": (
+        "def sample():\n"
+        "    y = torch.zeros(2, 4).double().type(torch.FloatTensor)\n"
+        "    y[:] = net(x.cuda())\n"
+        "    return y\n"
+        "def batch(): return torch.cat([sample()])[:2]\n"
+        "net.cuda()\n"
+        "net(batch().cuda())\n"
+        "net(batch())",
+        15,
+        "line 16 fills this tensor",
+    ),
+    "a method adds the tensor to a list": (
+        "class Agent:\n"
+        "    def __init__(self): self.seen = []\n"
+        "    def act(self, state):\n"
+        "        state = torch.tensor(state)\n"
+        "        self.seen.append(state)\n"
+        "        return net(state.cuda())\n"
+        "    def learn(self):\n"
+        "        seen = torch.stack(self.seen)\n"
+        "        return net(seen)\n"
+        "agent, _ = Agent(), net.cuda()\n"
+        "for _ in range(2):\n"
+        "    action = agent.act([1.0] * 4)\n"
+        "agent.learn()",
+        21,
+        "this tensor was made on the CPU and never moved",
+    ),
+    "a model only computes with its input": (
+        "class Outer(nn.Module):\n"
+        "    def forward(self, y):\n"
+        "        z = torch.tanh(y)\n"
+        "        return net(z)\n"
+        "net.cuda()\n"
+        "y = torch.rand(2, 4)\n"
+        "Outer()(y)",
+        19,
+        "this line makes a tensor on the CPU",
+    ),
+    "a model makes a mask from lengths": (
+        "class Outer(nn.Module):\n"
+        "    def forward(self, y, lengths):\n"
+        "        mask = lengths > 1\n"
+        "        return net(y) * mask[:, None]\n"
+        "net.cuda()\n"
+        "lengths = torch.tensor([1, 2])\n"
+        "Outer()(x.cuda(), lengths)",
+        16,
+        "add .to(device)",
+    ),
+    "a loop over a tensor's rows": (
+        "net.cuda()\ny = torch.rand(2, 4)\nfor row in y:\n    net(row)",
+        15,
+        "this line makes a tensor on the CPU",
+    ),
+    "a batch is changed in its dictionary": (
+        "class Outer(nn.Module):\n"
+        "    def forward(self, batch):\n"
+        "        y = batch['x']\n"
+        "        return net(y)\n"
+        "net.cuda()\n"
+        "for batch in torch.utils.data.DataLoader([{'x': row} for row in x], 2):\n"
+        "    batch['x'] = batch['x'].float().view(2, 4)\n"
+        "    Outer()(batch)",
+        20,
+        "batch['x'] is still on the CPU",
+    ),
+    "a copied model's data": (
+        "import copy\n"
+        "kept = copy.deepcopy(net)\n"
+        "net.cuda()\n"
+        "def mean(old, new): return old * 0.9 + new * 0.1\n"
+        "for old, new in zip(kept.parameters(), net.parameters()):\n"
+        "    old.data = mean(old.data, new.data)",
+        15,
+        "this line used a parameter before the model was moved",
+    ),
 }
 
 
