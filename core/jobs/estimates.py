@@ -90,9 +90,7 @@ class Estimates:
 
         Those that ended long before the newest one don't count.
         """
-        similar = self._similar(job)
-        since = similar[-1].when - RECENT_SECONDS if similar else 0.0
-        recent = [one for one in similar if one.when >= since]
+        recent = self._newest(job)
         own = job.work.amount
         return median(o.seconds * own / o.amount for o in recent) if recent else None
 
@@ -111,6 +109,12 @@ class Estimates:
         is_run = isinstance(next(iter(job.arguments), None), RunConfig)
         return median(recent) if recent and not is_run else None
 
+    def _newest(self, job: Job) -> list[Ended]:
+        """Those like it, without those that ended long before the newest one."""
+        similar = self._similar(job)
+        since = similar[-1].when - RECENT_SECONDS if similar else 0.0
+        return [one for one in similar if one.when >= since]
+
     def _recent(self, job: Job) -> list[Ended]:
         since = time.monotonic() - RECENT_SECONDS
         return [one for one in self._similar(job) if one.when >= since]
@@ -124,8 +128,11 @@ class Estimates:
         ]
 
     def spread(self, job: Job) -> float:
-        """How many times as long as the fastest recent job like it the slowest took."""
-        rates = [one.seconds / one.amount for one in self._recent(job)] or [1.0]
+        """How many times as long as the fastest of the newest like it the slowest took.
+
+        It stays the same until others end, so that a page says the same an hour later.
+        """
+        rates = [one.seconds / one.amount for one in self._newest(job)] or [1.0]
         return max(rates) / min(rates)
 
     def weight(self, job: Job) -> float:

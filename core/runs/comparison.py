@@ -71,15 +71,23 @@ def lead(runs: Sequence[Run]) -> tuple[Run, Run, Speedup] | None:
     for seconds, run in ranked[1:]:
         shortest, first = ranked[0]
         if not same_work(run, first):
-            slower, faster = ([e.seconds for e in r.history] for r in (run, first))
-            gain = unpaired(slower, faster, seconds / shortest)
+            gain = _gain(run, first, seconds / shortest)
             low, high = gain.interval
-            # On a busy machine, others' runs with these settings vary more.
-            varied = max(engine().spread(r.job) for r in (run, first))
-            low, high = min(low, gain.ratio / varied), max(high, gain.ratio * varied)
             low = min(low, seconds / _times(first, ranked)[-1])
             return first, run, replace(gain, interval=(low, high))
     return None
+
+
+def _gain(slower: Run, faster: Run, ratio: float) -> Speedup:
+    """The speedup, by how much the runs' epochs vary, and others' runs like them.
+
+    On a busy machine, these vary more.
+    """
+    times = ([epoch.seconds for epoch in run.history] for run in (slower, faster))
+    gain = unpaired(*times, ratio)
+    varied = max(engine().spread(run.job) for run in (slower, faster))
+    low, high = gain.interval
+    return replace(gain, interval=(min(low, ratio / varied), max(high, ratio * varied)))
 
 
 def _times(like: Run, ranked: Sequence[tuple[float, Run]]) -> list[float]:
@@ -169,7 +177,7 @@ def _whole(first: Run, following: Run, name: str, slower: str) -> str:
     seconds = [[epoch.seconds for epoch in run.history] for run in (following, first)]
     epochs = {*map(len, seconds)}
     total, shorter = map(sum, seconds)
-    winner = unpaired(seconds[0], seconds[1], total / shorter).winner
+    winner = _gain(following, first, total / shorter).winner
     if winner is None or len(epochs) > 1 or epochs == {1}:
         return ""
     times = {name: shorter, slower: total}
@@ -206,7 +214,7 @@ def _qualities(
         with_seeds = f"{spread.points} points ({spread.seeds} seeds, {spread.setting})"
         if round(_quality(best) - _quality(other), 4) <= spread.difference:
             return f"{text}: too close to call. Seeds alone changed {with_seeds}."
-        return f"{text}. That is more than seeds alone changed: {with_seeds}."
+        return f"{text}. So far, seeds alone have changed less: {with_seeds}."
     if noise:
         return (
             f"{text}: too close to call. On {_samples(best):,} test images, chance "

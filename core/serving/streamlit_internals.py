@@ -11,7 +11,7 @@ import gc
 import os
 import threading
 import weakref
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Literal
@@ -70,7 +70,8 @@ SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 WIDGET = "$$"  # how the ids of widgets begin, and of components' events
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
-MOST_OPERATIONS = 4  # of a tab at once
+# Of a tab at once, in the line of a network address, and of a browser's request
+MOST_OPERATIONS, MOST_IN_LINE, MOST_OPERATION_BYTES = 4, 40, 1_000
 # What may wait to be merged with a further message: a page has some 100 widgets.
 # Each further message merges everything anew, while nobody else is served.
 MOST_MERGED_WIDGETS, MOST_MERGED_BYTES = 300, 1_000_000
@@ -81,6 +82,14 @@ TURN_SECONDS = 0.3  # after which a page goes on beside one that takes longer
 
 _pages, _parts = FairTurns(TURN_SECONDS), FairTurns(TURN_SECONDS)
 _thread = threading.local()
+
+
+class Line:
+    """The operations that tabs of a network address wait for."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.of: Counter[str] = Counter()  # how many, keyed by session
 
 
 def is_drawing() -> bool:
@@ -378,7 +387,7 @@ def refuse_costly_messages() -> None:
     handle = AppSession._handle_file_urls_request
     operate = AppSession._handle_backend_operation_request
     merge = script_requests._coalesce_widget_states
-    one_of = weakref.WeakValueDictionary[str, asyncio.Lock]()
+    lines = weakref.WeakValueDictionary[str, Line]()
 
     def of_few_files(session: AppSession, request: FileURLsRequest) -> None:
         if len(request.file_names) <= MOST_FILES:
@@ -388,10 +397,20 @@ def refuse_costly_messages() -> None:
         session: AppSession, request: BackendOperationRequest
     ) -> None:
         is_known = request.WhichOneof("payload") in OPERATIONS
-        if is_known and len(session._background_tasks) <= MOST_OPERATIONS:
-            tab = vars(session).get(TAB) or Tab()
-            async with one_of.setdefault(tab.address, asyncio.Lock()):
-                await operate(session, request)
+        is_own = request.session_id == session.id
+        if not (is_known and is_own and request.ByteSize() < MOST_OPERATION_BYTES):
+            return
+        address = (vars(session).get(TAB) or Tab()).address
+        line = lines.setdefault(address, Line())
+        if line.of[session.id] == MOST_OPERATIONS or line.of.total() == MOST_IN_LINE:
+            return
+        line.of[session.id] += 1
+        try:
+            async with line.turn:
+                if session._state is not AppSessionState.SHUTDOWN_REQUESTED:
+                    await operate(session, request)
+        finally:
+            line.of[session.id] -= 1
 
     def merge_few(
         old: WidgetStates | None, new: WidgetStates | None

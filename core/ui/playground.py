@@ -137,8 +137,9 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
                     NAME, text, seconds=code.SECONDS - 1, names=True, **machine
                 )
                 run, how = "core.jobs.code:run", code_mode.kind
-                answer = run_code("Running it", run, request, how)
-                state[f"{key}_ran"] = text, *answer
+                report, printed = run_code("Running it", run, request, how)
+                # A page draws no facts, and those of a hostile script may be many.
+                state[f"{key}_ran"] = text, report | {"facts": {}}, printed
     text, report, printed = state.get(f"{key}_ran", (program(address), None, ""))
     error = ""
     if report and (failure := report["failure"]):

@@ -21,6 +21,7 @@ MOST_PRINTED = 64_000  # characters
 # other characters.
 NEWLINE = re.compile(r"\r\n?|\n")
 LARGEST_FACT, DEEPEST_FACT = 50_000, 10  # characters of a fact, and lists in lists
+MOST_NAMES = 100  # of facts, and of parts of the memory
 LARGEST = 2**53  # a browser rounds larger whole numbers
 LONGEST_TEXT, LONGEST_LIST = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
@@ -225,7 +226,7 @@ def fits(value: Any, kind: Any = Report) -> bool:
     if origin in (list, tuple):
         return isinstance(value, list) and all(fits(part, kinds[0]) for part in value)
     if origin is dict:
-        is_like = isinstance(value, dict)
+        is_like = isinstance(value, dict) and len(value) <= MOST_NAMES
         return is_like and all(fits(part, kinds[1]) for part in value.values())
     if kinds:
         return any(fits(value, option) for option in kinds)
@@ -236,13 +237,16 @@ def fits(value: Any, kind: Any = Report) -> bool:
 
 
 def _characters(value: Any, depth: int = DEEPEST_FACT) -> float:
-    """About how many characters a plain value has; infinity if it is nested deeper."""
+    """About how many characters a plain value has; infinity if it is nested deeper.
+
+    A number and a container count as 20, since they take much more memory than text.
+    """
     if isinstance(value, dict):
         value = [*value, *value.values()]
+    if isinstance(value, list) and depth:
+        return 20 + sum(_characters(part, depth - 1) for part in value)
     if isinstance(value, list):
-        return (
-            sum(_characters(part, depth - 1) for part in value) if depth else math.inf
-        )
+        return math.inf
     return len(value) if isinstance(value, str) else 20
 
 

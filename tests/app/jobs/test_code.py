@@ -68,6 +68,8 @@ def test_facts_are_neither_deep_nor_long(levels: int) -> None:
     report = Report(OK).plain()
     assert fits(report | {"facts": {"x": nested}}) == (levels < 10)
     assert not fits(report | {"facts": {"x": ["x" * 1000] * 1000}})
+    assert not fits(report | {"facts": {"x": [[]] * 9_000}})
+    assert not fits(report | {"facts": {str(n): [] for n in range(900)}})
 
 
 @pytest.mark.parametrize(("line", "number"), [(99_999, 2), (-3, 1), (2, 2)])

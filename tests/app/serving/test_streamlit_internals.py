@@ -20,7 +20,7 @@ from streamlit.proto.ForwardMsg_pb2 import BackendOperationResponse
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import app_session
-from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.app_session import AppSession, AppSessionState
 from streamlit.runtime.scriptrunner import ScriptRunner, ScriptRunnerEvent
 from streamlit.runtime.scriptrunner_utils.script_requests import (
     RerunData,
@@ -336,26 +336,45 @@ def test_no_browser_clears_the_caches_of_all_or_runs_git(monkeypatch):
 @pytest.mark.parametrize(
     ("payload", "at_once", "answered"),
     [
-        ("deferred_file", 1, True),
-        ("deferred_file", streamlit_internals.MOST_OPERATIONS + 1, False),
-        ("install_skills", 1, False),  # writes files beside the app
-        ("dismiss_skills_nudge", 1, False),
+        ("deferred_file", 3, 3),
+        ("deferred_file", 9, streamlit_internals.MOST_OPERATIONS),
+        ("install_skills", 1, 0),  # writes files beside the app
+        ("dismiss_skills_nudge", 1, 0),
     ],
 )
 def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
     request = BackendOperationRequest(session_id="a")
     getattr(request, payload).SetInParent()
 
-    def answers() -> int:
-        session = Mock(id="a", _background_tasks={*range(at_once)})
-        answer = AsyncMock(return_value=BackendOperationResponse())
+    async def answers(of_whom: str = "a", name: str = "") -> int:
+        request.request_id = name
+        session = Mock(id=of_whom)
+
+        async def make(*_: Any) -> BackendOperationResponse:
+            await asyncio.sleep(0.01)
+            return BackendOperationResponse()
+
+        answer = AsyncMock(side_effect=make)
         session._backend_operation_dispatcher.dispatch = answer
-        event_loop.run(AppSession._handle_backend_operation_request(session, request))
+        ask = AppSession._handle_backend_operation_request
+        await asyncio.gather(*(ask(session, request) for _ in range(at_once)))
         return answer.call_count
 
-    assert answers() == 1
+    assert event_loop.run(answers()) == at_once
     streamlit_internals.refuse_costly_messages()
-    assert answers() == answered
+    assert event_loop.run(answers()) == answered
+    assert event_loop.run(answers(name="x" * 2_000)) == 0  # would stay while it waits
+    assert event_loop.run(answers(of_whom="another")) == 0
+
+
+def test_what_waits_for_a_download_is_forgotten_with_its_session():
+    request = BackendOperationRequest(session_id="a")
+    request.deferred_file.SetInParent()
+    session = Mock(id="a", _state=AppSessionState.SHUTDOWN_REQUESTED)
+    session._backend_operation_dispatcher.dispatch = answer = AsyncMock()
+    streamlit_internals.refuse_costly_messages()
+    event_loop.run(AppSession._handle_backend_operation_request(session, request))
+    assert not answer.called
 
 
 def test_an_address_gets_one_file_after_the_other():
