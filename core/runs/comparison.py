@@ -83,8 +83,8 @@ def _gain(slower: Run, faster: Run, ratio: float) -> Speedup:
 
     On a busy machine, these vary more.
     """
-    times = ([epoch.seconds for epoch in run.history] for run in (slower, faster))
-    gain = unpaired(*times, ratio)
+    seconds = [[epoch.seconds for epoch in run.history] for run in (slower, faster)]
+    gain = unpaired(seconds[0], seconds[1], ratio)
     varied = max(engine().spread(run.job) for run in (slower, faster))
     low, high = gain.interval
     return replace(gain, interval=(min(low, ratio / varied), max(high, ratio * varied)))

@@ -373,6 +373,7 @@ def _finding(before: Run, now: Run) -> None:
             "Your guess",
             (YES, NO, SAME),
             default=_guessed(now),
+            required=True,  # a double click isn't taken back
             key=f"{GUESS}_{now.id}",
             on_change=_keep_guess,
             args=(now.id,),
