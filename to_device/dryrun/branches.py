@@ -23,6 +23,8 @@ MOST_OBSERVED = 50_000
 OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
+    ast.Is: operator.eq,  # some scripts compare numbers so
+    ast.IsNot: operator.ne,
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,

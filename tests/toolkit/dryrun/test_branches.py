@@ -131,6 +131,12 @@ for epoch in range(200):
     if (epoch + 1) % 120 == 0:
         net.cpu()
 """,
+    "by identity": """
+for epoch in range(200):
+    train(batch)
+    if epoch % 150 is 0 and epoch > 0:
+        net.cpu()
+""",
     "in an endless loop": """
 while True:
     train(batch)
