@@ -12,7 +12,9 @@ as often as `SURELY` says, and as often as `HARDLY` says. Below that, an answer
 wouldn't be worth reading.
 """
 
+import math
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,10 +41,12 @@ OTHERS = (0, 0, 2)  # sentences about something else around one
 SURELY, HARDLY = 0.95, 0.25
 EACH = 5  # of the sentences, one in five is enough for so few weights
 STEPS = 200
+FEW = 5  # sentences about other causes that signs may fit, and still tell all
 MOST = 60  # causes of an example that are compared
 HEADER = """\
-# What a cause's similarity to a person's words is worth, and how probable a cause has
-# to be for an answer. Written by `python -m tools.fit_explainer` from {n:,} texts.
+# What a cause's similarity to a person's words is worth, how probable a cause has to be
+# for an answer, and how much its signs tell if they fit other causes, too. Written by
+# `python -m tools.fit_explainer` from {n:,} texts.
 """
 
 Example = tuple[torch.Tensor, torch.Tensor]
@@ -106,6 +110,36 @@ def examples() -> Iterator[Example]:
             yield torch.tensor(rows), torch.tensor(right)
 
 
+def selective() -> dict[str, float]:
+    """How much the signs of each cause tell, where that is less than all.
+
+    It is the share of information that is left: signs that fit a tenth of what people
+    say about other causes tell little more than signs that fit all of it.
+    """
+    causes = knowledge().causes
+    said = [
+        (slug, line)
+        for slug, cause in causes.items()
+        for line in cause.said.splitlines()
+    ]
+    found = {}
+    for slug, cause in causes.items():
+        if not cause.signs:
+            continue
+        sign = re.compile(cause.signs)
+        unless = re.compile(cause.unless) if cause.unless else None
+        others = sum(
+            key != slug
+            and bool(sign.search(line))
+            and not (unless and unless.search(line))
+            for key, line in said
+        )
+        share = 1 - math.log(1 + others) / math.log(1 + len(said))
+        if others >= FEW:
+            found[slug] = round(share, 2)
+    return found
+
+
 def padded(data: list[Example]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """The features, and the masks of what is there and of what is right."""
     pad = torch.nn.utils.rnn.pad_sequence
@@ -127,6 +161,7 @@ def least(answers: list[tuple[float, bool]], wanted: float) -> float:
 
 
 def main() -> None:
+    signs = knowledge().selective = selective()
     data = list(examples())
     rows, there, right = padded(data)
     weights = torch.ones(len(WEIGHTS), requires_grad=True)
@@ -147,7 +182,9 @@ def main() -> None:
             answers.append((shares[i].item(), bool(is_right[i])))
     values = dict(zip(WEIGHTS, weights.tolist(), strict=True))
     values |= {"sure": least(answers, SURELY), "likely": least(answers, HARDLY)}
-    lines = [f"{name} = {round(value, 2)}" for name, value in values.items()]
+    lines = ["[weights]"]
+    lines += [f"{name} = {round(value, 2)}" for name, value in values.items()]
+    lines += ["", "[signs]", *(f"{slug} = {share}" for slug, share in signs.items())]
     FITTED.write_text(HEADER.format(n=len(data)) + "\n".join(lines) + "\n", "utf-8")
     print(
         f"loss {loss.item():.3f}, {sum(best) / len(best):.2f} right", *lines, sep="\n"

@@ -306,6 +306,18 @@ class Knowledge:
     @cached_property
     def fitted(self) -> dict[str, float]:
         """What each feature of `evidence.features` is worth."""
+        return self._file_of_fitted["weights"]
+
+    @cached_property
+    def selective(self) -> dict[str, float]:
+        """How much a cause's signs tell, by slug: 1 for causes that aren't in it.
+
+        Signs that fit what people say about other causes tell less.
+        """
+        return self._file_of_fitted["signs"]
+
+    @cached_property
+    def _file_of_fitted(self) -> dict[str, dict[str, float]]:
         return tomllib.loads(FITTED.read_text("utf-8"))
 
 

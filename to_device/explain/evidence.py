@@ -332,7 +332,8 @@ def of_nothing(sentences: Sequence[str], details: Details) -> tuple[float, ...]:
 def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ...]:
     """The numbers of `OF_CAUSE`: has it signs, is its code `shown`, is it too broad?
 
-    A how-to is too broad for somebody who has a problem.
+    A sign counts as much as it tells: see `Knowledge.selective`. A how-to is too broad
+    for somebody who has a problem.
     """
     is_broad = float(cause.broad and details.holds("problem"))
     has_sign = bool(cause.signs) and applies(cause, details)
@@ -340,7 +341,8 @@ def of_cause(cause: Cause, details: Details, shown: Set[str]) -> tuple[float, ..
         # What may raise an error is no sign where none was raised: neither a line of
         # code nor what is only around it.
         has_sign = not cause.around and bool(re.search(cause.signs, details.told))
-    return float(has_sign), float(cause.slug in shown), is_broad
+    sign = knowledge().selective.get(cause.slug, 1.0) if has_sign else 0.0
+    return sign, float(cause.slug in shown), is_broad
 
 
 @cache
