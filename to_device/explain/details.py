@@ -1,12 +1,13 @@
 """What a report says about its own case: names, shapes, the GPU, ranks, versions."""
 
 import math
+import pickletools
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
 from to_device import builds
-from to_device.explain import memory
+from to_device.explain import memory, shapes
 from to_device.explain.causes import knowledge
 from to_device.explain.report import without_code, without_libraries
 
@@ -24,6 +25,21 @@ CAPABILITY = re.compile(
     r"|with CUDA capability sm_(\d{1,2})(\d)a?\b",
     re.IGNORECASE,
 )
+# A card, and its capability in the next cell of a table or in parentheses.
+BESIDE = re.compile(
+    r"\b((?:(?:RTX|GT[XS]?|Quadro|Tesla|GRID|NVS) ?)[A-Z]?\d{1,4}[A-Z]{0,3})"
+    r" ?[|(\t] ?([235-9])\.([0-9])(?![\d.])",
+    re.IGNORECASE,
+)
+NVIDIA = re.compile(
+    r"(?i)\b(?:geforce|quadro|[rg]tx ?\d|nvidia corporation"
+    r"|nvidia (?:gpu|card|graphics|titan|[a-z]{0,2}\d{2,4}))|\|\s+NVIDIA\b"
+)
+LACKED_NVIDIA = re.compile(
+    r"(?i)\bnvidia\b(?!['\u2019-]|s? (?:driver|container|docker|toolkit|runtime))"
+)
+UNREAD = re.compile(r"Unsupported operand (\d{1,3})\b")
+OPCODES = {ord(opcode.code) for opcode in pickletools.opcodes}
 BUILT = re.compile(
     r"supports CUDA capabilities(?:[ ,]{1,3}(?:sm|compute)_\d{2,3}a?){1,30}"
     r"|cuda capability supported by this version of PyTorch\D{0,20}"
@@ -54,12 +70,6 @@ INSTALLED = re.compile(
 TARGET_SIZES = re.compile(
     r"target size \(torch\.Size\(\[([\d, \n]{1,40})\]\)\)[^(]{0,60}"
     r"input size \(torch\.Size\(\[([\d, \n]{1,40})\]\)\)"
-)
-WIDTHS = re.compile(
-    r"size mismatch for (\S{1,80}): copying a param with shape (?:torch\.Size\()?"
-    r"\(?\[?([\d, ]{1,40}).{0,60}?the shape in current model is (?:torch\.Size\()?"
-    r"\(?\[?([\d, ]{1,40})",
-    re.DOTALL,
 )
 SIDES = re.compile(
     r"tensor a \((\d{2,6})\) must match the size of tensor b \((\d{2,6})\)"
@@ -248,14 +258,18 @@ class Details:
         if match:
             major, minor = (part for part in match.groups() if part)
             return int(major) * 10 + int(minor)
-        return builds.capability(self.searched)
+        known = builds.capability(self.searched)
+        if known or not (beside := BESIDE.search(self.searched)):
+            return known
+        return int(beside[2]) * 10 + int(beside[3])
 
     @cached_property
     def gpu(self) -> str:
         # A warning names the GPU whose capability it tells; there may be others.
         match = WARNED.search(self.searched)
         told = match[1].strip() if match else ""
-        return builds.gpu_name(told or self.searched) or told
+        told = builds.gpu_name(told or self.searched) or told
+        return told or first(BESIDE, self.searched)
 
     @cached_property
     def built(self) -> list[int]:
@@ -359,8 +373,24 @@ class Details:
 
     @property
     def other_width(self) -> bool:
-        """Whether several layers, not the last one alone, have another width."""
-        return len({name for name, *_ in WIDTHS.findall(self.searched)}) > 2
+        """Whether layers of the body have another width, and not the heads alone."""
+        return shapes.other_width(self.searched)
+
+    @property
+    def text_file(self) -> bool:
+        """Whether the byte that can't be read is of a text, since no pickle has it."""
+        match = UNREAD.search(self.searched)
+        byte = int(match[1]) if match else 0  # 0 is of no text
+        return byte not in OPCODES and (byte in b"\t\n\r" or 32 <= byte < 127)
+
+    @property
+    def without_nvidia(self) -> bool:
+        """Whether there is no NVIDIA GPU: it is said, or another one is named."""
+        lacked = (self.searched[a:b] for a, b in self.lacked)
+        if self.holds("not_nvidia") or any(map(LACKED_NVIDIA.search, lacked)):
+            return True
+        is_other = self.holds("intel_gpu") or self.holds("amd_gpu")
+        return is_other and not (self.shows(NVIDIA) or builds.gpu_name(self.searched))
 
     @property
     def old_driver(self) -> bool:
@@ -453,7 +483,7 @@ class Details:
             match.groups() if (match := TOOLKITS.search(self.searched)) else ("", "")
         )
         needed = NEEDED.search(self.searched)
-        widths = WIDTHS.search(self.searched)
+        widths = shapes.WIDTHS.search(self.searched)
         fields |= {
             "wheel": wheel,
             "pinned": f'"torch=={torch}.*"' if torch else "torch",
