@@ -3,8 +3,8 @@
 Most programs run out of memory, and many use a GPU: games, video, browsers, and
 frameworks other than torch. So words such as "GPU" and "CUDA" say only that a text may
 be ours. It has to say more: torch's own words, what somebody does who trains, or
-Python's. The signs of another program (`framework`, `program`, and `foreign` in
-errors.toml) have to be outweighed.
+Python's. The signs of another program (`framework`, `dialect`, `program`, and `foreign`
+in errors.toml) have to be outweighed.
 """
 
 import re
@@ -69,16 +69,23 @@ NEAR = re.compile(
     r"|shapes?|cpu|(?:random|the) seeds?|(?:non-?)?deterministic)\b"
 )
 # What only torch, or a program that is built on it, has.
-TORCH = re.compile(
-    r"torch|\b(?:aten|c10d?|thc|autograd|state_dict|dataloader|num_workers|ddp|fsdp|gloo"
-    r"|triton|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers|transformers"
-    r"|hugging ?face|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora"
-    r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires_grad|map_location"
-    r"|retain_graph|non_blocking|dynamic_axes|distributed(?:dataparallel|sampler)"
-    r"|device_map|load_state_dict)\b"
-    r"|\.(?:pth?|safetensors)\b|\bfrom_pretrained\b|\+cu\d{3}\b"
+OWN = re.compile(
+    r"torch|\b(?:aten|c10d?|thc|state_dict|num_workers|ddp|fsdp|gloo"
+    r"|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers"
+    r"|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora"
+    r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires?[_ ]grad|grad_fn"
+    r"|map_location|retain_graph|non_blocking|dynamic_axes"
+    r"|distributed(?:dataparallel|sampler)|device_map|load_state_dict)\b"
+    r"|\.pth?\b|\+cu\d{3}\b"
     r"|\bmax_split_size_mb\b|\btried to allocate [\d.]{1,9} ?[kmg]i?b|\bengine ?core\b"
 )
+# What a program on torch has, and sometimes one on another framework.
+SHARED = re.compile(
+    r"\b(?:autograd|dataloader|triton|transformers|hugging ?face|from_pretrained)\b"
+    r"|\.safetensors\b"
+)
+# Where a name doesn't say what a program uses: a link, and a form's "not installed".
+ASIDE = re.compile(r"\bhttps?://\S++|[^\n(]{1,40}\(gpu\?\): not installed")
 # torch's `nn`, and that of other libraries.
 LAYERS = re.compile(r"(?<!\.)\bnn\.\w")
 OTHER_LAYERS = re.compile(
@@ -187,8 +194,7 @@ class Subject:
     @cached_property
     def names_torch(self) -> bool:
         """Whether it names torch, a program that is built on it, or an argument."""
-        has_layers = LAYERS.search(self.lower) and not OTHER_LAYERS.search(self.lower)
-        return bool(has_layers or TORCH.search(self.lower))
+        return self._has_own(self.lower) or SHARED.search(self.lower) is not None
 
     @cached_property
     def names_device(self) -> bool:
@@ -218,7 +224,12 @@ class Subject:
     @cached_property
     def is_elsewhere(self) -> bool:
         """Whether it is about a program that uses a GPU without torch, or none."""
-        if self.names_torch:
+        told = ASIDE.sub("", self.lower)
+        if self._has_own(told):
+            return False
+        if self._shows("dialect"):
+            return True
+        if SHARED.search(told):
             return False
         return self._shows("framework") or (
             not self.is_named
@@ -243,6 +254,11 @@ class Subject:
         """Whether the message may be torch's: any program may print a common one."""
         is_far = self.is_strange and not self.is_bare and not self.is_named
         return not (cause.common and (self.is_weak or is_far))
+
+    def _has_own(self, text: str) -> bool:
+        """Whether a text has a word of torch, or its layers."""
+        has_layers = LAYERS.search(text) and not OTHER_LAYERS.search(text)
+        return bool(has_layers or OWN.search(text))
 
     def _shows(self, situation: str) -> bool:
         text = self.report.text[-MOST_SEARCHED:]
