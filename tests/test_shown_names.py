@@ -70,7 +70,15 @@ def test_every_log_of_torch_exists():
 
 def test_every_module_that_python_runs_exists():
     modules = set(re.findall(r"python3? -m ([\w.]+)", texts()))
-    others = {"accelerate", "bitsandbytes", "deepspeed", "pip", "venv", "xformers"}
+    others = {
+        "accelerate",
+        "bitsandbytes",
+        "deepspeed",
+        "ipykernel",
+        "pip",
+        "venv",
+        "xformers",
+    }
     ours = [name for name in modules if name.partition(".")[0] not in others]
     assert [name for name in ours if importlib.util.find_spec(name) is None] == []
 

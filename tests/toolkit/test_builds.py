@@ -41,7 +41,7 @@ def test_a_gpu_runs_the_code_that_torch_says_it_runs(cuda, monkeypatch):
 
 def test_the_builds_that_texts_name_exist():
     versions = [*builds.table()["cuda"], *builds.table()["ended"]]
-    exist = {"cpu", "xpu", *map(builds.index, versions)}
+    exist = {"cpu", "nightly", "xpu", *map(builds.index, versions)}
     answers = [of_cause(cause) for cause in knowledge().causes.values()]
     texts = [f"{a.why}\n{a.check}\n{a.change}" for a in answers]
     assert not [field for field in builds.fields() if f"{{{field}}}" in "".join(texts)]

@@ -78,8 +78,8 @@ HANDLED = re.compile("During handling of the above exception")
 # A line of a notebook's traceback: the file of a frame, or code with its number.
 SIGNATURE = re.compile(r"(?P<start>^\S{1,300} in [\w.<>]{1,80})\(.*\)$")
 # A line that begins with its number, and one of a table that does.
-COUNT = re.compile(r"\s*+(?:-+> ?)?(\d{1,6})\s")
-COLUMN = re.compile(r"\s*+[│|]\s*+\d++ ")
+COUNT = re.compile(r"^\s*+(?:-++> ?)?(\d{1,6})\s")
+COLUMN = re.compile(r"^\s*+[│|]\s*+\d++ ")
 NUMBERED = re.compile(r"^(?:-++>|❱|→)?\s*+\d++(?:\s|$)")
 # Lines of a long log that are kept, along with those around them.
 TELLING = re.compile(

@@ -393,7 +393,7 @@ def test_every_exercise_with_lines_has_right_and_wrong_ones_here():
 @pytest.mark.parametrize(("title", "answer"), ANSWERS)
 def test_the_lines_of_code_that_is_right_are_right(title, answer):
     exercise = EXERCISES[title]
-    assert judge(title, text(title, answer), False).say == exercise.right
+    assert judge(title, text(title, answer), "here").say == exercise.right
     ways = [*chosen(title, answer)]
     assert ways
     for picked in ways:
@@ -406,7 +406,7 @@ def test_an_answer_without_one_of_its_changes_is_wrong(title):
     if len(answer) > 1:
         for i in range(len(answer)):
             left = [*answer[:i], *answer[i + 1 :]]
-            assert not judge(title, text(title, left), False).solved
+            assert not judge(title, text(title, left), "here").solved
             for picked in chosen(title, left):
                 verdict = judge_lines(exercise, picked)
                 assert not verdict.solved, sorted(picked)

@@ -130,7 +130,7 @@ def test_each_place_is_the_right_one_equally_often():
 
 @pytest.mark.parametrize("question", RUN, ids=lambda question: question.key)
 def test_the_right_answer_is_what_running_the_code_comes_to(question):
-    report, printed = code.run(question.request(), confine=False)
+    report, printed = code.run(question.request(), "own")
     if report["status"] == NOT_SIMULATED and torch.accelerator.is_available():
         pytest.skip("no simulated GPU beside a real one")
     failure = report["failure"]
