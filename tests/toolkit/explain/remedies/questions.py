@@ -224,3 +224,25 @@ def cpu_gpu_loss(device):
     model(torch.ones(2, 3, device=device)).sum().backward()
     optimizer.step()
     assert not torch.equal(model[1].by, before)
+
+
+def batch_norm_modes(device):
+    bn = nn.BatchNorm2d(3).to(device)  # broken
+    bn = nn.BatchNorm2d(3, momentum=None).to(device)  # fixed
+    batches = [torch.rand(16, 3, 8, 8, device=device) for _ in range(5)]
+    for x in batches:
+        in_training = bn(x)
+    bn.eval()
+    in_evaluation = bn(batches[-1])
+    assert (in_training - in_evaluation).abs().max() < 0.5
+
+
+def small_differences(device):
+    a, b = torch.rand(300, 400), torch.rand(400, 300)
+    one = a @ b
+    other = (b.T.contiguous() @ a.T.contiguous()).T + 0  # the same sums, as another kernel
+    other = other + 1e-5 * torch.rand_like(other)
+    assert torch.equal(one, other)  # broken
+    torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)  # fixed
+    exact = a.double() @ b.double()
+    assert (one - exact).abs().max() < 1e-2
