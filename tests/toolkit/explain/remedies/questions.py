@@ -240,9 +240,95 @@ def batch_norm_modes(device):
 def small_differences(device):
     a, b = torch.rand(300, 400), torch.rand(400, 300)
     one = a @ b
-    other = (b.T.contiguous() @ a.T.contiguous()).T + 0  # the same sums, as another kernel
-    other = other + 1e-5 * torch.rand_like(other)
+    other = sum(a[:, i : i + 1] @ b[i : i + 1] for i in range(400))  # another order
     assert torch.equal(one, other)  # broken
     torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)  # fixed
     exact = a.double() @ b.double()
     assert (one - exact).abs().max() < 1e-2
+
+
+def conv_output_size(device):
+    images = torch.zeros(2, 3, 32, 32)
+    features = nn.Conv2d(3, 16, kernel_size=3, stride=2, padding=1)
+    size = 16 * 32 * 32  # broken
+    size = nn.Flatten()(features(torch.zeros(1, 3, 32, 32))).shape[1]  # fixed
+    assert nn.Flatten()(features(images)).shape == (2, size)
+
+
+def ignored_targets(device):
+    ids, pad = torch.tensor([[1, 2, 0, 0]]), 0
+    logits = torch.zeros(1, 4, 3)
+    logits[0, 2:, 1] = 5.0
+    labels = ids
+    labels = labels.masked_fill(ids == pad, -100)  # fixed
+    criterion = nn.CrossEntropyLoss(ignore_index=-100)
+    loss = criterion(logits.flatten(0, 1), ids.flatten())  # broken
+    loss = criterion(logits.flatten(0, 1), labels.flatten())  # fixed
+    assert torch.isclose(loss, torch.tensor(3.0).log())
+
+
+def mean_pooling(device):
+    hidden, mask = torch.ones(1, 5, 4), torch.tensor([[1, 1, 0, 0, 0]])
+    hidden[:, 2:] = 9.0
+    mean = hidden.mean(1)  # broken
+    mask = mask.unsqueeze(-1).to(hidden.dtype)  # fixed
+    mean = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)  # fixed
+    assert torch.equal(mean, torch.ones(1, 4))
+
+
+def joined_datasets(device):
+    first, second = [torch.zeros(2)] * 6, [torch.ones(2)] * 2
+    short = DataLoader(second, batch_size=2)
+
+    def forever(loader):
+        while True:
+            yield from loader
+
+    pairs = zip(DataLoader(first, batch_size=2), short, strict=False)  # broken
+    pairs = zip(DataLoader(first, batch_size=2), forever(short), strict=False)  # fixed
+    assert len(list(pairs)) == 3
+
+
+def warmup_cosine(device):
+    optimizer = torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0)
+    schedules = torch.optim.lr_scheduler
+    warm, total = 3, 10
+    scheduler = schedules.CosineAnnealingLR(optimizer, T_max=total)  # broken
+    warmup = schedules.LinearLR(optimizer, 0.01, total_iters=warm)  # fixed
+    cosine = schedules.CosineAnnealingLR(optimizer, T_max=total - warm)  # fixed
+    both = [warmup, cosine]  # fixed
+    scheduler = schedules.SequentialLR(optimizer, both, milestones=[warm])  # fixed
+    rates = []
+    for _ in range(total):
+        rates.append(scheduler.get_last_lr()[0])
+        optimizer.step()
+        scheduler.step()
+    assert rates[0] < 0.1 < rates[warm]
+    assert rates[-1] < 0.1
+
+
+def lstm_outputs(device):
+    lstm = nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+    output, (h_n, _) = lstm(torch.rand(2, 5, 3))
+    summary = output[:, -1]  # broken
+    summary = torch.cat([h_n[-2], h_n[-1]], dim=1)  # fixed
+    assert torch.equal(summary[:, 4:], output[:, 0, 4:])  # backward: at the first step
+    assert torch.equal(summary[:, :4], output[:, -1, :4])
+
+
+def loop_over_batch(device):
+    layer = nn.Linear(4, 1).to(device)
+    outputs = [layer(item).sum() for item in torch.ones(3, 4, device=device)]
+    joined = torch.tensor(outputs)  # broken
+    joined = torch.stack(outputs)  # fixed
+    assert joined.requires_grad
+    joined.mean().backward()
+    assert layer.weight.grad is not None
+
+
+def which_norm(device):
+    item, rest = torch.rand(1, 8, 4, 4), torch.rand(3, 8, 4, 4)
+    norm = nn.BatchNorm2d(8)  # broken
+    norm = nn.GroupNorm(4, 8)  # fixed
+    alone, among = norm(item), norm(torch.cat([item, rest]))[:1]
+    assert torch.allclose(alone, among, atol=1e-6)
