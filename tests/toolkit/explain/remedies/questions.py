@@ -332,3 +332,16 @@ def which_norm(device):
     norm = nn.GroupNorm(4, 8)  # fixed
     alone, among = norm(item), norm(torch.cat([item, rest]))[:1]
     assert torch.allclose(alone, among, atol=1e-6)
+
+
+def several_inputs(device):
+    cnn, mlp = nn.Conv2d(1, 2, 3).to(device), nn.Linear(3, 4).to(device)
+    head = nn.LazyLinear(2).to(device)
+    dataset = [(torch.rand(1, 5, 5), torch.rand(3), i % 2) for i in range(4)]
+    image, table, label = next(iter(DataLoader(dataset, batch_size=4)))
+    image, table = image.to(device), table.to(device)
+    features = cnn(image).flatten(1)  # broken
+    features = torch.cat([cnn(image).flatten(1), mlp(table)], dim=1)  # fixed
+    head(features).sum().backward()
+    assert label.shape == (4,)
+    assert mlp.weight.grad is not None
