@@ -508,6 +508,46 @@ KNOWN = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "cause", "change"),
+    [
+        (
+            "On a Jetson TX2, fp16 inference with torch isn't twice as fast as fp32.",
+            "amp_no_gain",
+            "jetson_clocks",
+        ),
+        (
+            "Only 1.3x speedup with autocast on an A100, I expected 2x.",
+            "amp_no_gain",
+            "channels_last",
+        ),
+        (
+            "The matmul of two float32 matrices in torch differs by 0.002 between my "
+            "RTX 3090 and the CPU.",
+            "small_differences",
+            'fp32_precision = "ieee"',
+        ),
+        (
+            "The pow of a float32 tensor in torch differs in the 7th digit between CPU "
+            "and CUDA.",
+            "small_differences",
+            "exact",
+        ),
+        (
+            "Setting the workers value of the reader above 0 is much slower.",
+            "workers_slow",
+            "workers=0",
+        ),
+    ],
+)
+def test_the_card_and_the_size_of_an_effect_decide_what_a_question_gets(
+    text, cause, change
+):
+    answer = explain(text)
+    assert slug(answer) == cause
+    assert change in answer.change
+
+
 @pytest.mark.parametrize("text", KNOWN)
 def test_what_is_said_beside_an_error_decides_its_remedy(text):
     cause, change = KNOWN[text]
