@@ -102,7 +102,7 @@ def test_names_of_libraries_and_models_are_words_of_ours(text, cause):
         (
             "The results of my PyTorch model differ from MATLAB's by 1e-3 on the GPU, "
             "matmul of float32 on an RTX 3090.",
-            "tf32",
+            "small_differences",
         ),
     ],
 )
