@@ -57,7 +57,8 @@ BUILT_WITH = re.compile(r"CUDA used to build PyTorch\s{0,9}: (\d{1,2})\.(\d)")
 OLD_DRIVERS = {(9, 0): 384, (9, 1): 390, (9, 2): 396, (10, 0): 410, (10, 1): 418}
 # What an extension was compiled with, and what is there.
 NEEDED = re.compile(
-    r"built (?:for|with)[: ]\s{0,8}PyTorch (\d\.\d{1,2}\.\d)\+cu(\d{3})", re.IGNORECASE
+    r"built (?:for|with)[: ][\s>]{0,8}PyTorch (\d\.\d{1,2}\.\d)\+cu(\d{3})",
+    re.IGNORECASE,
 )
 # The toolkit's version and torch's. torch 2.15 prints both after its message.
 TOOLKITS = re.compile(
@@ -504,7 +505,7 @@ class Details:
             "numbers": "",
             "toolkit": toolkit or "another version",
             "built_with": built_with or "X.Y",
-            "needed_torch": needed[1] if needed else "",
+            "needed_torch": needed[1] if needed else "X.Y.Z",
             "needed_wheel": f"cu{needed[2]}" if needed else wheel,
             "installed": first(INSTALLED, self.searched, "X.Y.Z"),
             "saved_shape": widths[2] if widths else "another shape",

@@ -90,3 +90,14 @@ def test_what_stands_beside_a_message_decides_what_to_write(
     answer = explain(message)
     assert (answer.kind, slug(answer)) == (kind, cause)
     assert change in answer.change
+
+
+@pytest.mark.parametrize("quoted", ["", ">"])
+def test_a_message_may_be_quoted_line_by_line(quoted):
+    said = (
+        "WARNING[XFORMERS]: xFormers can't load C++/CUDA extensions. It was built for:",
+        "   PyTorch 2.1.0+cu121 with CUDA 1201 (you have 2.1.0+cpu)",
+    )
+    answer = explain("\n".join(f"{quoted}{line}" for line in said))
+    assert "torch==2.1.0 " in answer.change
+    assert "cu121" in answer.change
