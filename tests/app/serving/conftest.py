@@ -46,7 +46,6 @@ def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 "_handle_git_information_request",
                 "_handle_backend_operation_request",
                 "_handle_scriptrunner_event_on_event_loop",
-                "_on_scriptrunner_event",
             ),
         ),
         (ForwardMsgQueue, ("clear",)),
