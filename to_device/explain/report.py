@@ -7,6 +7,7 @@ sentences, or all of these. Nothing here knows what an error means.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -325,16 +326,11 @@ def _counted(lines: Sequence[str]) -> list[bool]:
     A title may begin with a number, too, as in "2 GPUs are slower".
     """
     numbers = [int(found[1]) if (found := COUNT.match(line)) else -9 for line in lines]
+    follows = [number == before + 1 for before, number in pairwise(numbers)]
+    neighbors = zip([False, *follows], [*follows, False], strict=True)
     return [
-        (
-            number >= 0
-            and (
-                number + 1 in numbers[i : i + 2]
-                or number - 1 in numbers[max(0, i - 1) : i]
-            )
-        )
-        or COLUMN.match(lines[i]) is not None
-        for i, number in enumerate(numbers)
+        any(pair) or COLUMN.match(line) is not None
+        for line, pair in zip(lines, neighbors, strict=False)
     ]
 
 
