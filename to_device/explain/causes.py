@@ -1,5 +1,6 @@
 """The causes of errors.toml, and what each of them needs to be found."""
 
+import gc
 import math
 import re
 import tomllib
@@ -258,16 +259,15 @@ class Knowledge:
 
         All are without their endings. Pairs have only what the words stand for.
         """
-        both = self._stems(text)
+        both = [self._stem(word) for word in self._split(text)]
         kept = [stem for _, stem in both if stem not in BETWEEN]
         pairs = {f"{one} {two}" for one, two in pairwise(kept) if one != two}
         return {*kept, *(own for own, _ in both)} - BETWEEN, pairs
 
-    def _stems(self, text: str) -> list[tuple[str, str]]:
+    def _split(self, text: str) -> list[str]:
         if not text.isascii():
             text = RUN.sub(_apart, self.translated(text))
-        text = NOT.sub(" not", text.lower())
-        return [self._stem(word) for word in WORD.findall(text)]
+        return WORD.findall(NOT.sub(" not", text.lower()))
 
     def _stem(self, word: str) -> tuple[str, str]:
         """The word without its ending, and so what it stands for."""
@@ -293,7 +293,8 @@ class Knowledge:
         """The words of a cause's answers."""
         texts = [cause.title, cause.why, cause.check, cause.change]
         texts += [getattr(r, k) for r in cause.when for k in ("why", "check", "change")]
-        return {*chain.from_iterable(self._stems(" ".join(texts)))} - BETWEEN
+        words = set(self._split(" ".join(texts)))
+        return {*chain.from_iterable(map(self._stem, words))} - BETWEEN
 
     def weight(self, words: Set[str]) -> float:
         """How informative the words are: rare words of the causes count more."""
@@ -326,7 +327,16 @@ def _apart(run: re.Match[str]) -> str:
     return PARTICLES.sub(" ", run[0])
 
 
-knowledge = cache(Knowledge)
+@cache
+def knowledge() -> Knowledge:
+    """What is read once. All of it stays, so a collector's rounds would be in vain."""
+    is_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return Knowledge()
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def fold(text: str) -> str:
