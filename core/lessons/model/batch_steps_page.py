@@ -1,6 +1,7 @@
 """One batch of the training loop, step by step, with the memories of CPU and device."""
 
 import math
+import re
 from typing import Any
 
 import altair as alt
@@ -39,8 +40,11 @@ DEVICE_X = WIDTH - BOX
 
 @st.fragment
 def draw(task: str, model: str, device: str) -> None:
-    number = st.session_state.setdefault("batch_number", 1)  # the batch, from 1
-    place = st.session_state.setdefault("batch_place", 0)  # the step, from 0
+    state = st.session_state
+    if "batch_place" not in state:  # a new or a reloaded page
+        state.batch_number, state.batch_place = _asked()
+    number: int = state.batch_number  # from 1
+    place: int = state.batch_place  # the step, from 0
     outline = simulated.outline("batch", device=device)
     with outline, explained("The step could not be run"):
         names = {"task": format.NAMES[task], "model": format.NAMES[model]}
@@ -64,11 +68,24 @@ def draw(task: str, model: str, device: str) -> None:
         figures.caption("Seed 0, batches of 64, AdamW's default settings.", batch)
 
 
+def _asked() -> tuple[int, int]:
+    """The batch and the step in the address, as 2.4; else the first ones."""
+    asked = re.fullmatch(r"([1-9]\d{0,2})\.(\d)", st.query_params.get("step", ""), re.A)
+    number, place = map(int, asked.groups()) if asked else (1, 0)
+    if number > MOST_BATCHES or place >= len(STEPS):
+        return 1, 0
+    return number, place
+
+
+def _go(number: int, place: int) -> None:
+    st.session_state.update(batch_number=number, batch_place=place)
+    st.query_params["step"] = f"{number}.{place}"  # found again after a reload
+
+
 def _buttons(number: int, place: int) -> None:
     def button(label: str, icon: str, key: str, *to: int, **more: Any) -> None:
-        state = dict(zip(("batch_number", "batch_place"), to, strict=True))
-        more |= {"icon": f":material/{icon}:", "on_click": st.session_state.update}
-        st.button(label, key=key, args=(state,), **more)
+        more |= {"icon": f":material/{icon}:", "on_click": _go, "args": to}
+        st.button(label, key=key, **more)
 
     # On a phone, page.css keeps these buttons on the screen, and page.js scrolls to the
     # step's beginning after a click.

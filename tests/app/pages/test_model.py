@@ -66,6 +66,13 @@ def test_without_an_accelerator_the_page_begins_with_the_simulated_one(engine):
     assert counted in texts(at.markdown)
 
 
+@pytest.mark.parametrize("step", ["0.1", "101.0", "1.6", "1.٣", "9" * 5000, "x"])
+def test_an_address_with_a_step_that_is_not_there_begins_with_the_first(step):
+    at = open_page("pages/2_Model.py", tab="One batch, step by step", step=step)
+    assert not at.exception
+    assert (at.session_state.batch_number, at.session_state.batch_place) == (1, 0)
+
+
 def test_a_batch_is_gone_through_step_by_step_and_found_again():
     at = open_page("pages/2_Model.py", tab="One batch, step by step")
     steps = []
@@ -81,6 +88,9 @@ def test_a_batch_is_gone_through_step_by_step_and_found_again():
     at.button(key="step_back").click().run()
     assert at.session_state.batch_place == 1
     assert len(at.success) == 1
+    step = at.query_params["step"]
+    reloaded = open_page("pages/2_Model.py", tab="One batch, step by step", step=step)
+    assert texts(reloaded.code) == texts(at.code)
     at.toggle(key="forget_labels").set_value(True).run()
     assert "RuntimeError" in texts(at.error)
     assert "→     loss = criterion(outputs, labels)" in texts(at.code)
