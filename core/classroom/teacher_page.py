@@ -324,9 +324,11 @@ def _table(
 
 
 def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
-    own = [job for job in jobs if job.owner]  # the app's own measurements give way
+    own = [job for job in jobs if job.owner]
     waiting = sum(bool(job.place) for job in own)
-    st.markdown(f"**{len(own) - waiting} running, {waiting} waiting**")
+    counts = f"**{len(own) - waiting} running, {waiting} waiting**"
+    aside = "besides the app's own measurement, which gives way"
+    st.markdown(f"{counts} {aside}" if len(own) < len(jobs) else counts)
     rest = len(jobs) - MOST_JOBS
     for job in jobs if rest == 1 else jobs[:MOST_JOBS]:
         who = standings.owner(job, names)
