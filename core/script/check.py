@@ -109,6 +109,9 @@ def run(text: str, how: code.How, simulates: bool = True) -> dict[str, Any]:
 def with_run(checked: Checked, report: dict[str, Any]) -> Checked:
     """What reading a script found, and what its run showed."""
     problems = set(checked.problems)
+    if report["status"] in (OK, DEVICE_ERROR):  # the run knows what stays on the CPU
+        by_running = lint_rules.DATA_NOT_MOVED, lint_rules.LABELS_NOT_MOVED
+        problems = {item for item in problems if item.slug not in by_running}
     if report["status"] != SCRIPT_ERROR:
         problems.update(found_by_running(report))
     ordered = _first(problems)

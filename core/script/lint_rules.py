@@ -6,16 +6,18 @@ stays silent: people who have been blamed wrongly once don't read the rest.
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from core.script.syntax import (
     Loop,
     ParsedScript,
+    Place,
     Problem,
     Sureness,
     callee,
     dotted,
     keyword,
+    names_in,
     owner,
 )
 from to_device.words import Words
@@ -26,6 +28,20 @@ GPU = re.compile(r"cuda|gpu|accelerator|is_available|device", re.IGNORECASE)
 ACCELERATOR = re.compile(r"cuda|accelerator|mps|xpu")
 WAITS = {"synchronize", "elapsed_time", "item", "tolist", "cpu"}
 CLEARS = re.compile(r"zero_grad|clear_grad|\bgrad\b|zero_grads")
+DATA_NOT_MOVED, LABELS_NOT_MOVED = "data_not_moved", "labels_not_moved"
+MOVES = ("to", "cuda")
+# Calls that put everything on a device, in Accelerate, Fabric, and torch.
+MOVES_ALL = (
+    "prepare",
+    "setup_dataloaders",
+    "set_default_device",
+    "set_default_tensor_type",
+)
+MOST_LOOPS = 30  # each may take as long as reading the script once
+AROUND_LOADERS = {"DataLoader", "enumerate", "tqdm", "zip", "iter", "len"}
+LOSS = re.compile(r"Loss$")
+DEVICE = re.compile(r"device|cuda", re.IGNORECASE)
+OF_TORCH = re.compile(r"(nn|torch|torchvision|models|timm)\.")
 CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "perf_counter", "time"}
 
 
@@ -187,6 +203,93 @@ def workers_without_guard(script: ParsedScript) -> Iterator[Problem]:
         yield Problem(loaders[0].lineno, "likely", say)
 
 
+def batch_not_moved(script: ParsedScript) -> Iterator[Problem]:
+    """The model is moved to a device, and what a loader's loop draws for it isn't.
+
+    Silent wherever a move may happen out of sight: in the data set, in what wraps the
+    loader, in the model, or in functions of the script that get the batch.
+    """
+    moved = {owner(call) for call in script.all(*MOVES)}
+    models = {
+        model
+        for model, values in script.made.items()
+        if {model, *map(dotted, values)} & script.models
+        and _is_only_moved_as_a_whole(script, model, moved)
+    }
+    losses = {
+        name for name, value, _ in script.assignments if LOSS.search(callee(value))
+    }
+    if not models or any(script.all(*MOVES_ALL)):
+        return
+    loops = [node for node in script.nodes if isinstance(node, ast.For)]
+    for loop in loops[:MOST_LOOPS]:
+        if not _draws_from_loader(script, loop):
+            continue
+        inside = [node for statement in loop.body for node in ast.walk(statement)]
+        drawn = names_in(loop.target) - _taken(script, inside)
+        for call in inside:
+            if not isinstance(call, ast.Call) or "device" in script.words_of(call):
+                continue
+            asked = dotted(call.func)
+            # A model may want some of what else it gets on the CPU, such as lengths.
+            place, slug = -1, LABELS_NOT_MOVED
+            if asked in models:
+                place, slug = 0, DATA_NOT_MOVED
+            if asked in models | losses and call.args:
+                name = dotted(call.args[place])
+                if name in drawn:
+                    say = words("rules.batch_not_moved", name=name)
+                    yield Problem(call.lineno, "likely", say, slug)
+                    break  # the loop's next error comes once this one is mended
+
+
+def _is_only_moved_as_a_whole(
+    script: ParsedScript, model: str, moved: Set[str]
+) -> bool:
+    """Whether a model is moved, and its class surely moves nothing that it gets."""
+    made = script.origins({model})
+    own = [node for node in made if isinstance(node, Place)]
+    values = [node for node in made if not isinstance(node, Place)]
+    names = {model}.union(*map(names_in, values))
+    parts = [part for value in values for part in ast.walk(value)]
+    calls = [dotted(part.func) for part in parts if isinstance(part, ast.Call)]
+    is_known = any(OF_TORCH.match(name) or name in script.classes for name in calls)
+    is_moved = names & moved or _moves(values)
+    return bool(is_known and is_moved) and not _moves(own)
+
+
+def _moves(values: Iterable[ast.AST]) -> bool:
+    """Whether code in one of the values moves something, or names a device."""
+    parts = [part for value in values for part in ast.walk(value)]
+    names = [getattr(part, "arg", dotted(part)) or "" for part in parts]
+    return any(callee(part) in MOVES for part in parts) or any(
+        map(DEVICE.search, names)
+    )
+
+
+def _draws_from_loader(script: ParsedScript, loop: ast.For) -> bool:
+    """Whether a loop goes over a DataLoader whose tensors are surely on the CPU."""
+    calls = {callee(part) for part in ast.walk(loop.iter)} - {""}
+    if not calls <= AROUND_LOADERS:
+        return False
+    origins = [loop.iter, *script.origins(names_in(loop.iter))]
+    made = {callee(part) for value in origins for part in ast.walk(value)}
+    return "DataLoader" in made and not _moves(origins)
+
+
+def _taken(script: ParsedScript, inside: Sequence[ast.AST]) -> set[str]:
+    """The names that a loop assigns, goes over, or hands to the script's functions."""
+    taken = set[str]()
+    for node in inside:
+        if isinstance(getattr(node, "ctx", None), ast.Store):
+            taken |= names_in(node)  # `batch["x"] = ...` changes batch, too
+        elif isinstance(node, ast.For | ast.comprehension):
+            taken |= names_in(node.iter)  # its parts may be moved
+        elif isinstance(node, ast.Call) and callee(node) in script.functions:
+            taken |= set().union(*map(names_in, node.args))
+    return taken
+
+
 RULES: tuple[Callable[[ParsedScript], Iterator[Problem]], ...] = (
     cuda_written_down,
     load_without_place,
@@ -194,4 +297,5 @@ RULES: tuple[Callable[[ParsedScript], Iterator[Problem]], ...] = (
     gradients_never_cleared,
     clock_without_waiting,
     workers_without_guard,
+    batch_not_moved,
 )

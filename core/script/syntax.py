@@ -6,7 +6,8 @@ example, a variable counts as a model if the script calls its method `parameters
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Literal
@@ -85,6 +86,10 @@ def owner(call: ast.Call) -> str:
     return dotted(getattr(call.func, "value", None))
 
 
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((item.value for item in call.keywords if item.arg == name), None)
 
@@ -128,6 +133,40 @@ class ParsedScript:
             if isinstance(node, ast.Assign)
             for target in node.targets
         ]
+
+    @cached_property
+    def made(self) -> Mapping[str, Sequence[ast.AST]]:
+        """For each name, what it is assigned or passed as a parameter, or its body."""
+        made = defaultdict[str, list[ast.AST]](list)
+        for name, value, _ in self.assignments:
+            made[name].append(value)
+        for node in self.nodes:
+            if isinstance(node, Function | ast.ClassDef):
+                made[node.name].append(node)
+        for call in self.calls:
+            function = self.functions.get(dotted(call.func))
+            names = [arg.arg for arg in function.args.args] if function else []
+            passed = [
+                *zip(names, call.args, strict=False),
+                *((item.arg or "", item.value) for item in call.keywords),
+            ]
+            for name, value in passed if function else ():
+                made[name].append(value)
+        return made
+
+    @cached_property
+    def classes(self) -> set[str]:
+        return {node.name for node in self.nodes if isinstance(node, ast.ClassDef)}
+
+    def origins(self, names: Set[str]) -> list[ast.AST]:
+        """What the names were made from, and what the names in that were, in turn."""
+        names, found, seen = set(names), list[ast.AST](), set[str]()
+        while new := names - seen:
+            seen |= new
+            made = [node for name in new for node in self.made.get(name, ())]
+            names = set().union(*map(names_in, made))
+            found += made
+        return found
 
     @cached_property
     def functions(self) -> dict[str, Function]:

@@ -1,3 +1,5 @@
+import pytest
+
 from core.lessons.mistakes.catalogue import BY_SLUG
 from core.script.check import check
 from core.script.syntax import Problem
@@ -94,6 +96,65 @@ def test_each_finding_leads_to_a_mistake_that_there_is():
     blamed = [slug for slug, _ in slugs(*changes)]
     assert blamed == ["cuda_hard_coded", "cuda_checkpoint", "no_zero_grad"]
     assert set(blamed) <= set(BY_SLUG)
+
+
+MOVES_INPUTS = "            inputs = inputs.to(device)\n -> "
+MOVES_LABELS = "            labels = labels.to(device)\n -> "
+
+
+def test_a_batch_that_stays_on_the_cpu_is_found_by_reading():
+    (data,) = changed(MOVES_INPUTS)
+    assert data[0].slug == "data_not_moved"
+    assert data[1] == "outputs = model(inputs)"
+    (labels,) = changed(MOVES_LABELS)
+    assert labels[0].slug == "labels_not_moved"
+    assert labels[1] == "loss = criterion(outputs, labels)"
+    # Both are missing: the first error comes first.
+    assert slugs(MOVES_INPUTS, MOVES_LABELS) == [("data_not_moved", "likely")]
+    (evaluation,) = changed("model(inputs.to(device)) -> model(inputs)")
+    assert evaluation[1] == "outputs = model(inputs)"
+
+
+IN_A_FUNCTION = """\
+device = "cuda" if torch.cuda.is_available() else "cpu"
+train_loader = DataLoader(train_set, batch_size=64)
+network = nn.Sequential(nn.Flatten(), nn.Linear(784, 10)).to(device)
+
+def train(loader, model, loss_fn, optimizer):
+    model.train()
+    for images, labels in loader:
+        loss = loss_fn(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+train(train_loader, network, nn.CrossEntropyLoss(), Adam(network.parameters()))
+"""
+
+
+def test_a_batch_that_stays_on_the_cpu_is_found_in_a_function():
+    (problem,) = check(IN_A_FUNCTION).problems
+    assert (problem.slug, problem.line) == ("data_not_moved", 8)
+    moves = IN_A_FUNCTION.replace("model(images)", "model(images.to(device))")
+    assert slugs_in(moves) == []
+    assert slugs_in(IN_A_FUNCTION.replace(".to(device)", "")) == []
+
+
+@pytest.mark.parametrize(
+    "moves_elsewhere",
+    [
+        "model = model.to(device) -> pass",  # all on the CPU
+        "model = Net() -> model, optimizer = accelerator.prepare(Net(), optimizer)",
+        "batch_size=64, num_workers=2 -> collate_fn=lambda b: stack(b).to(device)",
+        "(train_set, batch -> (Cached(train_set, device), batch",
+        "enumerate(train_loader) -> enumerate(prefetch(train_loader))",
+        "optimizer.zero_grad() -> inputs, labels = both(device); opt.zero_grad()",
+        "model = Net() -> torch.set_default_device(device); model = Net()",
+        "DataLoader(train_set, batch_size=64, num -> batches(train_set, b=64, num",
+    ],
+)
+def test_a_batch_that_may_be_moved_elsewhere_is_not_blamed(moves_elsewhere):
+    assert slugs(MOVES_INPUTS, MOVES_LABELS, moves_elsewhere) == []
 
 
 def test_a_checkpoint_that_is_loaded_where_it_was_is_pointed_at():
