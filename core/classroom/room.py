@@ -185,6 +185,8 @@ class Room(Gate):
 
     def why_not(self, code: str) -> str:
         """A sentence on why this code, which isn't the open class's, lets nobody in."""
+        if not as_code(code):
+            return "Type the code that your teacher gave you."
         codes = [classroom.code for classroom in self._classes.all()]
         is_closed = as_code(code) in codes
         return (

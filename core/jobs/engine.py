@@ -293,6 +293,7 @@ class Engine:
         lane: str = "question",
         sender: str = "",
         since: float = 0.0,
+        on_turn: Callable[[], object] | None = None,
     ) -> Any:
         """Call a quick function on the lab worker, and return its answer.
 
@@ -300,13 +301,15 @@ class Engine:
         "code". The owner's turn must come within `seconds`, and then the answer within
         as many again. Turns go to members of an open class first, and then to network
         addresses (`sender`) one after the other. Owners wait longer while their cookie
-        is new; `since` is when they got it, by time.monotonic. Raises ExplainedError if
-        the turn or the answer is late, if the function raises it, or if the owner has
-        too many questions open.
+        is new; `since` is when they got it, by time.monotonic. `on_turn` is called when
+        the turn has come. Raises ExplainedError if the turn or the answer is late, if
+        the function raises it, or if the owner has too many questions open.
         """
         person = self.admission.gate.person(owner)
         asker = Asker(owner, person, sender, since)
         with self._questions[lane].turn(asker, seconds):
+            if on_turn is not None:
+                on_turn()
             return self._connection.ask(address, self._unpacked(arguments), seconds)
 
     def ahead(self, owner: str, lane: str) -> int:

@@ -154,7 +154,7 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         factor = f"a factor of {ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10}"
         speed = (
             f"{to}, {name} took {time}, and {slower} took {longer}: too close to "
-            f"call, since epochs at different times may differ by {factor}."
+            f"call, since runs like these may differ by {factor} at different times."
         )
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         whole = _whole(first, following, name, slower) if is_single else ""

@@ -183,7 +183,8 @@ def _draw_outcome(report: dict[str, Any], error: str, printed: str) -> None:
         )
     uses = [(wait, "the CPU waits", wait["cause"]) for wait in report["waits"]]
     for copy in report["copies"]:
-        uses.append((copy, f"copied {copy['way']}", format.size(copy["bytes"])))
+        size = format.size(copy["bytes"]) + " in all" * (copy["times"] > 1)
+        uses.append((copy, f"copied {copy['way']}", size))
     _table(
         "**Waits and copies** during the whole run",
         ("Line", "What", "How", "Times"),

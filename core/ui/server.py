@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -90,29 +90,38 @@ def engine() -> Engine:
     return PagesEngine(store=store(), on_end=ended, gate=room())
 
 
-def ask(
-    address: str, *arguments: Any, seconds: float = 30.0, lane: str = "question"
-) -> Any:
-    """The lab worker's answer, for the visitor whose page is drawn, if there is one."""
-    more: dict[str, Any] = {}
+def ask(address: str, *arguments: Any, **more: Any) -> Any:
+    """The lab worker's answer, for the visitor whose page is drawn, if there is one.
+
+    `more` are arguments of `Engine.ask`.
+    """
     if is_drawing():
         given = time.monotonic() - age(st.context.cookies.get(COOKIE, ""))
-        more = {"sender": _network(), "since": given}
-    return engine().ask(
-        address, *arguments, seconds=seconds, owner=visitor(), lane=lane, **more
-    )
+        more |= {"sender": _network(), "since": given}
+    return engine().ask(address, *arguments, owner=visitor(), **more)
 
 
 def run_code(doing: str, address: str, *arguments: Any) -> Any:
     """The answer of a function that runs a visitor's code.
 
-    Until the answer comes, a spinner shows what is being done (`doing`), and how many
-    other programs run before this one.
+    Until the answer comes, a spinner shows after how many other programs it is the
+    code's turn, and then what is being done (`doing`).
     """
     ahead = engine().ahead(visitor(), "code")
-    after = f", after {counted(ahead, 'other program')}" if ahead else ""
-    with st.spinner(f"{doing}{after}", show_time=True):
-        return ask(address, *arguments, seconds=CODE_SECONDS, lane="code")
+    with ExitStack() as shown:
+
+        def show(text: str) -> None:
+            shown.close()
+            shown.enter_context(st.spinner(text, show_time=True))
+
+        on_turn = None
+        if ahead:
+            show(f"Waiting for {counted(ahead, 'other program')}")
+            on_turn = partial(show, doing)
+        else:
+            show(doing)
+        more: dict[str, Any] = {"seconds": CODE_SECONDS, "lane": "code"}
+        return ask(address, *arguments, on_turn=on_turn, **more)
 
 
 def ask_once(address: str, *arguments: Any) -> Any:

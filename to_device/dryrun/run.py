@@ -145,7 +145,8 @@ class Run:
         self.facts: dict[str, Any] = {}
         self.input = piped.Piped(None)
         self.late_after = 0.0  # the seconds of the limit that was reached, if one was
-        self.computed = 0.0  # for how many seconds of them its main thread did
+        self.computed = 0.0  # for how many seconds its main thread did until then,
+        self.took = 0.0  # and how many of the clock it took
         self.read: set[Line] = set()  # lines that got a 0 in place of a value
         device_memory.capacity = request.capacity
         if request.gpu:
@@ -380,7 +381,7 @@ class Run:
             is_over = now - start >= limit
             if is_over or processor >= request.processor_seconds:
                 if not self.late_after:
-                    self.computed = processor
+                    self.computed, self.took = processor, now - start
                     self.late_after = limit if is_over else request.processor_seconds
                 # Interrupt in each turn: Python ignores interrupts in finalizers.
                 _interrupt_main()
@@ -407,12 +408,15 @@ class Run:
                     f"It computed for {self.computed:.0f} s of them, so it waited for "
                     "something, or this machine is busy: then try again later."
                 )
-            return (
-                NOT_SIMULATED,
-                None,
-                f"The script was stopped after {self.late_after:.0f} s{where}, so the "
-                f"rest did not run. {why}",
+            after = f"{self.late_after:.0f} s"
+            if self.took > self.late_after + 1:  # a limit of computing
+                after = f"computing for {after}"
+                if self.computed < self.took / 2:
+                    where += f" ({self.took:.0f} s by the clock: this machine is busy)"
+            say = (
+                f"The script was stopped after {after}{where}, so the rest did not run."
             )
+            return NOT_SIMULATED, None, f"{say} {why}"
         for cause in failure.chain(error):
             if failure.is_of_devices(cause) or failure.lost_leaf(cause, self.origins):
                 return DEVICE_ERROR, failure.explain(cause, self.origins), ""
