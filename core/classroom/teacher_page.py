@@ -18,6 +18,7 @@ from core.classroom.names import LONGEST, LONGEST_OF_CLASS
 from core.classroom.room import Teacher
 from core.classroom.rules import Rules
 from core.classroom.sign_in_page import act, button, sign_out
+from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
 from core.runs import listing
 from core.store.tables import Class, Member, RunSummary
@@ -329,6 +330,7 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
     counts = f"**{len(own) - waiting} running, {waiting} waiting**"
     aside = "besides the app's own measurement, which gives way"
     st.markdown(f"{counts} {aside}" if len(own) < len(jobs) else counts)
+    _beside(names)
     rest = len(jobs) - MOST_JOBS
     for job in jobs if rest == 1 else jobs[:MOST_JOBS]:
         who = standings.owner(job, names)
@@ -340,6 +342,16 @@ def _queue(jobs: Sequence[Job], names: Mapping[str, str]) -> None:
             button(*cancel, job.id, who, type="tertiary")
     if rest > 1:
         st.caption(f"And {rest} more.")
+
+
+def _beside(names: Mapping[str, str]) -> None:
+    """Tell who waits for a mistake or the like: these have a line of their own."""
+    others = [job for job in engine().going_on() if job.lane != TRAIN_LANE]
+    waiting = [names[job.owner] for job in others if job.place and job.owner in names]
+    if waiting:
+        st.caption(
+            f"Waiting in the line of mistakes and the like: {', '.join(waiting)}."
+        )
 
 
 def _cancel(teacher: Teacher, job_id: str, who: str) -> None:

@@ -5,7 +5,7 @@ import heapq
 import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ class Ended(NamedTuple):
     seconds: float
     finished: bool
     when: float  # of time.monotonic()
+    is_run: bool
 
 
 def spoken(seconds: float) -> str:
@@ -63,6 +64,15 @@ def work(address: str, arguments: tuple[Any, ...]) -> Work:
     return Work(kind, config.epochs, samples / SAMPLES_PER_SECOND)
 
 
+def _is_run(job: Job) -> bool:
+    return isinstance(next(iter(job.arguments), None), RunConfig)
+
+
+def _varied(jobs: Sequence[Ended]) -> float:
+    rates = [one.seconds / one.amount for one in jobs if one.finished] or [1.0]
+    return max(rates) / min(rates)
+
+
 class Estimates:
     """How long jobs take, from similar jobs of this server; not thread-safe."""
 
@@ -78,7 +88,9 @@ class Estimates:
             return
         seconds = min(job.seconds, self._longest)
         finished = job.status == "finished"
-        ended = Ended(job.work.amount, seconds, finished, time.monotonic())
+        ended = Ended(
+            job.work.amount, seconds, finished, time.monotonic(), _is_run(job)
+        )
         self._calls.setdefault(job.address, deque(maxlen=NEWEST)).append(ended)
         self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST)).append(ended)
         self._jobs.move_to_end(job.work.kind)
@@ -106,8 +118,7 @@ class Estimates:
             for one in self._calls.get(job.address, ())
             if one.finished and one.when >= since
         ]
-        is_run = isinstance(next(iter(job.arguments), None), RunConfig)
-        return median(recent) if recent and not is_run else None
+        return median(recent) if recent and not _is_run(job) else None
 
     def _newest(self, job: Job) -> list[Ended]:
         """Those like it, without those that ended long before the newest one."""
@@ -128,12 +139,21 @@ class Estimates:
         ]
 
     def spread(self, job: Job) -> float:
-        """How many times as long as the fastest of the newest like it the slowest took.
+        """How many times as long as the fastest the slowest of the newest like it took.
 
-        It stays the same until others end, so that a page says the same an hour later.
+        If the same work of another kind varied more in that time, that counts: it is
+        the machine that varies. It stays the same until jobs like it end, so that a
+        page says the same an hour later.
         """
-        rates = [one.seconds / one.amount for one in self._newest(job)] or [1.0]
-        return max(rates) / min(rates)
+        newest = self._newest(job)
+        most = _varied(newest)
+        if not newest:
+            return most
+        since, until = newest[-1].when - RECENT_SECONDS, newest[-1].when
+        for ended in self._jobs.values():
+            runs = [one for one in ended if one.is_run and since <= one.when <= until]
+            most = max(most, _varied([r for r in runs if r.amount == runs[-1].amount]))
+        return most
 
     def weight(self, job: Job) -> float:
         """The estimate in seconds, or else a guess, which is too rough to be shown."""

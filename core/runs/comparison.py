@@ -166,7 +166,12 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
                 f"{name} is {faster}: {time} {to}, {gain.ratio:.1f}× as fast as "
                 f"{slower}, which took {longer}."
             )
-    speed = " ".join([speed, *diverged])
+    fell = [
+        f"{capitalized(name_of[run.id])} fell below {goal:.0%} again by its end."
+        for run in (ahead[:2] if ahead else ())
+        if goal and (run.history[-1].test_accuracy or 0) < goal
+    ]
+    speed = " ".join([speed, *fell, *diverged])
     return (
         f"**{capitalized(speed)}**{when} {_qualities(finished, best, others, name_of)}"
     )

@@ -180,7 +180,8 @@ def judge_lines(exercise: Exercise, picked: Collection[int]) -> Verdict:
     if len(needless) == 1:
         say += f" Line {needless[0]} can stay as it is."
     elif needless:
-        say += f" Lines {', '.join(map(str, needless))} can stay as they are."
+        *others, last = map(str, needless)
+        say += f" Lines {', '.join(others)} and {last} can stay as they are."
     return Verdict(False, say)
 
 

@@ -85,10 +85,11 @@ def link_to(slug: str, label: str = "", **more: Any) -> None:
 def choice(answer: Answer | None) -> Mistake | None:
     """The mistake in the page's address, or else the pasted error's cause.
 
-    With neither of the two, the first mistake of the list.
+    With neither of the two, the one that the visitor saw last, or else the first one.
     """
-    slug = st.query_params.get("mistake")
+    state, slug = st.session_state, st.query_params.get("mistake")
     if slug in BY_SLUG:
+        state.mistake_seen = slug
         return BY_SLUG[slug]
     if slug is not None:
         st.warning(
@@ -97,7 +98,7 @@ def choice(answer: Answer | None) -> Mistake | None:
             icon=":material/info:",
         )
     if answer is None:
-        return MISTAKES[0]
+        return BY_SLUG.get(state.get("mistake_seen", ""), MISTAKES[0])
     see = answer.cause.see if answer.cause else ""
     return BY_SLUG.get(see.removeprefix("mistake:"))
 

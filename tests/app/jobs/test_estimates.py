@@ -63,6 +63,19 @@ def test_what_ended_long_before_the_newest_does_not_count(monkeypatch):
     assert estimates.until_turn([replace(running, began=now)], []) == 60
 
 
+def test_another_kind_of_run_tells_how_much_the_machine_varies(monkeypatch):
+    other = replace(CONFIG, batch_size=2 * CONFIG.batch_size)
+    estimates = learn(done(5, CONFIG), done(15, CONFIG), done(2, other))
+    assert estimates.spread(job(other)) == 3
+    estimates = learn(done(1, RACE), done(9, RACE), done(2, other))
+    assert estimates.spread(job(other)) == 1  # a measurement's first call loads more
+    estimates = learn(done(5, CONFIG), done(15, CONFIG))
+    later = NOW + module.RECENT_SECONDS + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    estimates.learn(done(2, other))
+    assert estimates.spread(job(other)) == 1
+
+
 @pytest.mark.parametrize(
     "change", [{"seed": 7}, {"learning_rate": 0.1}, {"weight_decay": 0.1}]
 )
