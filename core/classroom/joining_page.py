@@ -126,6 +126,8 @@ def _ask_in(open_class: Class | None) -> None:
 
 
 def _join(code: str | None) -> None:
+    if code is None:
+        st.query_params.pop("code", None)  # a link's wrong code has been told
     with noticed(at="class_code_error"):
         room().join(code or st.session_state.get("class_code", ""), visitor())
 

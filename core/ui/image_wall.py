@@ -160,8 +160,8 @@ def caption(run: Run | None, labels: tuple[int, ...], whose: str) -> str:
     now, before = wrong(run, labels), wrong(run, labels, back=2)
     if run is None or now is None:
         return (
-            f"None of these {WALL} test images is used for training. The "
-            "images that your model gets wrong will be framed in red."
+            f"Your model never trains on these {WALL} test images. "
+            "Those that it gets wrong will be framed in red."
         )
     which = f"{whose} model gets".capitalize()
     if not run.job.ended:
