@@ -2,8 +2,10 @@ import re
 import threading
 import time
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -53,21 +55,28 @@ def test_no_address_counts_for_more_tabs_than_those_at_the_visitors(
 
 
 @pytest.mark.parametrize("ahead", [0, 7])
-def test_the_spinner_counts_the_programs_that_run_before(ahead, monkeypatch):
+def test_a_spinner_tells_waiting_for_others_from_running(ahead, monkeypatch):
     shown = []
-    engine = SimpleNamespace(
-        ahead=lambda _, lane: {"code": ahead}[lane],
-        ask=lambda _, number, **more: (number, more["lane"]),
-    )
+
+    def ask(_: str, number: int, *, lane: str, on_turn: Any, **__: Any) -> Any:
+        if on_turn is not None:
+            on_turn()
+        return number, lane
+
+    engine = SimpleNamespace(ahead=lambda _, lane: {"code": ahead}[lane], ask=ask)
     monkeypatch.setattr(server, "engine", lambda: engine)
 
-    def spin(text: str, **_: object) -> AbstractContextManager:
+    @contextmanager
+    def spin(text: str, **_: object) -> Iterator[None]:
         shown.append(text)
-        return nullcontext()
+        yield
+        shown.append("")
 
     monkeypatch.setattr(server.st, "spinner", spin)
     assert server.run_code("Running it", "a:b", 1) == (1, "code")
-    assert re.findall(r"\d+", *shown) == ([str(ahead)] if ahead else [])
+    *waits, running, ended = shown
+    assert (running, ended) == ("Running it", "")
+    assert re.findall(r"\d+", "".join(waits)) == ([str(ahead)] if ahead else [])
 
 
 @pytest.mark.parametrize("knows", [True, False])
