@@ -33,7 +33,7 @@ ABOUT = re.compile(
     r"|\b(?:bitsandbytes|xformers|diffusers|comfyui|vllm|ultralytics"
     r"|yolo(?:v?\d+\w?)?|peft|q?lora|gptq|awq|gguf|torchao|albumentations|webdataset"
     r"|autocast|gradscaler|quantiz(?:e|ed|ing|ation)|fine-?tun(?:e|ed|ing)|sdxl|trl"
-    r"|stable.diffusion|resnet\d*|unet|image-?net|lstms?|safetensors|tensorboard|wandb)\b"
+    r"|stable.?diffusion|resnet\d*|unet|image-?net|lstms?|safetensors|tensorboard|wandb)\b"
     # torch's other packages, what people do with it, and kinds of networks
     r"|\btorch(?:vision|audio|text|rl|data)\b|\bdata augmentation\b"
     r"|\beval(?:uation)?(?:\(\)| mode)|\bdqn\b"
@@ -62,7 +62,7 @@ NEAR = re.compile(
     r"|\b(?:autocast|gradscaler|adamw?|sgd|conv[123]d|grid_sample|linalg)\b"
     r"|\b(?:q?lora|peft|quantiz\w+|fine-?tun\w+|grad_norm|diffusion|overfit\w*)\b"
     r"|\b(?:colab|kaggle|jupyter|(?:half|mixed|full) precision|whisper\w*|apple silicon"
-    r"|stable.diffusion|text.to.(?:image|speech|video)"
+    r"|stable.?diffusion|text.to.(?:image|speech|video)"
     r"|validation (?:set|loss|accuracy))\b"
     r"|\b(?:models?|train\w*|inference|graph|barrier|collective|loss\w*|weights?"
     r"|checkpoints?|datasets?|matri\w+|mat[12]|embeddings?|workers?|ranks?|sizes? of"
@@ -72,8 +72,8 @@ NEAR = re.compile(
 OWN = re.compile(
     r"torch|\b(?:aten|c10d?|thc|state_dict|num_workers|ddp|fsdp|gloo"
     r"|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers"
-    r"|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora"
-    r"|stable.diffusion|mkldnn|batch_first|pin_memory|requires?[_ ]grad|grad_fn"
+    r"|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora|easyocr"
+    r"|stable.?diffusion|mkldnn|batch_first|pin_memory|requires?[_ ]grad|grad_fn"
     r"|map_location|retain_graph|non_blocking|dynamic_axes"
     r"|distributed(?:dataparallel|sampler)|device_map|load_state_dict)\b"
     r"|\.pth?\b|\+cu\d{3}\b"
@@ -128,7 +128,7 @@ HINT = re.compile(
     r"|xpu|mps|tpu|npu|sm_\d{2,3}"
     # the large models that everybody knows, with a size or a version
     r"|(?:llama|vicuna|mistral|mixtral|qwen|gemma|chatglm|baichuan|deepseek|falcon|bert|gpt)"
-    r"-?v?\d[\w.]*|\w+-\d{1,3}b"
+    r"[- ]?v?\d[\w.]*|\w+-\d{1,3}b|load[-_](?:in[-_])?[48]-?bit"
     # what people write who run the code of a paper
     r"|(?:the|your|original) (?:paper|code)|table\.? ?\d"
     r"|(?:great|nice|excellent|amazing) work"
