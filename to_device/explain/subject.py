@@ -73,6 +73,7 @@ OWN = re.compile(
     r"torch|\b(?:aten|c10d?|thc|state_dict|num_workers|ddp|fsdp|gloo"
     r"|inductor|miopen|xformers|bitsandbytes|deepspeed|diffusers"
     r"|comfyui|vllm|sglang|ultralytics|detectron2?|fastai|peft|q-?lora|easyocr"
+    r"|automatic1111|fooocus|invoke ?ai"
     r"|stable.?diffusion|mkldnn|batch_first|pin_memory|requires?[_ ]grad|grad_fn"
     r"|map_location|retain_graph|non_blocking|dynamic_axes"
     r"|distributed(?:dataparallel|sampler)|device_map|load_state_dict)\b"
