@@ -124,6 +124,27 @@ CAPTION = re.compile(
     r"(?: (?:of|on|in|for|from|with|using|by)\b[^.?!]{0,60})?:$",
     re.IGNORECASE,
 )
+# What is polite and says nothing: "Hi, thanks for your work!", "Any ideas?"
+POLITE = re.compile(
+    r"(?:(?:hi|hello|hey|dear|thanks?|thank you|thx|cheers|(?:best |kind )?regards"
+    r"|sorry|great (?:work|job)|nice work|please help"
+    r"|any (?:ideas?|help|hints?|advice|suggestions?)"
+    r"|(?:can|could) (?:you|any(?:one|body)|some(?:one|body))(?: or \w+ else)?"
+    r"(?: please)?(?: can)? (?:help|answer)"
+    r"|(?:that|it)(?:['’]s| is) (?:amazing|great|awesome|weird|strange))\b"
+    r"(?:[ ,]{1,2}[\w'’/-]{1,20}){0,5}[ .,!?:;)🙏😀🙂]*)",
+    re.IGNORECASE,
+)
+# A line that a form or torch's collect_env asks for, and a box to tick.
+COLLECTED = re.compile(
+    r"^[-*•\s]{0,4}(?:\[[ xX]\] |(?:is|has) [\w ]{3,30}: ?(?:yes|no|true|false|n/a)$"
+    r"|(?:(?:gcc|clang|cmake|libc|python|cuda(?:/cudnn)?|cudnn|pytorch(?: ?/ ?\w+)?"
+    r"|torch\w*|hip|miopen|nvidia driver)(?: (?:runtime|lightning))? versions?"
+    r"|os|python platform|gpu models(?: and configuration)?|versions of relevant \w+"
+    r"|how you installed[^:\n]{0,40}|build command[^:\n]{0,40}|any other relevant \w+"
+    r"|(?:cuda|rocm) used to build \w+)(?: \([^)]{1,30}\))?:(?: |$))",
+    re.IGNORECASE,
+)
 # A tensor that was printed, perhaps with its name.
 PRINTED = re.compile(r"^[\w ]{0,40}[:=]? ?tensor\(\[")
 # So ends a call, and also a sentence about one, as in "why is it slow in f()".
@@ -389,7 +410,8 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     text = []
     code = _code([line for _, line in outside])
     for i, (_, line) in enumerate(outside):
-        is_aside = BOILERPLATE.search(line) or FIELD.match(line) or CAPTION.match(line)
+        asides = (FIELD, CAPTION, COLLECTED)
+        is_aside = BOILERPLATE.search(line) or any(a.match(line) for a in asides)
         is_output = _starts(line) or code[i] or is_aside
         # The first line may be a title of a few words.
         least = 2 if i else 0
@@ -400,5 +422,6 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
         text = [line for _, line in outside if not _starts(line)]
     for line in text:
         for sentence in END_OF_SENTENCE.split(line):
-            if told := DENIED.sub("", sentence):
+            told = DENIED.sub("", sentence)
+            if told and not POLITE.fullmatch(told.strip()):
                 yield told

@@ -41,6 +41,10 @@ ABOUT = re.compile(
     r"|\b(?:attention|padding|causal)[ _]masks?\b|\bsoftmax\b"
     r"|\bmulti-?head ?attention\b"
     r"|\b(?:images?|masks?|semantic|instance) (?:and (?:the )?)?segmentations?\b"
+    # torch's losses and torchvision's folders, and what a training prints
+    r"|\b(?:cross_?entropy|bce(?:withlogits)?|mse|nll|l1|huber|kldiv|ctc)_?loss\b"
+    r"|\b(?:imagefolder|mnist|cifar-?\d+|relu)\b"
+    r"|\bloss: ?\d[^\n]{1,30}\bacc(?:uracy)?: ?\d"
 )
 # Devices, and libraries that do their work on one of them.
 DEVICE = re.compile(

@@ -179,6 +179,21 @@ Return to the old build is what I do not want"""
         assert sentence in read(f"{asked}\n{sentence}\nIt is odd.").sentences
 
 
+def test_what_is_polite_or_filled_into_a_form_is_no_sentence():
+    asked = "Why does the loss of my network rise?"
+    aside = """\
+Hi everyone!
+Thanks for your great work.
+- [x] I have searched the issues and found no similar one.
+Is debug build: No
+PyTorch Version (e.g., 1.0): 1.5.1 is what it says
+Any help will be great!"""
+    for line in aside.splitlines():
+        assert [*read(f"{asked}\n{line}\n{asked}").sentences] == [asked] * 2, line
+    told = "Hi, I use two cards and the second one is not used."
+    assert told in read(f"{told}\n{asked}").sentences
+
+
 @pytest.mark.parametrize("start", ["2 GPUs are slower than one.", "7900 XTX hangs."])
 def test_a_sentence_may_begin_with_a_number(start):
     assert start in read(f"{start}\n\nThis is on Linux, with a new driver.").sentences

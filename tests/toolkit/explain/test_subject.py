@@ -32,6 +32,11 @@ from to_device.explain.subject import Subject
             "Nice work! Why is the GPU utilization so low when I run your code?",
             "gpu_waits",
         ),
+        # A loss or a dataset of torch is known by its name.
+        (
+            "Does ImageFolder sort the folders 1, 2 and 10 by their numbers?",
+            "class_folders",
+        ),
     ],
 )
 def test_names_of_libraries_and_models_are_words_of_ours(text, cause):
