@@ -256,3 +256,10 @@ def folder_missing(device):
     path.parent.mkdir(parents=True, exist_ok=True)  # fixed
     torch.save(nn.Linear(3, 2).state_dict(), path)
     assert path.stat().st_size > 0
+
+
+def initial_lr(device):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+    for group in optimizer.param_groups:  # fixed
+        group.setdefault("initial_lr", 0.1)  # fixed
+    torch.optim.lr_scheduler.StepLR(optimizer, step_size=10, last_epoch=5)

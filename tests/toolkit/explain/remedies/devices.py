@@ -88,6 +88,14 @@ def lengths_on_cpu(device):
     assert len(packed.data) == 7
 
 
+def lengths_sorted(device):
+    x, lengths = torch.ones(2, 5, 3), torch.tensor([2, 5])
+    sort = {}  # broken
+    sort = {"enforce_sorted": False}  # fixed
+    packed = pack_padded_sequence(x, lengths, batch_first=True, **sort)
+    assert len(packed.data) == 7
+
+
 def generator_device(device):
     torch.set_default_device(device)
     dataset = TensorDataset(torch.arange(6))

@@ -4,6 +4,7 @@ import io
 
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
@@ -314,6 +315,156 @@ def lstm_outputs(device):
     summary = torch.cat([h_n[-2], h_n[-1]], dim=1)  # fixed
     assert torch.equal(summary[:, 4:], output[:, 0, 4:])  # backward: at the first step
     assert torch.equal(summary[:, :4], output[:, -1, :4])
+
+
+def bf16_weights(device):
+    model = nn.Linear(4, 1).to(torch.bfloat16)
+    nn.init.ones_(model.weight)
+    model = model.float()  # fixed
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(100):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = model(torch.ones(2, 4)).sum() / 2
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert model.weight[0, 0] < 0.95
+
+
+def float_rounding(device):
+    x = torch.full((20_000_000,), 0.1)
+    total = x[0] * 0 + 16_777_216 + 1  # broken
+    total = x.sum(dtype=torch.float64) - 2e6 + 16_777_217  # fixed
+    assert round(total.item()) == 16_777_217
+
+
+def print_digits(device):
+    x = torch.tensor([0.00019587])
+    torch.set_printoptions(precision=8, sci_mode=False)  # fixed
+    assert "0.00019587" in str(x)
+    torch.set_printoptions(profile="default")
+
+
+def cdist_zero(device):
+    x = torch.randn(100, 3) * 100
+    distances = torch.cdist(x, x)  # broken
+    mode = "donot_use_mm_for_euclid_dist"  # fixed
+    distances = torch.cdist(x, x, compute_mode=mode)  # fixed
+    assert distances.diagonal().max() == 0
+
+
+def uint8_wraps(device):
+    image = torch.full((1, 2, 2), 200, dtype=torch.uint8)
+    y = image + image  # broken
+    x = image.float() / 255  # fixed
+    y = ((x + x).clamp(0, 1) * 255).round().to(torch.uint8)  # fixed
+    assert y.min() == 255
+
+
+def numpy_defaults(device):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    std = x.std()  # broken
+    std = x.std(correction=0)  # fixed
+    assert torch.isclose(std.double(), torch.tensor(x.numpy().astype("float64").std()))
+    assert torch.floor(torch.tensor(2.5) + 0.5) == 3
+    even = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    assert even.median() == 2
+    assert even.quantile(0.5) == 2.5
+
+
+def all_in_double(device):
+    model, inputs = nn.Linear(2, 1), torch.rand(3, 2)
+    model = model.double()  # fixed
+    outputs = model(inputs.to(model.weight.dtype))
+    assert outputs.dtype == torch.float64
+
+
+def rnn_summary(device):
+    lstm = nn.LSTM(3, 4, batch_first=True)
+    x, lengths = torch.rand(2, 5, 3), torch.tensor([5, 2])
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+    output, _ = pad_packed_sequence(lstm(packed)[0], batch_first=True)
+    mean = output.mean(dim=1)  # broken
+    steps = torch.arange(output.shape[1])
+    mask = steps[None, :, None] < lengths[:, None, None]  # fixed
+    mean = (output * mask).sum(dim=1) / mask.sum(dim=1)  # fixed
+    alone = lstm(x[1:, :2])[0].mean(dim=1)
+    assert torch.allclose(mean[1:], alone, atol=1e-6)
+
+
+def encoder_decoder(device):
+    layers, n, hidden = 2, 3, 4
+    encoder = nn.GRU(5, hidden, num_layers=layers, bidirectional=True)
+    decoder, bridge = nn.GRU(5, 6, num_layers=layers), nn.Linear(2 * hidden, 6)
+    _, h = encoder(torch.rand(7, n, 5))
+    each = h.view(layers, 2, n, hidden)
+    h = h[:layers]  # broken
+    h = torch.cat([each[:, 0], each[:, 1]], dim=2)  # fixed
+    h = torch.tanh(bridge(h)) if h.shape[2] == 2 * hidden else h
+    assert h.shape == (layers, n, 6)
+    decoder(torch.rand(1, n, 5), h)
+
+
+def bidirectional_future(device):
+    lstm = nn.LSTM(3, 4, bidirectional=True, batch_first=True)  # broken
+    lstm = nn.LSTM(3, 4, batch_first=True)  # fixed
+    x = torch.rand(1, 5, 3)
+    later = x.clone()
+    later[:, -1] += 1
+    assert torch.allclose(lstm(x)[0][:, 0], lstm(later)[0][:, 0])
+
+
+def rnn_cells(device):
+    lstm, x = nn.LSTM(3, 4, batch_first=True), torch.rand(2, 5, 3)
+    whole, _ = lstm(x)
+    state = None
+    for t in range(5):
+        output, state = lstm(x[:, t : t + 1], None)  # broken
+        output, state = lstm(x[:, t : t + 1], state)  # fixed
+    assert torch.allclose(output[:, -1], whole[:, -1], atol=1e-6)
+
+
+def onehot_or_embedding(device):
+    embedding, tokens = nn.Embedding(6, 3), torch.tensor([[1, 5]])
+    vectors = embedding.weight[:2]  # broken
+    vectors = embedding(tokens)[0]  # fixed
+    onehot = nn.functional.one_hot(tokens[0], 6).float()
+    assert torch.allclose(vectors, onehot @ embedding.weight)
+
+
+def log_space(device):
+    x = torch.tensor([[0.0, -200.0]])
+    log_p = x.softmax(dim=1).log()  # broken
+    log_p = x.log_softmax(dim=1)  # fixed
+    assert torch.isfinite(log_p).all()
+    assert torch.isfinite(torch.logsumexp(x + 500, dim=1)).all()
+
+
+def target_scale(device):
+    torch.manual_seed(0)
+    x = torch.rand(256, 1)
+    y = 300_000 + 100_000 * x
+    mean, std = torch.zeros(1), torch.ones(1)  # broken
+    mean, std = y.mean(0), y.std(0)  # fixed
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(300):
+        optimizer.zero_grad()
+        nn.MSELoss()(model(x), (y - mean) / std).backward()
+        optimizer.step()
+    prediction = model(x) * std + mean
+    assert (prediction - y).abs().mean() < 1_000
+
+
+def attention_weights(device):
+    attention = nn.MultiheadAttention(8, 2, batch_first=True)
+    x = torch.rand(2, 5, 8)
+    _, weights = attention(x, x, x, need_weights=False)  # broken
+    each = {"average_attn_weights": False}  # fixed
+    _, weights = attention(x, x, x, need_weights=True, **each)  # fixed
+    assert weights is not None
+    assert weights.shape == (2, 2, 5, 5)
+    assert torch.allclose(weights.sum(-1), torch.ones(2, 2, 5))
 
 
 def loop_over_batch(device):

@@ -6,9 +6,9 @@ The other modules of this folder have a small program for each error that can be
 raised here. A function is named after the entry in errors.toml, and has two halves, as
 the app's mistakes do: lines with "# broken" are only in the one that makes the error,
 and lines with "# fixed" only in the mended one. Both end with what the program is for.
-Those in `silent`, `questions`, and `learning` raise no error of torch's: without the
-remedy, what they are for fails. `reasons.toml` says why the other entries have no
-program.
+Those in `silent`, `questions`, `learning`, `forums`, and `networks` raise no error of
+torch's: without the remedy, what they are for fails. `reasons.toml` says why the other
+entries have no program.
 
 The output has, for each entry's name, the texts of its two halves: the traceback in
 CUDA's words with all warnings before it, or "" for neither.
@@ -43,6 +43,8 @@ MODULES = (
     "silent",
     "questions",
     "learning",
+    "forums",
+    "networks",
 )
 
 
