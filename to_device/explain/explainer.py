@@ -41,7 +41,7 @@ NEAR_SHARE = 0.25  # of the likeliest cause's probability; such a cause is expla
 MOST_NEAR = 2  # causes that are explained beside the likeliest one, at most
 MOST_OTHERS = 3  # other possible causes that an answer names, at most
 LEAST_OF_STRANGE = 0.2  # probability of a cause in a text that names no training
-LEAST_OF_WEAK = 0.5  # the same in a question that names only a GPU
+LEAST_OF_WEAK = 0.35  # the same in a question that names only a GPU
 LEAST_BESIDE = 0.9  # the same beside an error that has nothing to do with devices
 # What a cause has to be, in relation to "nothing", where somebody has a problem with
 # what may well be training.
