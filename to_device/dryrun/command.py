@@ -16,11 +16,12 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from to_device import gpus
-from to_device.dryrun import launchers
+from to_device.dryrun import launchers, shadows
 from to_device.dryrun.report import (
     ASKS,
     NOT_SIMULATED,
     OK,
+    SCRIPT_ERROR,
     Report,
     Request,
     terminal_lines,
@@ -258,7 +259,7 @@ def dry_run(request: Request, given: bytes = b"") -> dict:
     text = json.dumps(dataclasses.asdict(request)) + "\n"
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "to_device.dryrun.child"],
+            [sys.executable, "-P", "-m", "to_device.dryrun.child"],
             input=text.encode() + given,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -347,7 +348,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "to-device dryrun")
     )
     is_small = limit is not None and limit <= most  # the limit is what ran out
     request = sizes_alone if ours.without_values else request
-    report, answers = dry_run(request), b""
+    if why_not := shadows.why_no_torch(name, module):
+        report = Report(SCRIPT_ERROR, notes=[why_not]).plain()
+    else:
+        report = dry_run(request)
+    answers = b""
     if ASKS in report["notes"] and ours.script != "-":
         # Only now: what is piped in may be meant for another command, as in a loop.
         answers = piped()

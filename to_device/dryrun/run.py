@@ -334,7 +334,8 @@ class Run:
             main.__package__ = module.rpartition(".")[0]
         sys.modules["__main__"] = main
         sys.argv = [self.request.name, *self.request.arguments]
-        sys.path[0] = self.script.folder
+        # With -P, there is no folder of the program that runs in the first place.
+        sys.path[: not sys.flags.safe_path] = [self.script.folder]
         sys.pycache_prefix = os.devnull  # compile imports, so that loops are rewritten
         sys.dont_write_bytecode = True
         # `_end_in_time` sends an interrupt, which a background process would ignore.

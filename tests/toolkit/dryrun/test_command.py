@@ -264,3 +264,16 @@ def test_an_environment_without_numpy(tmp_path: Path) -> None:
     command = "-m", "to_device", "dryrun", str(script)
     done = python(*command, env=env, status=DEVICE_ERROR)
     assert "script.py:2" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "hides"), [("unittest.py", True), ("this.py", False)])
+def test_a_file_with_the_name_of_one_of_pythons_modules(
+    tmp_path: Path, name: str, hides: bool
+) -> None:
+    """Python would find it first, so a script can't import torch if it needs that."""
+    (tmp_path / name).write_text("")
+    script = tmp_path / "script.py"
+    script.write_text("import torch\ntorch.ones(2).cuda()\n")
+    status = SCRIPT_ERROR if hides else OK
+    done = python("-m", "to_device", "dryrun", str(script), status=status)
+    assert (f"beside {name}" in done.stdout) == hides
