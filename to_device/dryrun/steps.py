@@ -47,6 +47,7 @@ ACTIVATIONS, WORK = "activations", "the optimizer's own"
 MOST_HASHED = 8 << 20  # bytes: the content of larger copies isn't compared
 REACH, MOST_PARTS = 3, 100  # search for objects this deep, in so many list items
 MOST_NODES = 20_000  # counting the nodes of a graph stops here
+PARAMETER = (1 << 64) - 1  # this number has each node that stands for a parameter
 MOST_STEPS = 0.75  # the share in which a graph that keeps growing grows by the same
 # Growth by this many bytes per step is no mistake: scripts collect losses and other
 # numbers.
@@ -111,7 +112,8 @@ class Steps:
         self.batch = 0  # rows of the model's last input
         self.peak = self._peak_of_passes = Peak()
         self._in_step = False
-        self._graphs: list[Counter[Line]] = []  # result of `graphs` after each step
+        # Result of `graphs` after each step
+        self._graphs: list[dict[Line, set[int]]] = []
         self.name = ""  # the function of torch that is being called
         self.arguments: list[Tensor] = []  # the tensors among its arguments
         self._live: dict[int, Piece] = {}
@@ -300,7 +302,9 @@ class Steps:
         """
         measured = self._graphs[1:]
         for line in measured[-1] if len(measured) > 1 else ():
-            more = _differences([sizes[line] for sizes in measured])
+            kept = [graph.get(line, set()) for graph in measured]
+            # A graph of its own may be larger by chance, as for a longer sentence.
+            more = [(len(b) - len(a)) * bool(a & b) for a, b in pairwise(kept)]
             usual, times = Counter(more).most_common(1)[0]
             if min(more) > 0 or (usual > 0 and times >= MOST_STEPS * len(more)):
                 return line
@@ -337,12 +341,13 @@ def _mark(tensor: Any, kind: str) -> None:
             block.piece.kind = kind
 
 
-def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
-    """For each line that adds to a variable, how many graph nodes the variable keeps.
+def graphs(frames: Iterable[tuple[Line, FrameType]]) -> dict[Line, set[int]]:
+    """For each line that adds to a variable, which graph nodes the variable keeps.
 
-    The nodes are those of autograd's graph that lead to the variable's tensors.
+    The nodes are those of autograd's graph that lead to the variable's tensors. Each
+    stands for itself by the number that autograd gives it, so none is kept for this.
     """
-    sizes: Counter[Line] = Counter()
+    found: defaultdict[Line, set[int]] = defaultdict(set)
     for line, frame in frames:
         variables = {**frame.f_globals, **frame.f_locals}
         objects = objects_of_script(variables.values())
@@ -353,9 +358,10 @@ def graphs(frames: Iterable[tuple[Line, FrameType]]) -> Counter[Line]:
             except Exception:  # another function's variable, or the script's own error
                 continue
             ends = [t for t in tree_leaves(value) if isinstance(t, Tensor)]
-            at = Line(line.file, number)
-            sizes[at] = max(sizes[at], len(nodes_of([t.grad_fn for t in ends])))
-    return sizes
+            nodes = nodes_of([t.grad_fn for t in ends])
+            numbers = (node._sequence_nr() for node in nodes)
+            found[Line(line.file, number)].update(n for n in numbers if n < PARAMETER)
+    return dict(found)
 
 
 def objects_of_script(values: Iterable[Any]) -> list[Any]:

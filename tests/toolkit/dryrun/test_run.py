@@ -389,6 +389,7 @@ def test_the_largest_batch_is_near_the_truth() -> None:
         ("losses = globals().setdefault('losses', []); losses.append(loss)", True),
         ("total += loss.detach()", False),
         ("loss = loss + 0", False),
+        ("for _ in range(epoch): loss = loss + 0", False),  # larger as by chance
     ],
 )
 def test_a_line_that_keeps_each_steps_graph(line: str, keeps: bool) -> None:
@@ -436,8 +437,7 @@ class History:
         self.values.append(value)
 {maker}
 {text}""")
-    assert report.growth
-    assert report.growth.line
+    assert report.growth and report.growth.line  # noqa: PT018
     assert report.growth.line.number == 6
 
 
