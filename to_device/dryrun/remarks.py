@@ -38,7 +38,7 @@ class ModelUse:
     after: int = 0  # how many optimizer steps came before the last call
     records: bool = False  # whether autograd recorded the last call
     returns: bool = False  # whether a backward pass has reached any of the calls
-    trains: bool = False  # whether the model was in training mode in the last call
+    trains: bool = False  # whether a layer with modes was in training mode last
     has_modes: bool = False  # whether training mode changes what a layer does
     was_last: bool = False  # whether no step came after it before a loop was to end
     samples: bool = True  # whether each call forbids autograd to record it
@@ -146,7 +146,10 @@ class Remarks:
         use = self._uses.setdefault((line, module.training), ModelUse())
         has_modes = any(isinstance(part, WITH_MODES) for part in module.modules())
         trained = (line, True) in self._uses
-        use.after, use.trains, use.has_modes = self._steps, module.training, has_modes
+        use.after, use.has_modes = self._steps, has_modes
+        use.trains = module.training and any(
+            part.training for part in module.modules() if isinstance(part, WITH_MODES)
+        )
         use.calls, use.records = use.calls + 1, False
         use.samples &= not torch.is_grad_enabled()
         reached: list[bool] = []

@@ -208,6 +208,8 @@ with torch.no_grad():
         ("model.load_state_dict(model.state_dict()) -> ", []),  # it tries a model out
         ("no_grad -> enable_grad", []),  # perhaps, it trains without an optimizer
         ("model.state_dict() -> model.eval().state_dict()", []),
+        # What is around the model is in training mode, and no layer with modes is.
+        ("model.load -> model = nn.Sequential(model.eval()); model.load", []),
     ],
 )
 def test_sampling_in_training_mode(change: str, lines: list[int]) -> None:
@@ -241,3 +243,47 @@ def test_a_label_out_of_range(rest: str, line: int) -> None:
     assert report.failure.culprit.number == line + (line > 10)
     assert "device-side assert" in report.failure.why
     assert report.remarks == []
+
+
+SIZES = """
+import torch
+from torch import nn
+class Head(nn.Module):
+    def __init__(self, width, *, classes=2):
+        super().__init__()
+        self.table = nn.Embedding(width, 4)
+        self.out = nn.Linear(4, classes)
+    def forward(self, x):
+        return self.out(self.table(x))
+class Net(nn.Module):
+    def __init__(self, width, classes):
+        super().__init__()
+        self.head = Head(width, classes=classes)
+    def forward(self, x):
+        return self.head(x)
+def build(classes):
+    return Net(5, classes)
+net = build(2).cuda()
+out, label = net(torch.tensor([4]).cuda()), torch.tensor([2]).cuda()
+loss = nn.functional.cross_entropy(out, label)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ("", 19),  # the call that chose the number of classes
+        ("Net(5, classes) -> Net(4, classes)", 18),
+        ("classes=classes -> ", 14),  # the default is at fault
+        ("classes) -> 2)", 8),
+        ("self.head = -> classes = 2; self.head =", 14),
+    ],
+)
+def test_who_chose_a_layers_size(change: str, line: int) -> None:
+    """A constructor or a function that only hands a size on doesn't count."""
+    before, _, after = change.partition(" -> ")
+    text = SIZES.replace(before, after, 1) if before else SIZES
+    report = dry_run(text)
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == line
