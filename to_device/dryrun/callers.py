@@ -26,6 +26,7 @@ from to_device.dryrun.statements import (
 
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 INNER = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # parts of functions
+OF_DEVICE = re.compile("cuda|device|gpu", re.IGNORECASE)
 # Code that keeps what it makes in an object, such as "self.x, self.y = ..."
 KEEPS = re.compile(r"\w+\.\w[^=(]*=(?!=)")
 
@@ -50,7 +51,11 @@ def helpers_caller(
         return None
     later = start.chain() if start else ()
     if not (root.meetings or any(o.mixes for o in later if o.function is code)):
-        told = (c for c in root.calls if not is_untold(c.code))
+        told = (
+            c
+            for c in root.calls
+            if not (is_untold(c.code) or is_moved_outside(c.code, origins))
+        )
         caller = next(told, None)
         return caller.line if caller and caller.code is not code else None
     return next((call.line for call in root.calls if call.code in running), None)
@@ -78,6 +83,17 @@ def is_untold(code: CodeType) -> bool:
     return not any(
         isinstance(value, torch.device | str) and "cuda" in str(value) for value in seen
     )
+
+
+def is_moved_outside(code: CodeType, origins: Origins) -> bool:
+    """Whether a function's file leaves moves to others, which move what it makes.
+
+    The file names no device, and a line elsewhere moves a tensor that was made in it.
+    """
+    file = code.co_filename
+    if OF_DEVICE.search("".join(linecache.getlines(file))):
+        return False
+    return any(made.file == file != mover.file for made, mover in origins.moved.items())
 
 
 def joins_caller(start: Origin | None, origin: Origin, frames: Frames) -> Line | None:

@@ -50,6 +50,8 @@ LIKE = ("to", "type_as", "new_tensor")  # methods that follow another tensor's d
 FILLS = ("__setitem__", "copy_")  # functions that write a tensor's values into another
 # A device that is asked of a tensor, as in `device=x.device` or `.to(self.w.device)`
 DEVICE_OF = re.compile(r"(?:\bdevice *= *|\.to\( *)([\w.]+)\.device\b")
+# Code that returns what it moves, such as "return tensor.to(device)"
+HANDS_ON = re.compile(r"return [^=]*\.(to|cuda)\([^()]*\)$")
 NEAREST = 20  # so many of a moved tensor's sources count as moved with it
 MEETINGS = 8  # so many lines are remembered of each tensor on the CPU
 OF_WORKERS = ("num_workers", "persistent_workers", "prefetch_factor", "timeout")
@@ -457,10 +459,12 @@ class Origins:
             # If a class in the script has a method `to` of its own, the line that calls
             # this method counts as the one that moves the tensor. But if a line in the
             # method makes a copy and doesn't keep it, the line in the method counts.
+            # For a function that returns its argument moved, it is the function's call.
             movers = (
                 at
                 for at, frame in self.stack()
-                if frame.f_code.co_name not in OF_TO or is_bare(at.code)
+                if (frame.f_code.co_name not in OF_TO or is_bare(at.code))
+                and not hands_on(source, at, frame)
             )
             line = next(movers, origin.line)
             source.copies.append((line, origin.tensor))
@@ -520,6 +524,20 @@ def named(name: str, scope: Mapping[str, Any]) -> Any:
         held = [h for h in (own, *registered) if isinstance(h, dict) and part in h]
         value = held[0][part] if held else None
     return value
+
+
+def hands_on(source: Origin, line: Line, frame: FrameType) -> bool:
+    """Whether a function returns a copy of what it was given on the device.
+
+    A model's method doesn't count: it moves its inputs for all its callers.
+    """
+    code = frame.f_code
+    given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+    return (
+        bool(HANDS_ON.match(line.code))
+        and not any(isinstance(value, nn.Module) for value in given)
+        and any(value is one.tensor() for one in source.chain() for value in given)
+    )
 
 
 def is_bare(code: str) -> bool:

@@ -8,6 +8,8 @@ import builtins
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import islice
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -19,6 +21,7 @@ from to_device.dryrun.statements import FETCHES, list_of, names_in, tree
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 LOOPS = ast.For | ast.AsyncFor | ast.While
+DEEPEST = 2  # calls in calls of the script's functions are entered so deep
 # Packages whose functions read a tensor's memory, which must be the CPU's
 ON_HOST = {"cv2", "matplotlib", "numpy", "pandas", "PIL", "scipy", "seaborn", "sklearn"}
 
@@ -47,11 +50,23 @@ def wanted(
     """
     called = ""  # the function that returns the result, unless it is the one that fails
     for line, frame in reversed(frames):
-        function = Function(line, frame, tensor, met)
+        function = Function(line, scope_of(frame), tensor, met)
         told = function.follow(called)
-        if told or not function.returns:
+        if told:
             return told
+        if not function.returns:
+            break
         called = frame.f_code.co_name
+    return next(filter(None, (wanted_later(other, frames) for other in met)), None)
+
+
+def wanted_later(tensor: Tensor, frames: Frames) -> tuple[Side, Line] | None:
+    """The CPU, and which line, if the script uses the tensor there after it failed."""
+    for line, frame in reversed(frames):
+        function = Function(line, scope_of(frame), None, ())
+        names = {k for k, v in frame.f_locals.items() if v is tensor}
+        if told := function.follow_names(names, skips=True):
+            return told if told[0] is Side.HOST else None
     return None
 
 
@@ -60,7 +75,7 @@ def arguments_of(line: Line, frame: FrameType, met: Collection[Tensor]) -> list[
 
     There are none if the function calls a model: then the result is the model's.
     """
-    function = Function(line, frame, None, met)
+    function = Function(line, scope_of(frame), None, met)
     values = {name: function.scope.get(name) for name in function.related}
     if any(isinstance(value, nn.Module) for value in values.values()):
         return []
@@ -74,12 +89,13 @@ class Function:
     def __init__(
         self,
         line: Line,
-        frame: FrameType,
+        scope: dict[str, Any],
         tensor: Tensor | None,
         met: Collection[Tensor],
+        depth: int = 0,
     ) -> None:
-        self.line, self.tensor, self.met = line, tensor, met
-        self.scope = {**vars(builtins), **frame.f_globals, **frame.f_locals}
+        self.line, self.scope, self.tensor, self.met = line, scope, tensor, met
+        self.depth = depth  # how many calls of the script's functions were entered
         self.path = path_to(line)
         self.names: set[str] = set()  # the variables with the result
         self.libraries: set[str] = set()  # variables with what ON_HOST returned
@@ -142,24 +158,71 @@ class Function:
         start = self.start(called)
         is_met = bool(called)
         for statement in self.statements() if start else ():
-            parents = {
-                child: node
-                for node in ast.walk(header(statement))
-                for child in ast.iter_child_nodes(node)
-            }
+            parents = parents_in(statement)
             nodes = [n for n in parents if text_of(n) in self.names and is_read(n)]
             nodes, start = [start] if start else nodes, None
-            goes_on = False
-            for node in nodes:
-                side = self.use(node, parents, is_met)
-                if side in (Side.HOST, Side.DEVICE):
-                    return side, Line(self.line.file, statement.lineno)
-                goes_on |= side is None
+            if told := self._told(statement, nodes, parents, is_met):
+                return told
             is_met = True
-            self._keep(statement, goes_on)
             if self.returns or not self.names:
                 return None
         return None
+
+    def follow_names(
+        self, names: Collection[str], skips: bool = False
+    ) -> tuple[Side, Line] | None:
+        """The first use of variables that tells, from the function's line on.
+
+        `skips`: the line itself doesn't count.
+        """
+        self.names = set(names)
+        statements = self.statements() if names else iter(())
+        for statement in islice(statements, int(skips), None):
+            parents = parents_in(statement)
+            nodes = [n for n in parents if text_of(n) in self.names and is_read(n)]
+            if told := self._told(statement, nodes, parents, True):
+                return told
+        return None
+
+    def _told(
+        self,
+        statement: ast.stmt,
+        nodes: Sequence[ast.AST],
+        parents: Mapping[ast.AST, ast.AST],
+        is_met: bool,
+    ) -> tuple[Side, Line] | None:
+        """What the uses of the result in a statement tell, if they do."""
+        goes_on = False
+        for node in nodes:
+            side = self.use(node, parents, is_met)
+            if side in (Side.HOST, Side.DEVICE):
+                return side, Line(self.line.file, statement.lineno)
+            goes_on |= side is None
+        self._keep(statement, goes_on)
+        return None
+
+    def inside(self, call: ast.Call, node: ast.AST) -> Side | None:
+        """What a function of the script does with an argument, if that tells."""
+        function, owner = value_of(call.func, self.scope), None
+        if function is None and isinstance(call.func, ast.Attribute):
+            owner = value_of(call.func.value, self.scope)
+            function = inspect.getattr_static(type(owner), call.func.attr, None)
+        code = getattr(function, "__code__", None)
+        if not inspect.isfunction(function) or self.depth >= DEEPEST or not code:
+            return None
+        if not is_beside(code.co_filename, self.line.file):
+            return None
+        named = [k.arg for k in call.keywords if k is node and k.arg]
+        names = code.co_varnames[: code.co_argcount][owner is not None :]
+        given = [n for n, a in zip(names, call.args, strict=False) if a is node]
+        numbers = (n for *_, n in code.co_lines() if n and n > code.co_firstlineno)
+        first = next(numbers, code.co_firstlineno)
+        if not (given := [*given, *named]):
+            return None
+        scope = {**vars(builtins), **function.__globals__, "self": owner}
+        line = Line(code.co_filename, first)
+        told = Function(line, scope, None, (), self.depth + 1).follow_names(given)
+        return told[0] if told else None
 
     def _keep(self, statement: ast.stmt, has_result: bool) -> None:
         """Note what the variables have that a statement assigns to."""
@@ -215,6 +278,8 @@ class Function:
                     return Side.DEVICE if is_on_device(function) else Side.HOST
                 if any(function is one for one in (float, int, bool, str, len, print)):
                     return Side.NEITHER
+                if side := self.inside(parent, node):
+                    return side
             others = [n for n in ast.iter_child_nodes(parent) if n is not node]
             if isinstance(parent, ast.BinOp | ast.Compare | ast.Subscript) or (
                 is_argument and len(others) > 1
@@ -267,6 +332,25 @@ def is_on_device(value: Any) -> bool:
             map(is_on_device, getattr(value, "_modules", {}).values())
         )
     return isinstance(value, Tensor) and value.dim() > 0 and not value.is_cpu
+
+
+def scope_of(frame: FrameType) -> dict[str, Any]:
+    return {**vars(builtins), **frame.f_globals, **frame.f_locals}
+
+
+def parents_in(statement: ast.stmt) -> dict[ast.AST, ast.AST]:
+    """The node around each node of a statement, without the statements in it."""
+    return {
+        child: node
+        for node in ast.walk(header(statement))
+        for child in ast.iter_child_nodes(node)
+    }
+
+
+def is_beside(file: str, other: str) -> bool:
+    """Whether a file is in the folder of another one, or below, and no library's."""
+    folder = Path(other).parent
+    return "site-packages" not in file and Path(file).is_relative_to(folder)
 
 
 def is_read(node: ast.AST) -> bool:

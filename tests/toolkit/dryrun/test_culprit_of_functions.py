@@ -14,6 +14,25 @@ CULPRITS = {  # by what is special: the script's rest, the line to change, what 
         16,
         "after this line, y is still on the CPU",
     ),
+    "a function that runs later takes the result for one on the CPU": (
+        "def score(y, true):\n    return (y.numpy() - true.numpy()).mean()\n"
+        "net.cuda()\nwith torch.no_grad():\n    for z in torch.ones(3, 2, 4):\n"
+        "        y = net(z.cuda())\n        loss = (y - z).norm()\n"
+        "        print(loss.item(), score(y, z))",
+        19,
+        "line 21 takes the result for a tensor on the CPU",
+    ),
+    "a method that runs later takes it for one on the CPU": (
+        "import numpy as np\nclass Meter:\n"
+        "    def add(self, n, y):\n        self.total = n * self.mean(true=1, y=y)\n"
+        "    def mean(self, y, true): return np.mean(y) - true\n"
+        "meter = Meter()\nnet.cuda()\nwith torch.no_grad():\n"
+        "    for z in torch.ones(3, 2, 4):\n"
+        "        y = net(z.cuda())\n        loss = (y - z).norm()\n"
+        "        meter.add(1, y)",
+        23,
+        "line 25 takes the result for a tensor on the CPU",
+    ),
     "a caller passes the CPU": (
         "def batches(data, device):\n"
         "    data = data.view(4, 2)\n"

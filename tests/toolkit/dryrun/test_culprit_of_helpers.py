@@ -31,6 +31,18 @@ HELPERS = [  # a file with functions, what uses them, the line to change, and it
         "y = x.cuda()\nprint(helpers.vectors(y) @ y.T)",
         ("helpers.py", 3),
     ),
+    (  # its file knows no device, and the caller moves what another function makes
+        "def some(n):\n    return torch.rand(n, 4)\n"
+        "def waves(n):\n    return torch.ones(n, 4)",
+        "net.cuda()\nnet(helpers.some(2).cuda())\nk = helpers.waves(2)\nnet(k)",
+        ("script.py", 17),
+    ),
+    (  # a function that moves what it is given moves it for its caller
+        "def moved(x):\n    return x.cuda()",
+        "def some():\n    y = torch.ones(2, 4), torch.ones(2, 4)\n    return y\n"
+        "y, z = some()\ny = helpers.moved(y)\nprint(y + z)",
+        ("script.py", 19),
+    ),
     (  # it joins the tensor that it gets to one of its own
         "def grid(anchors):\n    at = torch.arange(4.).view(1, 4)\n"
         "    return torch.cat([at, anchors]).exp()",
