@@ -22,7 +22,7 @@ from to_device.dryrun.callers import (
 )
 from to_device.dryrun.left import where_it_was_left
 from to_device.dryrun.model_moves import early_line, is_moved
-from to_device.dryrun.origins import Origin, Origins
+from to_device.dryrun.origins import Maker, Origin, Origins
 from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import Line
 from to_device.dryrun.statements import (
@@ -38,15 +38,12 @@ from to_device.dryrun.statements import (
     names_in,
     statement_at,
 )
-from to_device.dryrun.uses import Side, arguments_of, is_in_loop, wanted
+from to_device.dryrun.uses import Side, arguments_of, is_in_loop, targets, wanted
 from to_device.words import Words
 
 words = Words(__file__)
 Frames = Sequence[tuple[Line, FrameType]]  # the outermost function first
 PART = re.compile(r"[\w.]+(\.\w+|\[.+\]) *=")  # code such as "model.head[1] = ..."
-# The last part of the name of the device, as in `.to(self.device)`.
-TO_NAME = re.compile(r"\.to\( *(?:device *= *)?(?:\w+\.)*(\w+) *[,)]")
-DOTTED = re.compile(r"[\w.]+")
 ASSIGNED = re.compile(r"load_state_dict\(.*assign *= *True")
 
 
@@ -259,10 +256,11 @@ def line_without_copy(
             sources += filter(None, made)
         used = {name for source in sources for name in names_in(source)}
         copying, block = statement_at(root.line)
+        copies = set(map(ast.unparse, targets(copying))) if copying else set()
         found = [
             statement
             for statement in block
-            if not moves(statement)
+            if not (moves(statement) or names_in(statement) & copies)
             and (copy_of(statement) in known or list_of(statement) in used)
         ]
         if copying and found:
@@ -405,11 +403,13 @@ def keeping_part(
     return None
 
 
-def keeping_line(module: nn.Module | None, tensor: Any, made: Line) -> Line:
+def keeping_line(module: nn.Module | None, tensor: Any, maker: Maker) -> Line:
     """The line that keeps a tensor as a plain attribute of a module, or of one inside.
 
-    `made` is the line in the module's `__init__` that made the tensor.
+    If none says so, it is the line in the module's `__init__` that made the tensor, or
+    in a method that this called.
     """
+    made = maker.line
     names = [f"self.{key}" for key in attributes(module, tensor)]
     if names or module is None:
         lines = assignments(made.file, names) or [made.number]
@@ -424,7 +424,7 @@ def keeping_line(module: nn.Module | None, tensor: Any, made: Line) -> Line:
             lines = [n for n in assignments(file, names) if n in inside]
             if lines:
                 return Line(file, lines[-1])
-    return made
+    return maker.inner
 
 
 def variables(frame: FrameType, tensor: Any) -> list[str]:
@@ -463,18 +463,20 @@ def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
             "move the model after this line",
         )
     is_parameter = isinstance(tensor, nn.Parameter)
-    for at, maker in origin.makers:
-        module = maker()
+    for maker in origin.makers:
+        module = maker.module()
         registered = [*module.parameters(), *module.buffers()] if module else [tensor]
         if not any(tensor is part for part in registered):
             why = words("why.layers") if is_parameter else words("why.buffer")
-            return keeping_line(module, tensor, at), why
+            return keeping_line(module, tensor, maker), why
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:
             if function in running or PART.match(line.code):
                 break
             line = caller
+        if "Parameter(" in line.code and not origin.makers:
+            return line, "this parameter is of no model: make it with device="
         return line, "this model was never moved: add .to(device)"
     if origin.is_of_loop:
         before = list(start.chain())

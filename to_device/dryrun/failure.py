@@ -132,7 +132,7 @@ def lost_leaf(error: BaseException, origins: Origins) -> Line | None:
         before: Any = getattr(getattr(copy, "grad_fn", None), "next_functions", ())
         leaf = getattr(before[0][0], "variable", None) if len(before) == 1 else None
         if leaf is not None and leaf.is_cpu and not copy.is_cpu:
-            return origin.makers[0][0] if origin.makers else origin.line
+            return origin.makers[0].line if origin.makers else origin.line
     return None
 
 

@@ -65,6 +65,14 @@ class Call(NamedTuple):
     code: CodeType
 
 
+class Maker(NamedTuple):
+    """A module whose `__init__` was running, and the line that it had reached."""
+
+    line: Line
+    module: Any  # a weak reference
+    inner: Line  # the innermost line of the module's own methods
+
+
 @dataclass(eq=False)
 class Origin:
     """Where a tensor comes from.
@@ -76,9 +84,7 @@ class Origin:
     tensor: Any  # a weak reference
     # The functions that were running, the innermost first, but no model's `__init__`.
     calls: list[Call]
-    # The lines in the `__init__` of modules that were running when the tensor was made,
-    # each with a weak reference to the module.
-    makers: list[tuple[Line, Any]]
+    makers: list[Maker]  # the modules that were being made, the innermost first
     # Whether the tensor has the same numbers as its source, or one method of a model
     # made both, or computed it from an input.
     is_same: bool = False
@@ -481,23 +487,27 @@ class Origins:
                     self._released.add(keeper(ancestor.kept))
         self._of[id(tensor)] = origin
 
-    def _place(self) -> tuple[list[Call], list] | None:
+    def _place(self) -> tuple[list[Call], list[Maker]] | None:
         """An origin's calls and makers; None if no line of the script ran."""
         start = 0  # index in `calls` of the line that counts as making the tensor
         calls: list[Call] = []
-        makers: list[tuple[Line, Any]] = []
+        makers: list[Maker] = []
+        frames: list[tuple[Line, FrameType]] = []
         in_loader = False
         for frame, number in traceback.walk_stack(sys._getframe(1)):
             file = frame.f_code.co_filename
             if self.script.owns(file):
                 start = len(calls) if in_loader else start
                 in_loader = False
-                calls.append(Call(Line(file, number), id(frame), frame.f_code))
+                line = Line(file, number)
+                calls.append(Call(line, id(frame), frame.f_code))
+                frames.append((line, frame))
                 if frame.f_code.co_name == "__init__":
                     this = frame.f_locals.get("self")
                     if isinstance(this, nn.Module):
                         start = len(calls)
-                        makers.append((Line(file, number), weakref.ref(this)))
+                        own = (at for at, f in frames if f.f_locals.get("self") is this)
+                        makers.append(Maker(line, weakref.ref(this), next(own)))
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
         return (calls[min(start, len(calls) - 1) :], makers) if calls else None

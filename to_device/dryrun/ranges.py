@@ -87,9 +87,9 @@ def line_of_layer(weight: Origin | None) -> Line | None:
     """
     if weight is None:
         return None
-    inner = [line for line, _ in weight.makers]
+    inner = [maker.line for maker in weight.makers]
     lines = [*inner, *(call.line for call in weight.calls)]
-    owners = [module() for _, module in weight.makers]
+    owners = [maker.module() for maker in weight.makers]
     own = [vars(module)["_parameters"].values() for module in owners]
     start = next(
         (k for k, o in enumerate(own) if all(weight.tensor() is not p for p in o)),

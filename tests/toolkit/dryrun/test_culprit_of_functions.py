@@ -33,6 +33,31 @@ CULPRITS = {  # by what is special: the script's rest, the line to change, what 
         23,
         "line 25 takes the result for a tensor on the CPU",
     ),
+    "a method of a model gives a tensor to another module": (
+        "class Wrapper(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.net = net\n        self.make()\n"
+        "    def make(self):\n        scale = torch.ones(4)\n"
+        "        setattr(self.net, 'factor', scale.abs())\n"
+        "    def forward(self, x):\n        return self.net(x) * self.net.factor\n"
+        "Wrapper().cuda()(x.cuda())",
+        21,
+        "this isn't registered with the model",
+    ),
+    "a list gets copies on the CPU": (
+        "net.cuda()\nouts = []\nfor _ in range(2):\n"
+        "    out = net(x.cuda()).detach().cpu()\n    outs.append(out)\n"
+        "goal = x.cuda()\nprint(torch.stack(outs).mean(0) - goal)",
+        17,
+        "this line copies a tensor to the CPU",
+    ),
+    "a parameter beside a model": (
+        "class Agent:\n    def __init__(self):\n        self.net = net.cuda()\n"
+        "        self.heat = nn.Parameter(torch.ones(4))\n"
+        "    def act(self, x): return self.net(x) / self.heat\n"
+        "Agent().act(x.cuda())",
+        17,
+        "this parameter is of no model",
+    ),
     "a caller passes the CPU": (
         "def batches(data, device):\n"
         "    data = data.view(4, 2)\n"
