@@ -97,14 +97,15 @@ def line_of_layer(weight: Origin | None) -> Line | None:
     )
     if start:  # the layer's class is the script's own
         return lines[start]
-    called, names = LAYERS, SIZES
+    called: Mapping[str, int] = LAYERS
+    names: Collection[str] = SIZES
     for line in lines[:-1]:
         value, function = argument(line, called, names), function_at(line)
         parameters = parameters_of(function) if function else []
-        is_handed_on = isinstance(value, ast.Name) and value.id in parameters
-        if function is None or not is_handed_on:
+        name = value.id if isinstance(value, ast.Name) else ""
+        if function is None or not name or name not in parameters:
             return line
-        place, names = parameters.index(value.id), (value.id,)
+        place, names = parameters.index(name), (name,)
         called = dict.fromkeys((function.name, *classes_with(function, line)), place)
     return lines[-1]
 
