@@ -128,7 +128,10 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
-    of_runs = f"the median of {counted(len(shares), 'first run')}"
+    count, begun = len(shares), len({run.visitor for run in class_runs})
+    of_runs = f"the median of {counted(count, 'first run')}"
+    if count < begun:
+        of_runs = f"from {count} of {begun} people's first runs so far"
     return first_run.fitting(middle), f"{100 * middle:.0f} of 100, {of_runs}"
 
 

@@ -38,7 +38,8 @@ def draw() -> None:
     )
     if room().board_for(visitor()) is None:
         st.title("Class")
-        st.markdown(words("projector.not_in"))
+        is_early = room().is_teacher(visitor())
+        st.markdown(words("projector.early" if is_early else "projector.not_in"))
         link(CLASS, "Class")
         link(TEACHER)
         _wait_for_board()

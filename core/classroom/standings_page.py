@@ -11,6 +11,7 @@ from core.classroom.names import APP, OUTSIDER, TEACHER
 from core.classroom.rules import Rules
 from core.jobs.engine import TRAIN_LANE
 from core.jobs.job import Job
+from core.registry import PACE
 from core.runs import seeds
 from core.store.tables import Class, RunSummary
 from core.ui import course, dataset, format, runs
@@ -149,6 +150,8 @@ def label(job: Job) -> str:
     """Text such as "ANN on Sprites" or "Compare"."""
     if job.address == runs.RUN:
         return format.subject(job.arguments[0])
+    if job.address == PACE:
+        return "how fast runs are here"
     lesson = course.of_address(job.address)
     return lesson.title if lesson else "another page"
 

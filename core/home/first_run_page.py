@@ -192,7 +192,9 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         rules = class_rules.rules()
         seed, whose = "another seed", "own" if rules.own_seeds else "class's"
         if (fixed := rules.settings.get("seed")) is not None:
-            seed = f"your {whose} seed, {fixed}, so expect the same result"
+            seed = f"your {whose} seed, {fixed}"
+            if own.config == quick(machine, fixed):
+                seed += ", so expect the same result"
         st.markdown(f"**Train again** uses the usual setting, with {seed}.")
     if own is None:
         idle = f":material/group: {words('idle')} {takes}"

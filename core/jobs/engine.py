@@ -12,7 +12,7 @@ import math
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 # Time limit of a question to the lab, whose worker may have to load torch first.
 LAB_SECONDS = 60.0
 MACHINE_SECONDS = 3.0  # how long the machine's description is used without asking again
+MOST_SPREADS = 2_000  # of the newest jobs
 TRAIN_LANE = "train"  # a teacher can pause and clear this lane
 CLOSE_SECONDS = 5.0  # the longest wait for the last events
 TRIES = 3  # a job fails if so many workers end before they begin the job
@@ -73,10 +74,11 @@ class Engine:
         }
         # A thread that needs both locks takes `_dispatching` first.
         self._dispatching = threading.Lock()
-        self._lock = threading.RLock()  # guards the four fields below
+        self._lock = threading.RLock()  # guards the five fields below
         self._jobs = Jobs(self._history.record)
         self._queue = Queue()
         self._controls: dict[str, Control] = {}  # by the id of a running job
+        self._spreads = OrderedDict[str, float]()  # by the id of an ended job
         self._stops: dict[str, Outcome] = {}  # how running jobs that must stop will end
         self.admission = Admission(gate)
         self._machine: Machine | None = None
@@ -142,9 +144,12 @@ class Engine:
             return self.admission.estimates.seconds(job)
 
     def spread(self, job: Job) -> float:
-        """How much the time of such jobs has varied lately: 1 if not at all."""
+        """How much the time of such jobs varied until it ended: 1 if not at all.
+
+        It is kept, since what a page says of two runs may not change afterwards.
+        """
         with self._lock:
-            return self.admission.estimates.spread(job)
+            return self._spreads.get(job.id) or self.admission.estimates.spread(job)
 
     def job(self, job_id: str) -> Job | None:
         """The job as it stands now; None if it is unknown. Raises StoreError."""
@@ -278,6 +283,9 @@ class Engine:
         # The time of a job that was paused says nothing about similar jobs.
         if not ended.progress.pause and (is_overdue or ended.status == "finished"):
             self.admission.estimates.learn(ended)
+            self._spreads[job_id] = self.admission.estimates.spread(ended)
+            if len(self._spreads) > MOST_SPREADS:
+                self._spreads.popitem(last=False)
         self._history.end(ended, outcome.value)
         try:
             self._on_end(ended)

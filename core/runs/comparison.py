@@ -152,14 +152,15 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         time, longer = _duration(first, ranked), _duration(following, ranked)
         # Rounded up, so that the ratio of the times isn't above it.
         factor = f"a factor of {ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10}"
-        speed = (
-            f"{to}, {name} took {time}, and {slower} took {longer}: too close to "
-            f"call, since runs like these may differ by {factor} at different times."
-        )
+        took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
-        whole = _whole(first, following, name, slower) if is_single else ""
-        if whole:
-            speed = f"{whole} {capitalized(speed)}"
+        if whole := _whole(first, following, name, slower) if is_single else "":
+            speed = f"{whole} {capitalized(took)}, too close for a verdict on that."
+        else:
+            speed = (
+                f"{took}: too close to call, since the time of such runs varied by "
+                f"{factor} on this machine."
+            )
         if gain.winner is not None:
             when = f" {APART}"
             speed = (

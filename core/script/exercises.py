@@ -5,6 +5,7 @@ answer with the same results as the solution is right, no matter how it is writt
 """
 
 import math
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from core.folders import CONTENT
 from core.jobs import code
 from to_device.dryrun.report import LONGEST_TEXT, OK, Request
 from to_device.errors import ExplainedError, quoted
+from to_device.words import Words
+
+words = Words(__file__)
 
 FILE = CONTENT / "exercises.toml"
 MOST_CHARACTERS = 5_000
@@ -24,6 +28,8 @@ NAME = "your code"  # the name of the learner's code in messages
 # A dry run leaves a loop after this many optimizer steps. The number is so large that
 # only the time limit ends a loop early.
 STEPS = 10**6
+# What torch says on a machine without a GPU, if code asks for CUDA all the same
+NO_GPU = re.compile(r"no NVIDIA (?:driver|GPU)|not compiled with CUDA", re.IGNORECASE)
 # Errors of code that can't be read as Python
 SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 OF_STEPS = {"waits", "graph"}  # facts about what happens in each training step
@@ -136,6 +142,8 @@ def judge(title: str, text: str, how: code.How) -> Verdict:
                 passed -= OF_STEPS
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
+                if not SIMULATED[machine] and NO_GPU.search(failure["message"]):
+                    hint = words("exercise.unchecked_device")
                 ran = failure["kind"] not in SYNTAX_ERRORS
         except Exception:  # the learner's code wrote a report itself, with wrong fields
             flaw, said, passed = UNREAD, "Your code's result can't be read.", set()

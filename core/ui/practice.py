@@ -157,7 +157,7 @@ def _exercise(title: str) -> None:
 def _without_running(title: str, why: str) -> None:
     """Ask which lines of an exercise have to change, where the page runs no code."""
     exercise, key = EXERCISES[title], answer_keys(title).lines
-    st.caption(f"You can't run code here. {why}")
+    st.caption(f"You can't run your own code here. {why}")
     if not exercise.code:
         st.markdown(
             "Write this script on your own machine: copy the lines before yours into a "
