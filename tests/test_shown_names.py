@@ -13,7 +13,7 @@ from torch.distributed.run import get_args_parser
 from to_device.explain.explainer import knowledge, of_cause
 
 # Names that only other systems, other builds, or other packages have.
-ELSEWHERE = {"torch.sim", "torch.py", "torch_xla.device"}
+ELSEWHERE = {"torch.sim", "torch.py", "torch_xla.device", "torch.utils.tensorboard"}
 
 
 def texts() -> str:
@@ -76,6 +76,7 @@ def test_every_module_that_python_runs_exists():
         "deepspeed",
         "ipykernel",
         "pip",
+        "spacy",
         "venv",
         "xformers",
     }
