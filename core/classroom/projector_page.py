@@ -38,8 +38,10 @@ def draw() -> None:
     )
     if room().board_for(visitor()) is None:
         st.title("Class")
-        is_early = room().is_teacher(visitor())
-        st.markdown(words("projector.early" if is_early else "projector.not_in"))
+        if room().is_teacher(visitor()):
+            st.markdown(words("projector.early"))
+        else:
+            st.markdown(words("projector.not_in"))
         link(CLASS, "Class")
         link(TEACHER)
         _wait_for_board()

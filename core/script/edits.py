@@ -18,6 +18,7 @@ from core.script.syntax import (
     ParsedScript,
     callee,
     dotted,
+    names_in,
     owner,
 )
 
@@ -78,6 +79,8 @@ class Edits(DeviceEdits):
                 yield from self._loads()
             case "no_zero_grad":
                 yield from self._clears(statement)
+            case "data_not_moved" | "labels_not_moved":
+                yield from self._arrives(statement)
             case "graph_kept":
                 yield from self.wrapped(self.values(statement), ".detach()")
             case "softmax_before_loss" | "sigmoid_before_loss":
@@ -171,6 +174,15 @@ class Edits(DeviceEdits):
                 if any(callee(part) == "backward" for part in ast.walk(other)):
                     yield self.changed(self.before(other, line))
             yield self.changed(self.after(statement, line))
+
+    def _arrives(self, statement: ast.stmt) -> Iterator[str]:
+        """What the loop draws, and the statement uses, is moved before it."""
+        device, changes = self._chosen()
+        loops = (node for node in self.up(statement) if isinstance(node, ast.For))
+        drawn = names_in(next(loops).target)
+        for name in sorted(drawn & names_in(statement)):
+            line = f"{name} = {name}.to({device})"
+            yield self.changed([*changes, *self.before(statement, line)])
 
     def _logits(self, names: tuple[str, str]) -> Iterator[str]:
         """What makes probabilities of logits goes, one at a time."""

@@ -143,7 +143,7 @@ def judge(title: str, text: str, how: code.How) -> Verdict:
             if failure := report["failure"]:
                 hint = code.hint(failure, NAME)
                 if not SIMULATED[machine] and NO_GPU.search(failure["message"]):
-                    hint = words("exercise.unchecked_device")
+                    hint = f"{hint} {words('exercise.unchecked_device')}".strip()
                 ran = failure["kind"] not in SYNTAX_ERRORS
         except Exception:  # the learner's code wrote a report itself, with wrong fields
             flaw, said, passed = UNREAD, "Your code's result can't be read.", set()

@@ -227,8 +227,10 @@ def batch_not_moved(script: ParsedScript) -> Iterator[Problem]:
             continue
         inside = [node for statement in loop.body for node in ast.walk(statement)]
         drawn = names_in(loop.target) - _taken(script, inside)
-        for call in inside:
-            if not isinstance(call, ast.Call) or "device" in script.words_of(call):
+        calls = [node for node in inside if isinstance(node, ast.Call)]
+        calls.sort(key=lambda call: (call.end_lineno, call.end_col_offset))
+        for call in calls:  # in the order in which they are made
+            if "device" in script.words_of(call):
                 continue
             asked = dotted(call.func)
             # A model may want some of what else it gets on the CPU, such as lengths.

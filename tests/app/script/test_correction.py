@@ -199,8 +199,11 @@ def test_a_script_that_needs_a_gpu_says_why():
 def test_without_a_run_only_what_reading_shows_is_changed():
     text = written({MOVE: ""}) + 'model.load_state_dict(torch.load("a.pt"))\n'
     corrected = correct(text, "off")
-    assert changed(text, corrected.text)[1:] == [
-        '+model.load_state_dict(torch.load("a.pt", map_location=device))'
+    assert [line.strip("+ ") for line in changed(text, corrected.text)] == [
+        "inputs = inputs.to(device)",
+        "labels = labels.to(device)",
+        '-model.load_state_dict(torch.load("a.pt"))',
+        'model.load_state_dict(torch.load("a.pt", map_location=device))',
     ]
     assert corrected.checked == Checked()
     assert not corrected.runs_without
