@@ -135,6 +135,13 @@ POLITE = re.compile(
     r"(?:[ ,]{1,2}[\w'’/-]{1,20}){0,5}[ .,!?:;)🙏😀🙂]*)",
     re.IGNORECASE,
 )
+# What asks for an answer and names nothing: "How can I solve this problem?"
+PLEA = re.compile(
+    r"(?:(?:so|and|but|please) )?how (?:can|could|do|should|to) (?:i |we )?"
+    r"(?:solve|fix|resolve|handle) (?:it|this|that)"
+    r"(?: (?:problem|issue|error|bug))?[ .?!]*",
+    re.IGNORECASE,
+)
 # A line that a form or torch's collect_env asks for, and a box to tick.
 COLLECTED = re.compile(
     r"^[-*•\s]{0,4}(?:\[[ xX]\] |(?:is|has) [\w ]{3,30}: ?(?:yes|no|true|false|n/a)$"
@@ -423,5 +430,5 @@ def _sentences(outside: list[tuple[int, str]]) -> Iterator[str]:
     for line in text:
         for sentence in END_OF_SENTENCE.split(line):
             told = DENIED.sub("", sentence)
-            if told and not POLITE.fullmatch(told.strip()):
+            if told and not any(p.fullmatch(told.strip()) for p in (POLITE, PLEA)):
                 yield told

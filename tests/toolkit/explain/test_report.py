@@ -187,7 +187,8 @@ Thanks for your great work.
 - [x] I have searched the issues and found no similar one.
 Is debug build: No
 PyTorch Version (e.g., 1.0): 1.5.1 is what it says
-Any help will be great!"""
+Any help will be great!
+How can I solve this problem?"""
     for line in aside.splitlines():
         assert [*read(f"{asked}\n{line}\n{asked}").sentences] == [asked] * 2, line
     told = "Hi, I use two cards and the second one is not used."
