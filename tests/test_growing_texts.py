@@ -193,7 +193,11 @@ def _one_of(members: Any) -> str:
 def patterns() -> Iterator[tuple[str, str]]:
     for slug, cause in explain.knowledge().causes.items():
         found = (cause.name, cause.at, cause.signs, cause.unless, cause.tried)
+        for remedy in cause.when:
+            found = (*found, remedy.signs, remedy.unless, remedy.tried)
         yield from ((f"{slug} {p}", p) for p in found if p)
+    for name, pattern in explain.knowledge().situations.items():
+        yield name, pattern.pattern
     for module in (details, evidence, explain, memory, report, subject):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):

@@ -39,7 +39,7 @@ def draw() -> None:
     if room().board_for(visitor()) is None:
         st.title("Class")
         if room().is_teacher(visitor()):
-            st.markdown(words("projector.early"))
+            st.markdown("The class isn't open yet. This view begins once you open it.")
         else:
             st.markdown(words("projector.not_in"))
         link(CLASS, "Class")

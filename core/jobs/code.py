@@ -21,6 +21,7 @@ from to_device.dryrun.report import (
     Report,
     Request,
     fits,
+    is_kept,
     safe,
 )
 from to_device.errors import ExplainedError, quoted
@@ -129,8 +130,8 @@ def _run_confined(request: Request) -> tuple[dict[str, Any], str]:
     report: Any = None
     with suppress(ValueError):
         report = codec.from_json(end.answer, Any)
-    if fits(report):
-        return safe(report, request), printed
+    if fits(report) and is_kept(report := safe(report, request)):
+        return report, printed
     is_unreadable = end.answer.strip() or end.status == NO_REPORT
     why = end.why or (UNREADABLE if is_unreadable else ENDED_ITSELF)
     return _without_result(why), printed

@@ -22,6 +22,8 @@ MOST_PRINTED = 64_000  # characters
 NEWLINE = re.compile(r"\r\n?|\n")
 LARGEST_FACT, DEEPEST_FACT = 50_000, 10  # characters of a fact, and lists in lists
 MOST_NAMES = 100  # of facts, and of parts of the memory
+LONGEST_NAME = 200  # characters of one of them
+LARGEST_REPORT = 500_000  # characters of all that pages may keep of a run
 LARGEST = 2**53  # a browser rounds larger whole numbers
 LONGEST_TEXT, LONGEST_LIST = 2_000, 200  # characters of a text, and items of a list
 VERDICTS = (
@@ -227,6 +229,7 @@ def fits(value: Any, kind: Any = Report) -> bool:
         return isinstance(value, list) and all(fits(part, kinds[0]) for part in value)
     if origin is dict:
         is_like = isinstance(value, dict) and len(value) <= MOST_NAMES
+        is_like = is_like and all(len(name) <= LONGEST_NAME for name in value)
         return is_like and all(fits(part, kinds[1]) for part in value.values())
     if kinds:
         return any(fits(value, option) for option in kinds)
@@ -234,6 +237,11 @@ def fits(value: Any, kind: Any = Report) -> bool:
         return _characters(value) <= LARGEST_FACT
     is_large = isinstance(value, int) and abs(value) > LARGEST
     return isinstance(value, kind) and not is_large
+
+
+def is_kept(report: Any) -> bool:
+    """Whether a safe report is as small as that of an honest script."""
+    return _characters(report, depth=20) <= LARGEST_REPORT
 
 
 def _characters(value: Any, depth: int = DEEPEST_FACT) -> float:

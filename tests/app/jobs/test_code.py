@@ -18,7 +18,9 @@ from to_device.dryrun.report import (
     Remark,
     Report,
     Request,
+    Value,
     fits,
+    is_kept,
     safe,
 )
 from to_device.dryrun.script import Line
@@ -70,6 +72,18 @@ def test_facts_are_neither_deep_nor_long(levels: int) -> None:
     assert not fits(report | {"facts": {"x": ["x" * 1000] * 1000}})
     assert not fits(report | {"facts": {"x": [[]] * 9_000}})
     assert not fits(report | {"facts": {str(n): [] for n in range(900)}})
+
+
+def test_a_report_that_only_a_forger_makes_is_not_kept() -> None:
+    assert is_kept(forged(notes=["A note"] * 200))
+    shape = list(range(200))
+    values = [Value(1, "x", "Tensor", tuple(shape), "float32", "cpu")] * 200
+    assert not is_kept(forged(values=values))
+    parts = {"x" * 600_000: 1}
+    memory = {"peak": 1, "parts": parts, "limit": 1, "fits": True}
+    memory |= {"batch_size": 1, "largest_batch": 1}
+    assert not fits(Report(OK).plain() | {"memory": memory})
+    assert fits(Report(OK).plain() | {"memory": memory | {"parts": {"x": 1}}})
 
 
 @pytest.mark.parametrize(("line", "number"), [(99_999, 2), (-3, 1), (2, 2)])
