@@ -128,10 +128,12 @@ def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
-    count, begun = len(shares), len({run.visitor for run in class_runs})
+    count = len(shares)
+    going_on = ("queued", "running")
+    waited_for = {run.visitor for run in class_runs if run.status in going_on}
     of_runs = f"the median of {counted(count, 'first run')}"
-    if count < begun:
-        of_runs = f"from {count} of {begun} people's first runs so far"
+    if more := len(waited_for - shares.keys()):
+        of_runs += f", and {more} more to come"
     return first_run.fitting(middle), f"{100 * middle:.0f} of 100, {of_runs}"
 
 

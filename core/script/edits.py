@@ -179,7 +179,8 @@ class Edits(DeviceEdits):
         """What the loop draws, and the statement uses, is moved before it."""
         device, changes = self._chosen()
         loops = (node for node in self.up(statement) if isinstance(node, ast.For))
-        drawn = names_in(next(loops).target)
+        loop = next(loops, None)
+        drawn = names_in(loop.target) if loop else set()
         for name in sorted(drawn & names_in(statement)):
             line = f"{name} = {name}.to({device})"
             yield self.changed([*changes, *self.before(statement, line)])
