@@ -357,13 +357,20 @@ class Run:
                 exec(compile(self.request.after, "after", "exec"), vars(main))
         except SystemExit as end:
             if end.code not in (None, 0):
-                return end
+                return self._reason(end)
         except BaseException as error:
             return error
         finally:
             ended.set()
             self.facts = vars(main).get("facts", {})  # also of a script that failed
         return None
+
+    def _reason(self, end: SystemExit) -> BaseException:
+        """The script's error for which it was ended, as Hydra does, or else its end."""
+        caught = end.__context__
+        if caught is not None and any(failure.frames_of(caught, self.origins)):
+            return caught
+        return end
 
     def _end_in_time(self, ended: threading.Event) -> None:
         used = _processor_time(threading.main_thread().ident)

@@ -288,10 +288,13 @@ class Steps:
         keeper = self._keeper()
         if keeper is None and (len(more) < 2 or min(more) <= FEW_NUMBERS):
             return None
-        sizes: Counter[Line] = Counter()
+        sizes: Counter[Line | None] = Counter()
         for piece in list(self._live.values()):
-            if piece.line and not piece.kind and 0 < piece.step < self.count - 1:
+            if not piece.kind and 0 < piece.step < self.count - 1:
                 sizes[piece.line] += piece.size
+        if keeper is None and not sizes:
+            return None  # the newest step is larger, as with a longer sentence
+        del sizes[None]
         line = keeper or max(sizes, key=sizes.__getitem__, default=None)
         return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
 

@@ -287,3 +287,39 @@ def test_who_chose_a_layers_size(change: str, line: int) -> None:
     assert report.failure
     assert report.failure.culprit
     assert report.failure.culprit.number == line
+
+
+@pytest.mark.parametrize(("kept", "grows"), [("", False), ("kept.append(x)", True)])
+def test_batches_that_are_larger_by_chance_are_no_growth(kept: str, grows: bool):
+    text = f"""\
+import torch
+kept = []
+model = torch.nn.Linear(8, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(1, 9):
+    x = torch.rand(step * 100, 8).cuda()
+    loss = model(x).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {kept}
+"""
+    assert bool(dry_run(text).growth) == grows
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [("sys.exit(1)", "IndexError"), ("pass\nsys.exit(1)", "SystemExit")],
+)
+def test_an_error_for_which_a_script_is_ended_is_told(end: str, kind: str):
+    text = f"""\
+import sys
+try:
+    [][3]
+except IndexError:
+    {end}
+"""
+    report = dry_run(text)
+    assert report.status == SCRIPT_ERROR
+    assert report.failure
+    assert report.failure.kind == kind
