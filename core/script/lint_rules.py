@@ -209,6 +209,8 @@ def batch_not_moved(script: ParsedScript) -> Iterator[Problem]:
     Silent wherever a move may happen out of sight: in the data set, in what wraps the
     loader, in the model, or in functions of the script that get the batch.
     """
+    if any(script.all(*MOVES_ALL)):
+        return
     moved = {owner(call) for call in script.all(*MOVES)}
     models = {
         model
@@ -219,7 +221,7 @@ def batch_not_moved(script: ParsedScript) -> Iterator[Problem]:
     losses = {
         name for name, value, _ in script.assignments if LOSS.search(callee(value))
     }
-    if not models or any(script.all(*MOVES_ALL)):
+    if not models:
         return
     loops = [node for node in script.nodes if isinstance(node, ast.For)]
     for loop in loops[:MOST_LOOPS]:
@@ -232,17 +234,17 @@ def batch_not_moved(script: ParsedScript) -> Iterator[Problem]:
         for call in calls:  # in the order in which they are made
             if "device" in script.words_of(call):
                 continue
-            asked = dotted(call.func)
             # A model may want some of what else it gets on the CPU, such as lengths.
-            place, slug = -1, LABELS_NOT_MOVED
-            if asked in models:
-                place, slug = 0, DATA_NOT_MOVED
-            if asked in models | losses and call.args:
-                name = dotted(call.args[place])
-                if name in drawn:
-                    say = words("rules.batch_not_moved", name=name)
-                    yield Problem(call.lineno, "likely", say, slug)
-                    break  # the loop's next error comes once this one is mended
+            if (asked := dotted(call.func)) in models:
+                given, slug = call.args[:1], DATA_NOT_MOVED
+            elif asked in losses:
+                given, slug = call.args[-1:], LABELS_NOT_MOVED
+            else:
+                continue
+            if given and (name := dotted(given[0])) in drawn:
+                say = words("rules.batch_not_moved", name=name)
+                yield Problem(call.lineno, "likely", say, slug)
+                break  # the loop's next error comes once this one is mended
 
 
 def _is_only_moved_as_a_whole(
