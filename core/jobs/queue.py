@@ -2,7 +2,8 @@
 
 Each lane has its own queue, which is fair between people (start-time fair queueing). A
 new job gets the round after its owner's last round, or the current round if that is
-later. The lowest round is served first, and within a round, the oldest job.
+later. The lowest round is served first, and within a round, the oldest job. The app's own
+jobs, which have no owner, let people go first.
 """
 
 import math
@@ -62,7 +63,7 @@ class Queue:
         for job, turn in jobs:
             self._wait(job, turn)
         for lane in {job.lane for job in self.jobs()}:
-            self._round[lane] = self._lane(lane)[0].round
+            self._round[lane] = min(ticket.round for ticket in self._lane(lane))
 
     def _wait(self, job: Job, turn: int) -> None:
         self._count += 1
@@ -156,8 +157,13 @@ class Queue:
     def _lane(self, lane: str) -> list[_Ticket]:
         if lane not in self._lanes:
             tickets = (t for t in self._waiting.values() if t.job.lane == lane)
-            self._lanes[lane] = sorted(tickets, key=lambda t: (t.round, t.number))
+            self._lanes[lane] = sorted(tickets, key=_order)
         return self._lanes[lane]
+
+
+def _order(ticket: _Ticket) -> tuple[bool, int, int]:
+    lets_pass = not ticket.job.owner and ticket.passed < PATIENCE
+    return lets_pass, ticket.round, ticket.number
 
 
 def overtaken(tickets: Iterable[_Ticket]) -> Iterator[tuple[_Ticket, int]]:

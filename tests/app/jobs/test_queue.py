@@ -86,6 +86,18 @@ def test_a_newcomer_enters_at_the_current_round():
     assert [serve(waiting) for _ in range(3)] == ["B2", "N1", "A3"]
 
 
+def test_the_apps_own_job_lets_people_go_first_but_not_for_ever():
+    waiting = queue("train")
+    names = [f"{person}1" for person in map(chr, range(200, 202 + queues.PATIENCE))]
+    for name in names[:2]:
+        come(waiting, name)
+    assert [waiting.place(name) for name in ("0", *names[:2])] == [3, 1, 2]
+    for name in names[2:]:
+        come(waiting, name)
+    served = [serve(waiting) for _ in range(len(names) + 1)]
+    assert served == [*names[: queues.PATIENCE], "0", *names[queues.PATIENCE :]]
+
+
 def test_a_removed_job_does_not_count_against_its_owner():
     waiting = Queue()
     for name in ("X1", "A1", "B1"):
