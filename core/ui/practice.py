@@ -132,6 +132,8 @@ def _exercise(title: str) -> None:
         if verdict is None:
             if exercise.checks:
                 st.markdown(words("exercise.parts"))
+            if exercise.given:
+                st.markdown(words("exercise.machines"))
         else:
             told = verdict["say"]
             if tries >= HINT and verdict.get("hint"):
