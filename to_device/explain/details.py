@@ -5,11 +5,12 @@ import pickletools
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from to_device import builds
 from to_device.explain import memory, shapes
 from to_device.explain.causes import knowledge
-from to_device.explain.report import without_code, without_libraries
+from to_device.explain.report import other_packages, without_code, without_libraries
 
 MOST_SEARCHED = 60_000  # characters of a report in which details are looked for
 # A device, but not a call such as `.cuda()`, which may be what was replaced.
@@ -184,12 +185,22 @@ class Details:
         """Where the person names what they don't have or don't want."""
         return [match.span(1) for match in LACKED.finditer(self.searched)]
 
+    @cached_property
+    def others(self) -> list[tuple[int, int]]:
+        return other_packages(self.searched)
+
     def shows(self, pattern: str | re.Pattern[str]) -> bool:
-        """Whether the report has this, not only among what the person lacks."""
+        """Whether the report has this, not only among what the person lacks.
+
+        Nor does the bare name of a package count that is only installed, too.
+        """
         found, start = re.compile(pattern), 0
         while match := found.search(self.searched, start):
-            ends = (b for a, b in self.lacked if a <= match.start() < b)
-            start = next(ends, 0)
+            lacked = (b for a, b in self.lacked if a <= match.start() < b)
+            names = (
+                b for a, b in self.others if a <= match.start() and match.end() <= b
+            )
+            start = next(chain(lacked, names), 0)
             if not start:
                 return True
         return False

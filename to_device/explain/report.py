@@ -27,6 +27,15 @@ FRAME = re.compile(
     # A sentence has more words before " in f()" than a file has.
     r"|(?=.*\)$)(?:\S{1,300} ){1,5}in (?:[\w.]++|<[^<>]*+>)\()"
 )
+# A package's compiled file in a message, and a package with its version in a list.
+COMPILED = re.compile(
+    r"site-packages[/\\](\w{1,60})(?:[/\\][\w.-]{1,60}){1,6}\.(?:so|pyd)\b"
+)
+LISTED_PACKAGE = re.compile(
+    r"^[ \t*-]{0,8}([A-Za-z][\w.-]{1,40})(?:[ \t]{1,40}|==?|: ?)"
+    r"v?\d{1,5}\.\d[\w.+]{0,30}$",
+    re.MULTILINE,
+)
 # The line of code that failed, in a notebook's traceback.
 ARROW = re.compile(r"^(?:-++>|❱|→)\s*+\d++\s*+(?P<code>.*)")
 # What ranks, logs, pytest, and boxes around a traceback put before a line.
@@ -294,6 +303,18 @@ def _kind(line: str) -> str:
 def is_named(line: str) -> bool:
     """Whether the line begins a message: it has an exception's name and a colon."""
     return NAMED.match(line[:MOST_OF_A_START]) is not None
+
+
+def other_packages(text: str) -> list[tuple[int, int]]:
+    """Where a list names packages that aren't the one whose compiled file failed.
+
+    Nowhere if the text names no such file.
+    """
+    at_fault = COMPILED.search(text)
+    if at_fault is None:
+        return []
+    listed = LISTED_PACKAGE.finditer(text)
+    return [m.span(1) for m in listed if m[1].replace("-", "_") != at_fault[1]]
 
 
 def without_libraries(text: str) -> str:
