@@ -5,6 +5,7 @@ time of linear code becomes eight times as long, and that of quadratic code, 64 
 """
 
 import json
+import random
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -155,6 +156,10 @@ def test_a_pasted_text_takes_a_few_times_as_long_as_an_ordinary_log(text):
     pytest.fail("slow")
 
 
+REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
+MANY = 8  # a repeat of less can't take long
+
+
 def matching(tree: Any) -> list[str]:
     """Texts that a parsed pattern matches, at least if it has no assertions."""
     texts = [""]
@@ -171,7 +176,7 @@ def matching(tree: Any) -> list[str]:
             parts = matching(value[-1])
         elif kind is op.ATOMIC_GROUP:
             parts = matching(value)
-        elif kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+        elif kind in REPEATS:
             parts = [text * max(1, value[0]) for text in matching(value[-1])]
         else:  # an assertion
             parts = [""]
@@ -194,15 +199,75 @@ def patterns() -> Iterator[tuple[str, str]]:
     for slug, cause in explain.knowledge().causes.items():
         found = (cause.name, cause.at, cause.signs, cause.unless, cause.tried)
         for remedy in cause.when:
-            found = (*found, remedy.signs, remedy.unless, remedy.tried)
+            found = (*found, remedy.signs, remedy.unless, remedy.tried, remedy.at)
         yield from ((f"{slug} {p}", p) for p in found if p)
     for name, pattern in explain.knowledge().situations.items():
         yield name, pattern.pattern
+    for number, installer in enumerate(explain.knowledge().installers):
+        yield f"installer {number}", installer.shown.pattern
     for module in (details, evidence, explain, memory, report, subject):
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
                 yield name, value.pattern
     yield from ((number.name, number.pattern) for number in memory.GLOSSARY)
+
+
+def pumped(pattern: str) -> Iterator[str]:
+    """Lines in which one repeat matches a long run, after many other beginnings."""
+    tree, dice = _parser.parse(pattern), random.Random(pattern)
+    for _ in range(4 * alternatives(tree)):
+        repeats: list[tuple[int, str]] = []
+        text = _one_match(tree, dice, repeats)
+        for place, unit in repeats:
+            for many in {text[: repeats[0][0]], text[:place] + unit * 6} - {""}:
+                line = many * (1_000 // len(many)) + text[:place]
+                for run in dict.fromkeys((unit, "1", "a")):
+                    yield line + run * ((1_990 - len(line)) // max(1, len(run))) + "!"
+
+
+def alternatives(tree: Any) -> int:
+    """The greatest number of alternatives that stand side by side in a pattern."""
+    most = 1
+    for kind, value in tree:
+        if kind is op.BRANCH:
+            most = max(most, len(value[1]), *map(alternatives, value[1]))
+        elif kind in REPEATS or kind in (op.SUBPATTERN, op.ASSERT, op.ASSERT_NOT):
+            most = max(most, alternatives(value[-1]))
+        elif kind is op.ATOMIC_GROUP:
+            most = max(most, alternatives(value))
+    return most
+
+
+def _one_match(tree: Any, dice: random.Random, repeats: list[tuple[int, str]]) -> str:
+    """What a pattern matches, and where in it a repeat may match more, and of what."""
+    text = ""
+    for kind, value in tree:
+        if kind is op.BRANCH:
+            value, kind = (
+                (None, None, None, value[1][dice.randrange(len(value[1]))]),
+                op.SUBPATTERN,
+            )
+        if kind is op.LITERAL:
+            text += chr(value)
+        elif kind in (op.ANY, op.NOT_LITERAL):
+            text += "a"
+        elif kind is op.IN:
+            text += _one_of(value)
+        elif kind in REPEATS:
+            inner: list[tuple[int, str]] = []
+            unit = _one_match(value[-1], dice, inner)
+            if int(value[1]) >= MANY:
+                repeats.append((len(text), unit))
+            repeats += [(len(text) + place, run) for place, run in inner]
+            text += unit * max(1, value[0])
+        elif kind in (op.SUBPATTERN, op.ATOMIC_GROUP):
+            within: list[tuple[int, str]] = []
+            part = _one_match(
+                value if kind is op.ATOMIC_GROUP else value[-1], dice, within
+            )
+            repeats += [(len(text) + place, run) for place, run in within]
+            text += part
+    return text
 
 
 PATTERNS = {pattern: name for name, pattern in patterns()}
@@ -223,3 +288,11 @@ def test_no_pattern_takes_longer_than_its_text_grows(pattern):
     for begin in sorted(begins, key=len)[-8:]:
         within = f"{begin}{'a' * 500}\n!"
         assert min(seconds(search, within) for _ in range(TRIES)) < SLOWEST
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
+def test_no_repeat_of_a_pattern_takes_long_after_many_beginnings(pattern):
+    search = re.compile(pattern).search
+    for line in dict.fromkeys(pumped(pattern)):
+        text = report.shortened(f"{line}\n")
+        assert any(seconds(search, text) < SLOWEST for _ in range(TRIES)), line

@@ -97,6 +97,9 @@ TELLING = re.compile(
     r"|(?i:\berror\b|\bfailed|\bcuda\b|out of memory|segmentation|nvidia|\bnccl\b)"
 )
 AROUND = 3  # lines before and after a telling one
+# Hundreds of patterns have `\w*` or `\d+` before something else that letters or digits
+# match, which takes a time that grows with the square of a word's length.
+LONG_WORD = re.compile(r"(?<!\w)\w{81,}+")
 # What torch adds to the message of many errors: it says nothing about the cause.
 BOILERPLATE = re.compile(
     r"^(?:CUDA|HIP) kernel errors might be async|^For debugging consider passing"
@@ -121,7 +124,7 @@ CODE = re.compile(
     r"|^(?:async )?with \w[\w.]{0,60}\([^?]{0,200}:$"
     r"|^(?:while (?:True|\w+)|try|else|finally"
     r"|except(?: [\w.(), ]{1,80})?(?: as \w+)?):$"
-    r"|^(?:return|raise|yield|assert|del)(?: [\w.]+[\w.\[\]()]*)?(?:,|$|[=(])"
+    r"|^(?:return|raise|yield|assert|del)(?: [\w.][\w.\[\]()]*)?(?:,|$|[=(])"
 )
 COMMENT = re.compile(r"^# ?[^\W\d]")
 # A field of a form, as in "Using GPU in script?: yes", which asks nothing.
@@ -209,6 +212,7 @@ class Report:
 def read(text: str) -> Report:
     """Split a report of any length."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text[-MOST_CHARACTERS:]).strip()
+    text = shortened(text)
     lines = text.splitlines()
     numbered = [(i, line[:MOST_OF_A_LINE]) for i, line in enumerate(lines, 1)]
     if len(numbered) > MOST_LINES:
@@ -242,6 +246,11 @@ def read(text: str) -> Report:
         head=Message("\n".join(line for _, line in outside[: (starts or [0])[0]])),
         sentences=_few([*_sentences(outside)], MOST_SENTENCES),
     )
+
+
+def shortened(text: str) -> str:
+    """The text without the middle of words that are longer than anybody's."""
+    return LONG_WORD.sub(lambda word: f"{word[0][:60]}…{word[0][-20:]}", text)
 
 
 def _telling(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
