@@ -61,6 +61,8 @@ MOST_FILES = 200  # in so many files of its own, a script's options are looked f
 SHARE_OF_MEMORY = 0.8  # a fifth of the free memory is left to other programs
 # What an operating system, torch, and Python say when the machine's memory is full
 NO_ROOM = re.compile("DefaultCPUAllocator|MemoryError|out of memory")
+# What fails if a run finds the files of an earlier one
+OF_FILES = {"FileExistsError", "FileNotFoundError", "IsADirectoryError", "OSError"}
 WITHOUT_LIMIT = 1 << 40  # bytes: the device's memory where no size is given
 KILLED = -9  # the exit status of a process that the system ended for its memory
 OUT_OF_MEMORY = "The system ended the dry run, perhaps for want of memory."
@@ -278,11 +280,14 @@ def dry_run(request: Request, given: bytes = b"") -> dict:
 def once_more(first: dict, request: Request, given: bytes) -> dict:
     """The report of another dry run of a script, in which it may make folders anew.
 
-    If it fails sooner than the first, perhaps for what the first has left behind, the
-    first report tells more. But a first one that went on without input tells less.
+    If it fails before its first step or at a file, where the first didn't, perhaps for
+    what the first has left behind, the first report tells more. But a first one that
+    went on without input tells less.
     """
     report = dry_run(dataclasses.replace(request, made=first["made"]), given)
-    is_sooner = report["failure"] and report["steps"] < first["steps"]
+    failure, steps = report["failure"], report["steps"]
+    meets_more = failure and (not steps or failure["kind"] in OF_FILES)
+    is_sooner = meets_more and steps < first["steps"]
     went_on = ASKS in first["notes"] and not first["failure"]
     return first if is_sooner and not went_on else report
 

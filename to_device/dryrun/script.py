@@ -29,6 +29,7 @@ OURS = str(Path(__file__).parents[1])  # to_device/, which is never part of a sc
 # is about a second's on two cores of 2026.
 LEAST_WORK = 10_000
 LEAST_WORK_WITHOUT_STEPS = 30_000  # for a loop in which no optimizer makes a step
+MOST_NAMED = 8  # a loop over so few names makes all turns: see `is_named`
 # Libraries' code with this text may train, so its loops end as well.
 TRAINS = re.compile(rb"\.backward\(|[\w.]*optim\w*\.step\(")
 # Kinds of expressions whose values are reported even if no variable gets them.
@@ -216,10 +217,14 @@ class Script:
         """Yield items until the loop should end, and then a range's last item."""
         last = iterable[-1:] if isinstance(iterable, range) else ()
         place = Line(file, number)
-        loop = Loop(self, of_library, place, length(iterable), bool(last))
+        turns = length(iterable)
+        loop = Loop(self, of_library, place, turns, bool(last))
+        are_few = turns is not None and turns <= MOST_NAMED
         try:
             for item in iterable:
-                if item in last:
+                if are_few and is_named(item):
+                    loop.turns += 1
+                elif item in last:
                     loop.disarm()
                 elif not loop.goes_on():
                     yield from last
@@ -322,6 +327,15 @@ class Loop:
         others = 0 if self.of_library else min(self.turns, calls)
         enough = (steps or others) >= self.script.steps
         return enough and now.work - before.work > least
+
+
+def is_named(item: Any) -> bool:
+    """Whether a loop's item is a name, as of a phase, or has one beside its value.
+
+    Each turn then does something else, as in `for phase in ("train", "val")`.
+    """
+    parts = item if isinstance(item, tuple) else (item,)
+    return any(isinstance(part, str) for part in parts)
 
 
 class Values(ast.NodeTransformer):

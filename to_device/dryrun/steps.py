@@ -195,7 +195,9 @@ class Steps:
     def _note_piece(self, piece: Piece) -> None:
         self._live[id(piece)] = piece
         self._work += piece.size >> 16
-        piece.kind = WORK if self._in_step else ""
+        # An optimizer's step may call a closure, with a forward and a backward pass.
+        in_pass = torch.is_grad_enabled() or torch._C._current_graph_task_id() >= 0
+        piece.kind = WORK if self._in_step and not in_pass else ""
         if memory.allocated > self.peak.size:
             self.peak = self._peak_now()
         if not self._in_step and memory.allocated > self._peak_of_passes.size:

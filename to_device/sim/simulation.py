@@ -35,6 +35,7 @@ CUDA_WORDS = (  # what the device says, and what CUDA says instead
     ("torch.sim.", "torch.cuda."),
     ("SIM ", "CUDA "),
     ("'sim'", "'cuda'"),
+    (": sim ", ": cuda "),
     ("sim:", "cuda:"),
 )
 
