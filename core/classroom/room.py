@@ -17,7 +17,7 @@ from zlib import crc32
 from core.classroom import names
 from core.classroom.rules import NONE, Rules
 from core.jobs.admission import Gate
-from core.jobs.estimates import spoken
+from core.jobs.estimates import longer, spoken
 from core.jobs.job import Job
 from core.registry import RUN
 from core.store.classes import Classes
@@ -62,6 +62,8 @@ class Room(Gate):
         self._members: dict[str, Member] = {}
         # By visitor: the class's rules, and a copy that fixes the member's own seed
         self._own_rules: dict[str, tuple[Rules, Rules]] = {}
+        # By visitor: why the latest run that they wanted to start is too long
+        self._refused: dict[str, str] = {}
         # The time.time when that class was opened; 0 after a restart, which forgets it
         self._opened = 0.0
         # Whether a member's run on images has finished in the open class
@@ -77,7 +79,7 @@ class Room(Gate):
 
     def _enter(self, classroom: Class) -> None:
         members = self._classes.members(classroom.id)
-        self.on_board, self._own_rules = classroom, {}
+        self.on_board, self._own_rules, self._refused = classroom, {}, {}
         self._members = {member.visitor: member for member in members}
         # The database writes an accuracy after each epoch, so the status counts, too.
         self.has_results = any(
@@ -261,11 +263,15 @@ class Room(Gate):
             rules = self.rules_for(job.owner)
             rules.check(job.address, job.arguments)
             if rules.seconds and expected is not None and expected > rules.seconds:
-                about, most = spoken(expected), spoken(rules.seconds)
+                takes, most = longer(expected, rules.seconds), spoken(rules.seconds)
+                if job.address == RUN and job.owner in self._members:
+                    self._refused[job.owner] = words(
+                        "room.refused", takes=takes, most=most
+                    )
                 raise ExplainedError(
-                    f"This job would take about {about} here, but this class "
-                    f"allows at most {most} per job. Choose a smaller job, such "
-                    "as one with fewer epochs."
+                    f"This job would take {takes} here, but this class allows at most "
+                    f"{most} per job. Choose a smaller job, such as one with fewer "
+                    "epochs, or ask your teacher for more time."
                 )
             if job.address != RUN:
                 return
@@ -278,11 +284,20 @@ class Room(Gate):
                     f"{whose} started {runs}, the most that this class allows. "
                     "You can still look at your earlier runs."
                 )
+            self._refused.pop(job.owner, None)
             if member:
                 self._change_member(member, runs=count + 1)
             else:
                 self.on_board = replace(classroom, outside=count + 1)
                 self._classes.count_outside(classroom.id, count + 1)
+
+    def refused(self) -> dict[str, str]:
+        """Members whose latest run was too long to be started, and why, for a teacher.
+
+        Nobody's after the rules have changed.
+        """
+        with self._lock:
+            return dict(self._refused)
 
     def steer(self, owner: str, control: Control) -> None:
         rate, rules = control.learning_rate, self.rules_for(owner)
@@ -334,6 +349,8 @@ class Room(Gate):
 
     def change(self, teacher: Teacher, class_id: str, act: str, **values: Any) -> None:
         """Change a class's columns, and log `act`. New rules apply to later jobs."""
+        with self._lock:
+            self._refused = {} if "rules" in values else self._refused
         self._change(class_id, **values)
         self.note(teacher, act, class_id)
 

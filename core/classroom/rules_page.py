@@ -66,8 +66,8 @@ def draw(classroom: Class) -> None:
         tell_error(REFUSED)
         if st.session_state.pop("rules_saved", False):
             st.success(
-                "Saved. The rules apply from now on, but not to jobs that "
-                "are already in the queue.",
+                "Saved. The rules apply from now on. Jobs that are already in the "
+                "queue keep their settings, but get the new time limit.",
                 icon=":material/check:",
             )
     st.markdown("**This link opens Train with the preset settings:**")

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from core.classroom import guesses_page as guesses
@@ -113,19 +114,23 @@ def stuck(
     runs: Sequence[RunSummary],
     busy: Collection[str] = (),
     new: Collection[str] = (),
+    refused: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, str]:
     """Members without a run, or whose last run failed, each with a sentence on why.
 
     `runs` are the class's runs, the newest first. Visitors in `busy` are training now,
     so they aren't stuck. While fewer than half of the members have a run, nobody counts
-    as late with the first run, and those in `new` don't in any case.
+    as late with the first run, and those in `new` don't in any case. `refused` says why
+    the latest run that somebody wanted to start was refused.
     """
     last = {run.visitor: run for run in reversed(runs)}
     why = {}
     for who in members:
         if who in busy:
             continue
-        if who not in last:
+        if who in refused:
+            why[who] = refused[who]
+        elif who not in last:
             if 2 * len(last) >= len(members) and who not in new:
                 why[who] = "No run yet."
         elif last[who].status in ("failed", "interrupted"):
@@ -198,7 +203,13 @@ def _gather() -> Standings:
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),
         scripts=scripts.of_class(classroom),
-        stuck=stuck(names, class_runs, {job.owner for job in jobs}, new(classroom.id)),
+        stuck=stuck(
+            names,
+            class_runs,
+            {job.owner for job in jobs},
+            new(classroom.id),
+            room().refused(),
+        ),
     )
 
 

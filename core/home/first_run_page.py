@@ -127,6 +127,7 @@ def races() -> bool:
 
 def start() -> None:
     """Queue the quick run, or a race's runs, unless a run of the visitor goes on."""
+    st.session_state.pop("home_refused", None)
     if runs.going_on(visitor()):
         return
     machine, before = engine().machine(), runs.count(visitor())
@@ -182,7 +183,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     elif run is None or (waits and is_first and not racers):
         _ask_first_run()
     _buttons(own.job if own else None)
-    if why := st.session_state.pop("home_refused", ""):
+    if why := st.session_state.get("home_refused"):  # until the next press
         st.warning(f"{why} No other run was started.", icon=":material/block:")
     machine_page.line(machine)
     if run is None:
@@ -193,7 +194,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         seed, whose = "another seed", "own" if rules.own_seeds else "class's"
         if (fixed := rules.settings.get("seed")) is not None:
             seed = f"your {whose} seed, {fixed}"
-            if own.config == quick(machine, fixed):
+            if own.result and own.config == quick(machine, fixed):
                 seed += ", so expect the same result"
         st.markdown(f"**Train again** uses the usual setting, with {seed}.")
     if own is None:

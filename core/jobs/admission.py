@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from threading import Event, Lock
 from typing import Self
 
-from core.jobs.estimates import Estimates, spoken
+from core.jobs.estimates import Estimates, longer, spoken
 from core.jobs.job import Job
 from core.jobs.queue import Queue
 from core.watch import Control
@@ -118,7 +118,7 @@ class Admission:
             raise ExplainedError(words("refused.many", jobs=jobs))
         expected, longest = self.estimates.seconds(job), limits.max_job_seconds
         if expected is not None and expected > longest:
-            texts = {"expected": spoken(expected), "most": spoken(longest)}
+            texts = {"expected": longer(expected, longest), "most": spoken(longest)}
             raise ExplainedError(words("refused.long", **texts))
         if self._is_full(job, waiting) and self.gives_way(job, queue) is None:
             raise ExplainedError(words("refused.full", count=len(waiting)))

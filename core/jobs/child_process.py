@@ -57,11 +57,12 @@ from core.folders import DATA, ROOT
 from core.jobs import seccomp
 from core.jobs.job import Outcome, outcome_of, resolve
 from core.store import codec
-from core.watch import Watch
+from core.watch import UNWATCHED, Watch
 from to_device.errors import ExplainedError, plain
 from to_device.names import NO_DEVICES
 
 SECONDS = 30.0
+CANCEL_SECONDS = 0.2  # how often a caller that waits asks whether its job is canceled
 # The longest answer. The longest one of the app, an opened picture, takes 1 MB.
 MOST_BYTES = 4_000_000
 MOST_OF_A_MESSAGE = 2_000  # characters of a sentence from a hostile child
@@ -119,16 +120,19 @@ def call(
     seconds: float = SECONDS,
     memory_bytes: int | None = None,
     hostile: bool = False,
+    watch: Watch = UNWATCHED,
 ) -> Any:
     """Call the function at `address` in a child; returns its result.
 
     The result has the type of the function's annotation; without an annotation, it is
     what json.loads returns. Raises ChildDiedError if the process dies, doesn't answer
     in time, or answers with something else, and ExplainedError if the function fails.
+    Once the job that `watch` belongs to is canceled, the process ends, and
+    CancelledError is raised.
     """
     child = Child(address, arguments, seconds, memory_bytes, hostile)
     try:
-        outcome = child.receive(seconds)
+        outcome = child.receive(seconds, watch)
     finally:
         child.end()
     if not isinstance(outcome, Outcome):
@@ -179,14 +183,17 @@ class Child:
         finally:
             writing.close()  # so that the pipe ends when the child does
 
-    def receive(self, seconds: float) -> Any:
+    def receive(self, seconds: float, watch: Watch = UNWATCHED) -> Any:
         """The process's next report, or the Outcome.
 
         Raises ChildDiedError if the process dies, sends nothing for `seconds`, or sends
-        what is neither.
+        what is neither, and CancelledError if the job is canceled meanwhile.
         """
+        deadline = time.monotonic() + seconds
+        while not self.pipe.poll(CANCEL_SECONDS) and time.monotonic() < deadline:
+            watch.check()
         try:
-            data = self._read(time.monotonic() + seconds)
+            data = self._read(deadline)
         except TimeoutError:
             raise ChildDiedError(
                 f"The process took more than {seconds:.0f} seconds and was stopped."

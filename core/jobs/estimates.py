@@ -42,6 +42,12 @@ def spoken(seconds: float) -> str:
     return f"{seconds:.3g} seconds"
 
 
+def longer(seconds: float, most: float) -> str:
+    """How long a job takes that takes longer than `most` seconds, in words."""
+    about, limit = spoken(seconds), spoken(most)
+    return f"about {about}" if about != limit else f"a little more than {limit}"
+
+
 def work(address: str, arguments: tuple[Any, ...]) -> Work:
     """How much work a call is; a training run has its epochs and a guess of its time.
 

@@ -2,8 +2,8 @@
 
 Each lane has its own queue, which is fair between people (start-time fair queueing). A
 new job gets the round after its owner's last round, or the current round if that is
-later. The lowest round is served first, and within a round, the oldest job. The app's own
-jobs, which have no owner, let people go first.
+later. The lowest round is served first, and within a round, the oldest job. The app's
+own jobs, which have no owner, let people go first.
 """
 
 import math

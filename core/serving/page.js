@@ -97,3 +97,18 @@ addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
     });
   }).observe(document, { childList: true, subtree: true });
 }
+// If the front end fails, the page stays white for good, and somebody in a class doesn't know
+// that a reload helps. So the page is loaded again, but not again and again.
+{
+  const SECOND = 1000, LEAST_APART = 60 * SECOND;
+  let wasDrawn = false, emptySince;
+  setInterval(() => {
+    const isEmpty = !document.getElementById("root")?.childElementCount;
+    wasDrawn ||= !isEmpty;
+    emptySince = isEmpty ? emptySince ?? Date.now() : undefined;
+    if (!wasDrawn || !isEmpty || Date.now() - emptySince < 2 * SECOND) return;
+    if (Date.now() - Number(sessionStorage.getItem("loaded_again")) < LEAST_APART) return;
+    sessionStorage.setItem("loaded_again", Date.now());
+    location.reload();
+  }, SECOND);
+}

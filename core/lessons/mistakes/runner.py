@@ -42,14 +42,16 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")  # a terminal's codes for bold and colors
 ROOTS = (Path(__file__).parents[3], Path(torch.__file__).parents[1])
 
 
-def run(slug: str) -> MistakeRun:
+def run(slug: str, watch: Watch = UNWATCHED) -> MistakeRun:
     mistake = BY_SLUG[slug]
     if not possible(mistake):
         raise ExplainedError("You can make this mistake only on Linux.")
     # The first child process starts slowly. This must not use up a half's time limit.
     child_process.warm_up()
     device = place(mistake.broken_on)
-    broken, fixed = (half(which, mistake, device) for which in ("broken", "fixed"))
+    broken, fixed = (
+        half(which, mistake, device, watch) for which in ("broken", "fixed")
+    )
     environment = devices.environment(torch.device(device))
     return MistakeRun(slug, broken, (fixed,), replace(environment, threads=1))
 
@@ -60,7 +62,7 @@ def failures(watch: Watch = UNWATCHED) -> dict[str, Failure | None]:
     failures = {}
     for mistake in filter(possible, MISTAKES):
         if mistake.loud:
-            outcome = half("broken", mistake, place(mistake.broken_on))
+            outcome = half("broken", mistake, place(mistake.broken_on), watch)
             failures[mistake.slug] = outcome.failure
             watch.report((mistake.slug, outcome.failure))
     return failures
@@ -76,7 +78,9 @@ def place(where: str) -> str:
     return "cpu" if device is None else device.type
 
 
-def half(which: str, mistake: Mistake, device: str) -> Outcome:
+def half(
+    which: str, mistake: Mistake, device: str, watch: Watch = UNWATCHED
+) -> Outcome:
     """Run one half in a child process. If the process dies, return how."""
     try:
         return child_process.call(
@@ -86,6 +90,7 @@ def half(which: str, mistake: Mistake, device: str) -> Outcome:
             device,
             seconds=SECONDS,
             memory_bytes=mistake.memory_bytes if device == "cpu" else None,
+            watch=watch,
         )
     except child_process.ChildDiedError as error:
         return Outcome(device, died=str(error))

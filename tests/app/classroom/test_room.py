@@ -165,7 +165,9 @@ def test_only_admitted_runs_count(room, open_class):
     assert spoken(60) in refused(begin, room, "ada", 61.0)
     lab = "core.lessons.speed.loader:measure"
     room.admit(Job("a lab", lab, ((0, 1),), "train", "ada"), 3)
+    assert [*room.refused()] == ["ada"], "a teacher is told whose run was too long"
     begin(room, "ada", 59.0)
+    assert not room.refused()
     assert room.seconds("ada") == 60
     assert room.seconds("") is None, "the server's own work has no limit"
 

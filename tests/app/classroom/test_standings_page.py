@@ -104,3 +104,7 @@ def test_without_a_run_or_after_a_failed_one_a_member_is_stuck_unless_they_train
     why = stuck(NAMES, runs, ["di"])
     assert [*why] == ["ada", "cy"]
     assert "There was not enough memory." in why["ada"]
+    told = stuck(
+        NAMES, runs[1:], ["bob", "di"], ["cy"], {"bob": "Too long.", "cy": "Long."}
+    )
+    assert told == {"cy": "Long."}

@@ -63,6 +63,12 @@ def test_on_a_phone_progress_stays_in_sight_and_the_menu_closes(visitor):
     expect(page.get_by_text("Batch 1", exact=True)).to_be_in_viewport()
 
 
+def test_a_page_that_has_turned_white_is_loaded_again(visitor):
+    page = ready(visitor("Device"))
+    page.evaluate("document.getElementById('root').replaceChildren()")
+    expect(page.locator("h1")).to_be_visible(timeout=SLOW)
+
+
 @pytest.mark.parametrize("width", [390, 660, 800, 1000, 1280])
 def test_no_control_is_cut(visitor, server, width):
     size = {"width": width, "height": 900}

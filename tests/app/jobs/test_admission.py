@@ -18,7 +18,7 @@ from core.jobs.admission import (
     overdue,
     words,
 )
-from core.jobs.estimates import spoken, work
+from core.jobs.estimates import longer, spoken, work
 from core.jobs.job import Job
 from core.jobs.queue import Queue
 from tests.app.jobs.follow import RUN, done, job, wait
@@ -140,7 +140,7 @@ def test_a_run_that_would_be_cut_is_refused_at_once():
     server = Server(max_job_seconds=100)
     server.did(DEFAULT, 65)
     twice = replace(DEFAULT, epochs=2 * DEFAULT.epochs)
-    times = {"expected": spoken(130), "most": spoken(100)}
+    times = {"expected": longer(130, 100), "most": spoken(100)}
     assert server.refused("ada", twice) == words("refused.long", **times)
 
 

@@ -20,8 +20,9 @@ import psutil
 import pytest
 
 from core import log
-from core.errors import explain
+from core.errors import CancelledError, explain
 from core.jobs import child_process
+from core.watch import Watch
 from tests.app.jobs.follow import wait
 from tests.app.jobs.landlock import landlock
 from tests.process import HOUR, descendants, that_go_on
@@ -59,6 +60,20 @@ def fill(size: int) -> int:
 def test_a_child_has_the_seconds_that_are_asked_for():
     with pytest.raises(child_process.ChildDiedError, match=r"\b1 s"):
         child_process.call_for(1, "tests.app.jobs.test_child_process:fork_and_sleep")
+
+
+def test_a_child_ends_as_soon_as_the_job_is_canceled(tmp_path):
+    started = time.monotonic()
+    canceled = Watch(cancelled=lambda: time.monotonic() > started + 1)
+    with pytest.raises(CancelledError):
+        child_process.call(
+            "tests.app.jobs.test_child_process:breed",
+            tmp_path / "id",
+            600.0,
+            seconds=600,
+            watch=canceled,
+        )
+    assert time.monotonic() < started + 60
 
 
 def test_a_failure_is_a_sentence_and_a_log_line_of_its_run(monkeypatch, capfd):
