@@ -160,12 +160,13 @@ def found_by_running(report: dict[str, Any]) -> Iterator[Problem]:
         culprit = failure["culprit"] or failure["line"]
         line = failure["line"]["line"] if failure["line"] else ""
         say = f"Line {line} raised {code.raised(failure)} on the simulated GPU."
-        if failure["why"]:
+        if failure["why"] and culprit:
             say += f" {code.advice(culprit['line'], failure['why'])}"
         yield from at(culprit, "sure", say)
     yield from at(report["on_cpu"], "sure", words("ran.on_cpu"))
     if (growth := report["growth"]) and growth["keeps_graph"]:
-        yield from at(growth["line"], "sure", words("ran.graph"), "graph_kept")
+        for keeper in (growth["line"], *growth["also"]):
+            yield from at(keeper, "sure", words("ran.graph"), "graph_kept")
     for remark in report["remarks"]:
         sure: Sureness = "sure" if remark["sure"] else "likely"
         yield from at(remark["line"], sure, remark["say"], remark["slug"])

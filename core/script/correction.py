@@ -138,7 +138,7 @@ class Trial:
             at = failure["culprit"] or failure["line"]
             if at and at["file"] == check.NAME:
                 failed = failure["line"]
-                is_own = failed["file"] == check.NAME
+                is_own = failed and failed["file"] == check.NAME
                 yield Fault(
                     DEVICE_ERROR,
                     at["line"],

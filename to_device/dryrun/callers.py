@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
+from torch import nn
 
 from to_device.dryrun.origins import SAME, Origin, Origins
 from to_device.dryrun.script import Line
@@ -49,8 +50,16 @@ def helpers_caller(
         return None
     if is_kept(root) or moves_sister(root, origins):
         return None
-    later = start.chain() if start else ()
-    if not (root.meetings or any(o.mixes for o in later if o.function is code)):
+    chain = list(start.chain()) if start else []
+    inside = lines_of(code)
+    met_later = any(
+        line.file != code.co_filename or line.number not in inside
+        for one in chain
+        if one.function is code or one.is_same
+        for line in one.meetings
+    )
+    mixes = any(one.mixes for one in chain if one.function is code)
+    if not (root.meetings or met_later or mixes):
         told = (
             c
             for c in root.calls
@@ -164,6 +173,7 @@ def filled_line(origin: Origin, start: Origin) -> tuple[Line, str] | None:
     for ancestor in (*same, *origin.chain()):
         at, line = ancestor.filled, ancestor.line
         is_own = not (ancestor.makers or ancestor.copies or KEEPS.match(line.code))
+        is_own &= not isinstance(ancestor.tensor(), nn.Parameter)  # load_state_dict
         if at and is_own:
             return (
                 line,

@@ -315,10 +315,10 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
     its source, the source's source, and so on. It returns the first tensor
     that was copied to the device, or computed from a parameter on the device.
     It skips tensors that a function computed from other functions' tensors, if
-    this function has returned. It stops at a tensor that a model's constructor
-    made, or that another line than `line` computed. Then it returns the latest
-    tensor that a constructor made. If there is none, it returns the tensor at
-    which it stopped.
+    this function has returned, and one of several that a running function computed
+    from a batch. It stops at a tensor that a model's constructor made, or that another
+    line than `line` computed. Then it returns the latest tensor that a constructor
+    made. If there is none, it returns the tensor at which it stopped.
     """
     chain = list(origin.chain()) if origin else []
     running = {frame.f_code for _, frame in frames}
@@ -338,9 +338,31 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
         if has_ended and function is not ancestor.first_function:
             continue
         is_new = ancestor.is_of_loop or not ancestor.is_same
+        is_new &= not is_one_of_several(ancestor, chain, frames)
         if ancestor in built or (ancestor.line != line and is_new):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
+
+
+def is_one_of_several(origin: Origin, chain: Sequence[Origin], frames: Frames) -> bool:
+    """Whether a function computed this and other tensors from a batch that it got.
+
+    To move one of them isn't enough, so the batch is moved.
+    """
+    if origin.function is None or not any(one.is_of_loop for one in chain):
+        return False
+    frame = next((f for _, f in frames if f.f_code is origin.function), None)
+    here, block = statement_at(origin.line)
+    if frame is None or here is None:
+        return False
+    code, known = frame.f_code, [ancestor.tensor() for ancestor in chain]
+    given = {
+        name
+        for name in code.co_varnames[: code.co_argcount]
+        if any(frame.f_locals.get(name) is t for t in known if t is not None)
+    }
+    uses = [names_in(s) for s in block if s is not here and isinstance(s, ast.Assign)]
+    return bool(given & names_in(here)) and any(given & names for names in uses)
 
 
 def is_kept(origin: Origin, modules: Sequence[nn.Module]) -> bool:

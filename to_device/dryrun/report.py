@@ -149,6 +149,7 @@ class Growth:
     bytes_a_step: int
     line: Line | None  # the line that made or keeps the tensors
     keeps_graph: bool
+    also: tuple[Line, ...] = ()  # further lines that keep the graph
 
 
 @dataclass(frozen=True)
@@ -323,11 +324,13 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     if growth := report["growth"]:
         why = "Tensors are made here"
         if growth["keeps_graph"]:
-            why = "This line holds on to the graph"
+            is_one = not growth["also"]
+            why = "This line holds" if is_one else "Each of these lines holds"
+            why += " on to the graph"
         more = max(0, growth["bytes_a_step"])
         grows = f"Memory grows by {_size(more)}" if more else "The graph grows"
         yield f"{grows} in each step. {why}:"
-        yield f"  {_at(growth['line'])}"
+        yield from (f"  {_at(line)}" for line in (growth["line"], *growth["also"]))
     for remark in report["remarks"]:
         yield remark["say"]
         yield f"  {_at(remark['line'])}"

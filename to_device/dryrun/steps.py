@@ -287,21 +287,22 @@ class Steps:
     def growth(self) -> Growth | None:
         """How memory or a graph grows with each step; None if neither grows."""
         more = _differences(self._ends[1:])
-        keeper = self._keeper()
-        if keeper is None and (len(more) < 2 or min(more) <= FEW_NUMBERS):
+        keepers: list[Line | None] = list(self._keepers())
+        if not keepers and (len(more) < 2 or min(more) <= FEW_NUMBERS):
             return None
         sizes: Counter[Line | None] = Counter()
         for piece in list(self._live.values()):
             if not piece.kind and 0 < piece.step < self.count - 1:
                 sizes[piece.line] += piece.size
-        if keeper is None and not sizes:
+        if not (keepers or sizes):
             return None  # the newest step is larger, as with a longer sentence
         del sizes[None]
-        line = keeper or max(sizes, key=sizes.__getitem__, default=None)
-        return Growth(sum(more) // max(1, len(more)), line, keeper is not None)
+        line, *also = keepers or [max(sizes, key=sizes.__getitem__, default=None)]
+        each = sum(more) // max(1, len(more))
+        return Growth(each, line, bool(keepers), tuple(filter(None, also)))
 
-    def _keeper(self) -> Line | None:
-        """A line whose variable keeps a larger graph after each step, or None.
+    def _keepers(self) -> Iterator[Line]:
+        """The lines whose variables keep a larger graph after each step.
 
         A sum that begins anew with each epoch grows by the same in most steps.
         """
@@ -312,8 +313,7 @@ class Steps:
             more = [(len(b) - len(a)) * bool(a & b) for a, b in pairwise(kept)]
             usual, times = Counter(more).most_common(1)[0]
             if min(more) > 0 or (usual > 0 and times >= MOST_STEPS * len(more)):
-                return line
-        return None
+                yield line
 
     def memory(self, limit: int | None) -> Memory:
         """The peak of memory, its parts, and whether it fits into `limit` bytes."""

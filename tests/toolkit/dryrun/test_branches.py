@@ -97,6 +97,16 @@ for i, x in enumerate([batch] * 4000):
     if i % 300 == 299: losses.append(i)
     elif i % 200 == 198: evaluate()
 """,
+    "in a later phase": """
+phases = {"train": [batch] * 60, "val": [batch] * 2}
+for epoch in range(3):
+    for phase, batches in phases.items():
+        for x in batches:
+            if phase == "train":
+                train(x)
+        if phase == "val":
+            evaluate()
+""",
     "in a turn that ends the loop": """
 while True:
     train(batch)

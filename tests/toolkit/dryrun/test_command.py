@@ -51,6 +51,34 @@ def test_processes_that_a_script_leaves_behind(tmp_path: Path) -> None:
     assert not alive
 
 
+def test_a_script_that_fails_by_itself_in_a_loop_that_was_left(tmp_path: Path) -> None:
+    """The whole run fails after fewer steps than the shortened one, and counts."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        dedent(
+            """
+            import torch
+            net = torch.nn.Linear(512, 2048).cuda()
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            seen = []
+            def train(row):
+                seen.append(int(row))
+                optimizer.zero_grad()
+                net(torch.rand(2048, 512).cuda()).mean().backward()
+                optimizer.step()
+            for row in ["1"] * 30 + ["no number"]:
+                train(row)
+            for epoch in range(4):
+                for row in ["1"] * 30:
+                    train(row)
+            assert len(seen) == 151, "only a part was seen"
+            """
+        )
+    )
+    done = python("-m", "to_device", "dryrun", str(script), status=SCRIPT_ERROR)
+    assert "no number" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "gpu", "rest"),
     [

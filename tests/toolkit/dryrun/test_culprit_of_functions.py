@@ -7,6 +7,33 @@ from tests.toolkit.dryrun.dry_run import LAYER, check_culprit
 pytestmark = pytest.mark.usefixtures("unhurried")
 
 CULPRITS = {  # by what is special: the script's rest, the line to change, what is said
+    "a function computes several tensors from the batch": (
+        "def widths(y, z):\n    a = z[:, 1:] - z[:, :-1]\n    b = z[:, :1] * 2\n"
+        "    c = y[:, 1:].clamp(0)\n    return (c - a).sum() + (y - b).sum()\n"
+        "net.cuda()\n"
+        "for y, z in torch.utils.data.DataLoader([*zip(x, x)], 2):\n"
+        "    widths(net(y.cuda()), z)",
+        20,
+        "z is still on the CPU",
+    ),
+    "a network gets the weights of one on the device": (
+        "other = Net()\nother.load_state_dict(net.cuda().state_dict())\n"
+        "print(other(x.cuda()))",
+        14,
+        "this model was never moved",
+    ),
+    "a data set whose items a library made": (
+        "from torchvision.transforms import ToTensor\nimport numpy as np\n"
+        "class Rows:\n    def __getitem__(self, i):\n        if i > 1:\n"
+        "            raise IndexError\n"
+        "        row = ToTensor()(np.ones((2, 2, 1), np.float32))\n        return row\n"
+        "def means(rows):\n    found = [row.flatten() for row in rows]\n"
+        "    mean = torch.stack(found).mean(0)\n    return mean\n"
+        "def train(y):\n    mean = means(Rows())\n    return net(y) - mean\n"
+        "net.cuda()\ntrain(x.cuda())",
+        27,
+        "this line gets a tensor on the CPU",
+    ),
     "a branch that doesn't run moves the batch, too": (
         "loader = torch.utils.data.DataLoader([*x], 2)\nnet.cuda()\n"
         "for y in loader:\n    if torch.cuda.is_available():\n        z = y * 2\n"
