@@ -11,7 +11,7 @@ import gc
 import os
 import threading
 import weakref
-from collections import Counter, deque
+from collections import deque
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Literal
@@ -55,6 +55,7 @@ from core.serving import (
     uvicorn_internals,
 )
 from core.serving.fair_turns import FairTurns
+from core.serving.operation_line import OperationLine
 from core.serving.request_source import network
 from core.serving.tab_weights import Tab, Tabs
 from core.serving.visitor_cookie import COOKIE, read
@@ -70,8 +71,8 @@ SOON_SECONDS = 0.005  # between two tries to start a script; see finish_scripts
 WIDGET = "$$"  # how the ids of widgets begin, and of components' events
 MOST_FILES = 100  # that a browser may announce at once; pages take one at a time
 OPERATIONS = ("deferred_file", "dataframe_chunk")  # downloads, and a table's rows
-# Of a tab at once, in the line of a network address, and of a browser's request
-MOST_OPERATIONS, MOST_IN_LINE, MOST_OPERATION_BYTES = 4, 40, 1_000
+MOST_OPERATION_BYTES = 1_000  # of a browser's request for one
+TOO_MANY = "Too many downloads are waiting in your network. Try again in a moment."
 # What may wait to be merged with a further message: a page has some 100 widgets.
 # Each further message merges everything anew, while nobody else is served.
 MOST_MERGED_WIDGETS, MOST_MERGED_BYTES = 300, 1_000_000
@@ -82,14 +83,6 @@ TURN_SECONDS = 0.3  # after which a page goes on beside one that takes longer
 
 _pages, _parts = FairTurns(TURN_SECONDS), FairTurns(TURN_SECONDS)
 _thread = threading.local()
-
-
-class Line:
-    """The operations that tabs of a network address wait for."""
-
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
-        self.of: Counter[str] = Counter()  # how many, keyed by session
 
 
 def is_drawing() -> bool:
@@ -378,7 +371,8 @@ def refuse_costly_messages() -> None:
     Before it looks at the size, Streamlit makes an address for each file name that a
     browser announces: half a million names in 1 MB keep the server busy for half a
     minute. It makes a file again for each message that asks for the download, however
-    many wait: now it makes one at a time for a network address. And any browser may use
+    many wait: now it makes one at a time for a network address, where visitors take
+    turns, and those for whom there is no place get an error. And any browser may use
     what Streamlit hides in menus: clear the caches of all visitors, run git while
     nobody else is served, which tells the names of changed files, too, and install
     files beside the app. While a script runs, Streamlit merges all clicks that come, on
@@ -387,7 +381,7 @@ def refuse_costly_messages() -> None:
     handle = AppSession._handle_file_urls_request
     operate = AppSession._handle_backend_operation_request
     merge = script_requests._coalesce_widget_states
-    lines = weakref.WeakValueDictionary[str, Line]()
+    lines = weakref.WeakValueDictionary[str, OperationLine]()
 
     def of_few_files(session: AppSession, request: FileURLsRequest) -> None:
         if len(request.file_names) <= MOST_FILES:
@@ -400,17 +394,17 @@ def refuse_costly_messages() -> None:
         is_own = request.session_id == session.id
         if not (is_known and is_own and request.ByteSize() < MOST_OPERATION_BYTES):
             return
-        address = (vars(session).get(TAB) or Tab()).address
-        line = lines.setdefault(address, Line())
-        if line.of[session.id] == MOST_OPERATIONS or line.of.total() == MOST_IN_LINE:
-            return
-        line.of[session.id] += 1
-        try:
-            async with line.turn:
-                if session._state is not AppSessionState.SHUTDOWN_REQUESTED:
-                    await operate(session, request)
-        finally:
-            line.of[session.id] -= 1
+        tab = vars(session).get(TAB) or Tab()
+        line = lines.setdefault(tab.address, OperationLine())
+        async with line.turn(tab.visitor, session.id) as is_due:
+            if session._state is AppSessionState.SHUTDOWN_REQUESTED:
+                return
+            if is_due:
+                return await operate(session, request)
+        answer = ForwardMsg()
+        answer.backend_operation_response.request_id = request.request_id
+        answer.backend_operation_response.error_msg = TOO_MANY
+        session._enqueue_forward_msg(answer)
 
     def merge_few(
         old: WidgetStates | None, new: WidgetStates | None
@@ -502,7 +496,9 @@ def weigh_tabs() -> None:
         name = connect(self, client, *more, **named)
         info = self._session_mgr.get_active_session_info(name)
         if info and (tab := of_client(client)):
-            tab.address = network(client.client_context.remote_ip or "")
+            context = client.client_context
+            tab.address = network(context.remote_ip or "")
+            tab.visitor = read(context.cookies.get(COOKIE, ""))
             tab.unread.append(lambda: sum(map(len, unread(client))))
             tab.session = weakref.ref(info.session)
             tab.close = partial(close, self, name, tab)

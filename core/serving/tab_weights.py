@@ -27,7 +27,7 @@ class Tab:
     def __init__(
         self, abort: Callable[[], None] = nothing, *unread: Callable[[], int]
     ) -> None:
-        self.address = ""
+        self.address = self.visitor = ""
         self.largest = 0  # bytes that the largest message takes, and what came with it
         self.abort, self.unread = abort, list(unread)
         self.is_gone = asyncio.Event()  # set when the connection has ended

@@ -29,7 +29,7 @@ from streamlit.runtime.scriptrunner_utils.script_requests import (
 from streamlit.web.server import server_util
 from streamlit.web.server.starlette import starlette_websocket
 
-from core.serving import streamlit_internals
+from core.serving import operation_line, streamlit_internals
 from core.serving.streamlit_internals import give_back_turn, take_turn
 from core.serving.tab_weights import Tab
 from core.ui import server
@@ -337,7 +337,7 @@ def test_no_browser_clears_the_caches_of_all_or_runs_git(monkeypatch):
     ("payload", "at_once", "answered"),
     [
         ("deferred_file", 3, 3),
-        ("deferred_file", 9, streamlit_internals.MOST_OPERATIONS),
+        ("deferred_file", 9, operation_line.MOST_OF_TAB),
         ("install_skills", 1, 0),  # writes files beside the app
         ("dismiss_skills_nudge", 1, 0),
     ],
@@ -345,10 +345,15 @@ def test_no_browser_clears_the_caches_of_all_or_runs_git(monkeypatch):
 def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
     request = BackendOperationRequest(session_id="a")
     getattr(request, payload).SetInParent()
+    sent = list[BackendOperationResponse]()
 
     async def answers(of_whom: str = "a", name: str = "") -> int:
         request.request_id = name
         session = Mock(id=of_whom)
+        sent.clear()
+        session._enqueue_forward_msg = lambda message: sent.append(
+            message.backend_operation_response
+        )
 
         async def make(*_: Any) -> BackendOperationResponse:
             await asyncio.sleep(0.01)
@@ -362,7 +367,9 @@ def test_a_browser_has_few_operations_at_once(payload, at_once, answered):
 
     assert event_loop.run(answers()) == at_once
     streamlit_internals.refuse_costly_messages()
-    assert event_loop.run(answers()) == answered
+    assert event_loop.run(answers(name="b")) == answered
+    refusals = [each.request_id for each in sent if each.error_msg]
+    assert refusals == ["b"] * (at_once - answered if answered else 0)
     assert event_loop.run(answers(name="x" * 2_000)) == 0  # would stay while it waits
     assert event_loop.run(answers(of_whom="another")) == 0
 

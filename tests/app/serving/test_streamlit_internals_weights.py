@@ -22,6 +22,8 @@ from websockets.asyncio.client import ClientConnection
 
 from core.serving import streamlit_internals, tab_weights
 from core.serving.streamlit_internals import weigh_tabs
+from core.serving.visitor_cookie import COOKIE
+from tests.app import event_loop
 from tests.app.serving.connections import (
     Listener,
     ends,
@@ -68,6 +70,28 @@ async def session_of_closed_tab(server: uvicorn.Server, runtime: Runtime) -> App
     while sessions.is_active_session(session.id):
         await asyncio.sleep(0.01)
     return session
+
+
+def test_a_tab_knows_its_visitor(monkeypatch):
+    """Who shares the places for downloads behind an address with others."""
+    monkeypatch.setattr(streamlit_internals, "read", lambda cookie: cookie)
+    weigh_tabs()
+
+    async def visitors() -> list[str]:
+        found = list[str]()
+        async with serving_sessions() as (server, runtime):
+            for name in "ab":
+                cookie = {"Cookie": f"{COOKIE}={name}"}
+                async with websocket(server, additional_headers=cookie) as browser:
+                    await say(browser, 100)
+                    active = runtime._session_mgr.list_active_sessions()
+                    tabs = [
+                        vars(each.session)[streamlit_internals.TAB] for each in active
+                    ]
+                    found.append(tabs[-1].visitor)
+        return found
+
+    assert event_loop.run(visitors()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
