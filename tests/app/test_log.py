@@ -1,7 +1,9 @@
 import io
 import json
 import logging
+import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +14,11 @@ from core.jobs.job import Job, Jobs, Outcome
 
 OTHER = logging.getLogger("streamlit.somewhere")
 SILENT = logging.getLogger("silent")  # as torch has some
+
+
+@pytest.fixture(autouse=True)
+def no_traceback_before(monkeypatch):
+    monkeypatch.setattr(log.repeats, "_seen", {})
 
 
 @pytest.fixture
@@ -68,6 +75,49 @@ def test_a_line_stays_short_whatever_a_browser_has_sent(json_lines):
     assert len(line["message"] + line["traceback"]) < most + 10
     assert line["message"].startswith("no such part of a page: firstx")
     assert line["traceback"].endswith("xlast")
+
+
+def fail(number: int = 0, **more: Any) -> None:
+    """Log the same error, or that of another line."""
+    try:
+        if number:
+            raise ValueError(number)
+        raise ValueError
+    except ValueError:
+        OTHER.exception("it failed", **more)
+
+
+def test_each_kind_of_traceback_comes_once_a_minute_and_the_others_are_counted(
+    json_lines, monkeypatch
+):
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for number in (0, 1, 2, 0, 3):
+        fail(number)
+    fail(extra={"run": "a1"})
+    OTHER.error("no traceback")
+    OTHER.error("no traceback")
+    assert [line.get("run", "") for line in json_lines()] == ["", "", "a1", "", ""]
+    now += log.REPEAT_SECONDS
+    OTHER.info("another line")
+    *counts, last = json_lines()[5:]
+    assert last["message"] == "another line"
+    assert sorted(re.findall(r"(\d) times", str(counts))) == ["1", "2"]
+    fail()
+    assert "ValueError" in json_lines()[-1]["traceback"]
+
+
+def test_a_terminal_also_gets_a_repeated_traceback_once(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.delenv("LOG_FORMAT", raising=False)
+    monkeypatch.setattr(sys, "stderr", written)
+    handlers = [logging.StreamHandler(written) for _ in range(2)]
+    monkeypatch.setattr(OTHER, "handlers", handlers)
+    monkeypatch.setattr(OTHER, "propagate", False)
+    log.set_up()
+    for _ in range(3):
+        fail()
+    assert written.getvalue().count("Traceback") == len(handlers)
 
 
 def test_without_a_host_logs_stay_as_they_are(monkeypatch):
