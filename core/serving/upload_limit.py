@@ -1,11 +1,15 @@
-"""A limit on all uploads in memory together; Streamlit only limits single files."""
+"""Limits on all uploads together; Streamlit only limits single files."""
 
+import asyncio
 import re
-from collections import Counter
+import time
+from collections import Counter, defaultdict
+from contextlib import suppress
 from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,8 +17,10 @@ from core.serving import starlette_internals, streamlit_internals
 from core.serving.request_source import network
 
 SESSION_BYTES = 45_000_000  # the largest checkpoint, picture, and photo together
-ALL_BYTES = 450_000_000  # what all sessions may hold together
-ADDRESS_BYTES = 150_000_000  # that may be arriving from one network address
+STORED_BYTES = 250_000_000  # what all sessions may hold together
+# What may be arriving at once: a class's files, and those of others. Starlette keeps
+# them in the folder for temporary files, which may be in memory, too.
+ARRIVING_BYTES = 200_000_000
 OF_A_FILE = 1_000  # bytes of the objects that hold a file, about
 SESSION_FILES = 20  # pages show three
 LOOK_BYTES = 65_536  # that arrive between two looks at whether there is room
@@ -24,22 +30,69 @@ TOO_MUCH = "The server is receiving too much data at once. Try again in a moment
 FILE = re.compile(r"multipart/form-data; ?boundary=[\w.'()+,/:=?\"-]{1,100}", re.ASCII)
 
 
+class Upload:
+    """A file that is arriving, or that is whole and about to be stored."""
+
+    def __init__(self, session: str, address: str) -> None:
+        self.session, self.address = session, address
+        self.size, self.is_whole, self._has_to_end = 0, False, False
+        self._began = time.monotonic()
+        self._waiting: asyncio.Timeout | None = None
+
+    def weight(self) -> float:
+        """How much room it takes, times how long: one that stands still gets heavy.
+
+        In the first second, it is mostly the size that counts.
+        """
+        return self.size * (1 + time.monotonic() - self._began)
+
+    def end(self) -> None:
+        """Let `hear` raise HTTPException, also if it waits for the browser."""
+        self._has_to_end = True
+        if self._waiting:
+            self._waiting.reschedule(0)
+
+    def go_on(self) -> None:
+        if self._has_to_end:
+            raise HTTPException(413, TOO_MUCH)
+
+    async def hear(self, receive: Receive) -> Message:
+        """The next message of the browser, which is counted."""
+        self.go_on()
+        try:
+            async with asyncio.timeout(None) as self._waiting:
+                message = await receive()
+        except TimeoutError:
+            raise HTTPException(413, TOO_MUCH) from None
+        finally:
+            self._waiting = None
+        self.size += len(message.get("body", b""))
+        is_last = not message.get("more_body")
+        self.is_whole = is_last and message["type"] == "http.request"
+        return message
+
+
 class UploadLimit:
-    """ASGI middleware: drops old files to make room for new ones, or refuses an upload.
+    """ASGI middleware: drops old files to make room for new ones, or ends an upload.
 
     If the uploading session is above SESSION_BYTES or SESSION_FILES, it loses its
-    oldest file. If all sessions together are above ALL_BYTES, the session with the most
-    bytes loses its oldest file. Files that are still arriving count byte by byte, since
-    their announced length may be false. An arriving file can't be dropped: if no other
-    file is left to drop, or if more is arriving from the same address than
-    ADDRESS_BYTES, the request ends with status 413. A request without a form of files,
-    which browsers don't send, ends with status 415.
+    oldest file. If more than ARRIVING_BYTES are arriving, the heaviest upload of the
+    heaviest address ends with status 413: see Upload.weight. So a small new one always
+    gets in, and a class behind one address doesn't give way to uploads that stand
+    still. What is arriving counts byte by byte, since the announced length may be
+    false.
+
+    A file takes room from others only once it is whole. If all files are above
+    STORED_BYTES then, the address that has most gives way: the session with the most
+    bytes there loses its oldest file. If it has none but the new one, that is refused.
+
+    A request without a form of files, which browsers don't send, ends with status 415.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.arriving: Counter[str] = Counter()  # bytes, keyed by session
-        self.arriving_from: Counter[str] = Counter()  # keyed by network address
+        self.uploads: dict[Upload, None] = {}  # the oldest first
+        self.addresses: dict[str, str] = {}  # of sessions with files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope.get("path", "").split("/")
@@ -52,50 +105,97 @@ class UploadLimit:
                 starlette_internals.NO_FILE, 415, {"Connection": "close"}
             )
             return await refusal(scope, receive, send)
-        session, arrived, due = parts[-2], 0, 0
         address = network(scope["client"][0]) if scope.get("client") else ""
+        upload, due = Upload(parts[-2], address), 0
 
         async def counted() -> Message:
-            nonlocal arrived, due
-            message = await receive()
-            arrived += (size := len(message.get("body", b"")))
-            self.arriving[session] += size
-            self.arriving_from[address] += size
-            if self.arriving_from[address] > ADDRESS_BYTES:
-                raise HTTPException(413, TOO_MUCH)
+            nonlocal due
+            message = await upload.hear(receive)
             # A look takes longer the more files there are, and a byte may come alone.
-            if arrived >= due or not message.get("more_body"):
-                due = arrived + LOOK_BYTES
-                self._make_room(session)
+            if upload.size >= due or upload.is_whole:
+                due = upload.size + LOOK_BYTES
+                self._make_room(upload)
             return message
 
+        self.uploads[upload] = None
         try:
-            await self.app(scope, counted, send)
+            # If the browser breaks an upload off, nobody waits for an answer.
+            with suppress(ClientDisconnect):
+                await self.app(scope, counted, send)
         finally:
-            self.arriving[session] -= arrived
-            self.arriving_from[address] -= arrived
-            self.arriving += Counter()  # drops sessions at 0
-            self.arriving_from += Counter()
+            self.uploads.pop(upload, None)
+            self._note_address(upload)
 
-    def _make_room(self, session: str) -> None:
+    def _make_room(self, upload: Upload) -> None:
+        self._fit_session(upload.session)
+        self._fit_arriving()
+        upload.go_on()
+        if upload.is_whole:
+            self._fit_stored()
+
+    def _fit_session(self, session: str) -> None:
+        files = streamlit_internals.uploads()
+        arriving = sum(one.size for one in self.uploads if one.session == session)
+        while True:
+            own = dict(files.file_storage.get(session, {}))
+            size = arriving + sum(map(size_of, own.values()))
+            if size <= SESSION_BYTES and len(own) <= SESSION_FILES:
+                return
+            if not own:
+                raise HTTPException(413, TOO_MUCH)
+            files.remove_file(session, next(iter(own)))
+
+    def _fit_arriving(self) -> None:
+        arriving = [upload for upload in self.uploads if not upload.is_whole]
+        size = sum(upload.size for upload in arriving)
+        if size <= ARRIVING_BYTES:
+            return
+        weights = defaultdict[str, float](float)
+        for upload in arriving:
+            weights[upload.address] += upload.weight()
+        while size > ARRIVING_BYTES:
+            most = max(reversed(weights), key=weights.__getitem__)
+            of_most = [upload for upload in arriving if upload.address == most]
+            heaviest = max(reversed(of_most), key=Upload.weight)
+            arriving.remove(heaviest)
+            weights[most] -= heaviest.weight()
+            size -= heaviest.size
+            del self.uploads[heaviest]
+            heaviest.end()
+
+    def _fit_stored(self) -> None:
         files = streamlit_internals.uploads()
         while True:
             stored = {
-                key: sum(map(size_of, list(uploads.values())))
-                for key, uploads in list(files.file_storage.items())
+                session: sum(map(size_of, list(own.values())))
+                for session, own in list(files.file_storage.items())
             }
-            own = stored.get(session, 0) + self.arriving[session]
-            count = len(files.file_storage.get(session, ()))
-            if own > SESSION_BYTES or count > SESSION_FILES:
-                fullest = session
-            elif sum(stored.values()) + self.arriving.total() > ALL_BYTES:
-                fullest = max(stored, key=stored.__getitem__, default=session)
-            else:
+            sizes = Counter[str]()
+            for session, size in stored.items():
+                sizes[self._address(session)] += size
+            for upload in self.uploads:
+                sizes[upload.address] += upload.size if upload.is_whole else 0
+            if sizes.total() <= STORED_BYTES:
                 return
+            most = max(sizes, key=sizes.__getitem__)
+            there = [name for name in stored if self._address(name) == most]
+            fullest = max(there, key=stored.__getitem__, default="")
             if not stored.get(fullest):
                 raise HTTPException(413, TOO_MUCH)
-            oldest = next(iter(files.file_storage[fullest]))
-            files.remove_file(fullest, oldest)
+            files.remove_file(fullest, next(iter(files.file_storage[fullest])))
+
+    def _address(self, session: str) -> str:
+        return self.addresses.get(session, session)
+
+    def _note_address(self, upload: Upload) -> None:
+        """Remember where a session's files come from; forget sessions without."""
+        self.addresses[upload.session] = upload.address
+        storage = streamlit_internals.uploads().file_storage
+        self.addresses = {
+            session: address
+            for session, address in self.addresses.items()
+            if storage.get(session)
+        }
 
 
 def size_of(file: Any) -> int:

@@ -1,8 +1,10 @@
 import asyncio
+import time
 from types import SimpleNamespace
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from streamlit import runtime
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
@@ -29,11 +31,13 @@ def limit(
 ) -> UploadLimit:
     """Around a server that takes uploads: 100 bytes a session, 300 in all.
 
-    Only contents count, except where a test says otherwise.
+    As many as 200 more may be arriving. Only contents count, except where a test says
+    otherwise.
     """
     monkeypatch.setattr(upload_limit, "size_of", lambda file: len(file.data))
     monkeypatch.setattr(upload_limit, "SESSION_BYTES", 100)
-    monkeypatch.setattr(upload_limit, "ALL_BYTES", 300)
+    monkeypatch.setattr(upload_limit, "STORED_BYTES", 300)
+    monkeypatch.setattr(upload_limit, "ARRIVING_BYTES", 200)
     monkeypatch.setattr(upload_limit, "LOOK_BYTES", 10)
 
     async def streamlit(scope, receive, _send) -> None:
@@ -97,7 +101,7 @@ def test_the_session_that_holds_most_makes_room_for_others(limit, files) -> None
 def test_files_without_content_count_too(limit, files, monkeypatch) -> None:
     monkeypatch.setattr(upload_limit, "size_of", SIZE_OF)
     monkeypatch.setattr(upload_limit, "SESSION_BYTES", 2_500)
-    monkeypatch.setattr(upload_limit, "ALL_BYTES", 9_000)
+    monkeypatch.setattr(upload_limit, "STORED_BYTES", 9_000)
 
     async def upload() -> None:
         for number in range(10):
@@ -122,53 +126,128 @@ def test_neither_many_files_nor_many_pieces_hold_the_server_up(
 
     event_loop.run(upload())
     assert stored(files)["greedy"] == ["6", "7", "8", "9"]
-    assert len(sizes) == 3 * 4  # looks, and files of others in each
+    assert len(sizes) == 4  # files of others, at the only look that may drop them
 
 
-def test_what_is_on_its_way_counts_too(limit, files) -> None:
+def test_what_is_on_its_way_counts_for_its_session(limit, files) -> None:
 
     async def upload() -> None:
         release = asyncio.Event()
-        slow = [asyncio.create_task(put(limit, "slow", "a", 100, release))]
+        slow = asyncio.create_task(put(limit, "slow", "a", 100, release))
         await asyncio.sleep(0)
         with pytest.raises(HTTPException) as refused:
             await put(limit, "slow", "b", 20)
         assert refused.value.status_code == 413
-        for name in ("slow 2", "slow 3", "slow 4"):
-            slow.append(asyncio.create_task(put(limit, name, "a", 80, release)))
+        slow.cancel()
+        await asyncio.gather(slow, return_exceptions=True)
+        await put(limit, "slow", "b", 20)
+
+    event_loop.run(upload())
+    assert stored(files) == {"slow": ["b"]}
+    assert not limit.uploads
+
+
+def test_what_is_on_its_way_takes_no_room_from_files_of_others(limit, files) -> None:
+    """Also if nearly all of it has arrived, from many addresses, and stands still."""
+
+    async def upload() -> None:
+        release = asyncio.Event()
+        for name in ("a", "b", "c"):
+            await put(limit, name, "mine", 90, client=f"192.0.2.{name}")
+        slow = [
+            asyncio.create_task(
+                put(limit, f"{i}", "a", 90, release, f"192.0.2.{i % 3}")
+            )
+            for i in range(12)
+        ]
         await asyncio.sleep(0)
-        with pytest.raises(HTTPException):
-            await put(limit, "calm", "mine", 30)
+        assert set(stored(files)) == {"a", "b", "c"}
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
-        await put(limit, "calm", "mine", 30)
 
     event_loop.run(upload())
-    assert stored(files) == {"calm": ["mine"]}
-    assert not limit.arriving
 
 
-def test_one_address_leaves_room_for_others_uploads(limit, files, monkeypatch) -> None:
-    """Also by uploads that have nearly all arrived, and then stand still."""
-    monkeypatch.setattr(upload_limit, "ADDRESS_BYTES", 150)
+@pytest.mark.parametrize("client", ["192.0.2.9", "192.0.2.1"])
+def test_a_small_upload_ends_the_largest_of_who_has_most(limit, files, client) -> None:
+    """At once, also if that one stands still, and the others go on."""
 
     async def upload() -> None:
         release = asyncio.Event()
         greedy = [
-            asyncio.create_task(put(limit, name, "a", 80, release, "192.0.2.1"))
-            for name in "abcd"
+            asyncio.create_task(put(limit, f"{size}", "a", size, release, "192.0.2.1"))
+            for size in (60, 90, 40)
         ]
+        calm = asyncio.create_task(put(limit, "calm", "mine", 40, release, "192.0.2.2"))
         await asyncio.sleep(0)
-        await put(limit, "calm", "mine", 100, client="192.0.2.2")
+        await put(limit, "late", "mine", 30, client=client)
+        with pytest.raises(HTTPException) as ended:
+            await asyncio.wait_for(greedy[1], 5)
+        assert ended.value.status_code == 413
         release.set()
-        ends = await asyncio.gather(*greedy, return_exceptions=True)
-        refused = [end for end in ends if isinstance(end, HTTPException)]
-        assert [each.status_code for each in refused] == [413] * 2
+        await asyncio.gather(greedy[0], greedy[2], calm)
 
     event_loop.run(upload())
-    assert stored(files) == {"calm": ["mine"], "a": ["a"], "b": ["a"]}
-    assert not limit.arriving_from
+    assert set(stored(files)) == {"late", "60", "40", "calm"}
+
+
+def test_uploads_that_stand_still_end_before_those_of_a_class(
+    limit, files, monkeypatch
+) -> None:
+    async def upload() -> None:
+        release = asyncio.Event()
+        slow = [
+            asyncio.create_task(
+                put(limit, f"{i}", "a", 70, release, f"192.0.2.{i % 3}")
+            )
+            for i in range(3)
+        ]
+        await asyncio.sleep(0)
+        later = time.monotonic() + 60
+        monkeypatch.setattr(upload_limit.time, "monotonic", lambda: later)
+        people = [
+            asyncio.create_task(put(limit, name, "a", 40, release, "192.0.2.9"))
+            for name in "abcdef"
+        ]
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(*people)
+        ends = await asyncio.gather(*slow, return_exceptions=True)
+        assert any(isinstance(end, HTTPException) for end in ends)
+
+    event_loop.run(upload())
+    assert set("abcdef") <= set(stored(files))
+
+
+def test_the_address_that_holds_most_makes_room_for_others(limit, files) -> None:
+    """However many sessions it has; a new file that would be the most is refused."""
+
+    async def upload() -> None:
+        await put(limit, "calm", "mine", 60, client="192.0.2.2")
+        for number in range(10):
+            await put(limit, f"greedy {number}", "a", 50, client="192.0.2.1")
+        await put(limit, "late", "mine", 80, client="192.0.2.3")
+        assert stored(files)["calm"] == stored(files)["late"] == ["mine"]
+        for number in range(4, 10):
+            name, address = f"{number}", f"192.0.2.{number}"
+            await put(limit, name, "mine", 50, client=address)
+        with pytest.raises(HTTPException):
+            await put(limit, "greedier", "a", 90, client="192.0.2.10")
+
+    event_loop.run(upload())
+    assert {*"456789"} <= set(stored(files))
+    assert files._total_bytes <= 300
+
+
+@pytest.mark.usefixtures("files")
+def test_an_upload_that_is_broken_off_ends_without_an_error() -> None:
+    async def streamlit(_scope, _receive, _send) -> None:
+        raise ClientDisconnect
+
+    limit = UploadLimit(streamlit)
+    event_loop.run(put(limit, "a", "mine", 10))
+    assert not limit.uploads
 
 
 UPLOAD = "/_stcore/upload_file/s/f"
