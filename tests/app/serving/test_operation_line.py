@@ -79,8 +79,8 @@ def test_a_session_that_ends_hands_its_place_on():
     async def begun() -> list[str]:
         asked = Asked()
         first, second, _ = [await asked.ask(visitor) for visitor in "abc"]
-        second.cancel()  # is next, and hasn't left yet
         first.cancel()
+        second.cancel()  # is next, and hasn't left yet as the first does
         await asked.end()
         return asked.begun
 
