@@ -162,6 +162,8 @@ def test_what_is_on_its_way_takes_no_room_from_files_of_others(limit, files) -> 
         ]
         await asyncio.sleep(0)
         assert set(stored(files)) == {"a", "b", "c"}
+        await put(limit, "late", "mine", 20, client="192.0.2.9")
+        assert set(stored(files)) == {"a", "b", "c", "late"}
         for task in slow:
             task.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
