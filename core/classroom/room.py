@@ -265,8 +265,9 @@ class Room(Gate):
             if rules.seconds and expected is not None and expected > rules.seconds:
                 takes, most = longer(expected, rules.seconds), spoken(rules.seconds)
                 if job.address == RUN and job.owner in self._members:
-                    self._refused[job.owner] = words(
-                        "room.refused", takes=takes, most=most
+                    self._refused[job.owner] = (
+                        f"The run would take {takes}, but this class allows at most "
+                        f"{most} per job."
                     )
                 raise ExplainedError(
                     f"This job would take {takes} here, but this class allows at most "

@@ -45,8 +45,9 @@ def helpers_caller(
     running = {frame.f_code for _, frame in frames}
     root = origin.root
     code = root.function
-    is_function = code and code.co_flags & inspect.CO_OPTIMIZED  # not a class's body
-    if not is_function or code in running or origin.makers:
+    if code is None or code in running or origin.makers:
+        return None
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body
         return None
     if is_kept(root) or moves_sister(root, origins):
         return None
