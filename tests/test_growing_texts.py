@@ -219,8 +219,9 @@ def pumped(pattern: str) -> Iterator[str]:
         repeats: list[tuple[int, str]] = []
         text = _one_match(tree, dice, repeats)
         for place, unit in repeats:
-            for many in {text[: repeats[0][0]], text[:place] + unit * 6} - {""}:
-                line = many * (1_000 // len(many)) + text[:place]
+            begin = text[: repeats[0][0]]
+            for many in (begin or "a", f"{begin} ", text[:place] + unit * 6):
+                line = many * (1_000 // max(1, len(many))) + text[:place]
                 for run in dict.fromkeys((unit, "1", "a")):
                     yield line + run * ((1_990 - len(line)) // max(1, len(run))) + "!"
 
@@ -250,9 +251,10 @@ def _one_match(tree: Any, dice: random.Random, repeats: list[tuple[int, str]]) -
         if kind is op.LITERAL:
             text += chr(value)
         elif kind in (op.ANY, op.NOT_LITERAL):
-            text += "a"
+            text += dice.choice("a ")
         elif kind is op.IN:
-            text += _one_of(value)
+            is_any = value[:2] == [(op.NEGATE, None), (op.LITERAL, ord("\n"))]
+            text += dice.choice("a ") if is_any else _one_of(value)
         elif kind in REPEATS:
             inner: list[tuple[int, str]] = []
             unit = _one_match(value[-1], dice, inner)
