@@ -124,7 +124,8 @@ def _rung(name: str, climbed: Climbed) -> Measured:
 
 def _first_runs(class_runs: Sequence[RunSummary]) -> Measured:
     # `class_runs` begins with the newest run, so `shares` keeps each visitor's first.
-    shares = {run.visitor: run.accuracy for run in class_runs if run.accuracy}
+    finished = [run for run in class_runs if run.status == "finished"]
+    shares = {run.visitor: run.accuracy for run in finished if run.accuracy}
     if not shares:
         return None
     middle = round(median(shares.values()), 2)
@@ -189,7 +190,7 @@ def of_class(class_id: str) -> Tallies:
     keys, names = [question.key for question in GUESSES], room().names(class_id)
     answers, results = store().answers.of_class(class_id, keys), _results()
     results[RUN] = store().runs.find(
-        hidden=True, address=RUN, class_id=class_id, status="finished", withheld=False
+        hidden=True, address=RUN, class_id=class_id, withheld=False
     )
     tallies, shown = {}, room().shown(class_id)
     for question in GUESSES:

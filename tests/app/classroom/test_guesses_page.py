@@ -49,6 +49,32 @@ def test_each_members_first_run_answers_the_guess_on_home():
     assert question.measured({question.address: []}) is None
 
 
+def test_first_runs_that_wait_or_run_are_told_as_still_to_come(monkeypatch):
+    runs = [
+        summary(visitor="c", accuracy=None, status="queued"),
+        summary(visitor="b", accuracy=0.3, status="running"),  # after its first epoch
+        summary(visitor="a", accuracy=0.9),
+    ]
+
+    def find(status: str = "", **_: object) -> list:
+        return [run for run in runs if status in ("", run.status)]
+
+    here = SimpleNamespace(
+        answers=SimpleNamespace(of_class=lambda _, keys: dict.fromkeys(keys, {})),
+        runs=SimpleNamespace(find=find),
+        names=lambda _: {},
+        shown=lambda _: {},
+    )
+    for name in ("store", "room"):
+        monkeypatch.setattr(guesses_page, name, lambda: here)
+    monkeypatch.setattr(guesses_page.measured, "newest", lambda _: None)
+    monkeypatch.setattr(spoilers, "is_too_late", lambda _: False)
+    told = {q.key: tally.right for q, tally in guesses_page.of_class("a").items()}
+    right = told[spoilers.FIRST_RUN]
+    assert right
+    assert figures(right[1]) == ["90", "100", "1", "2"]
+
+
 def test_readings_that_allow_several_answers_leave_each_of_them_open():
     several = ("less", "same"), "1×"
     question = replace(GUESSES[0], read=lambda _: several)
