@@ -223,8 +223,7 @@ def students(classroom: Class) -> None:
         tell_notice(toast=True)
         class_runs = standings.all_runs(classroom)
         busy, new = {job.owner for job in jobs}, standings.new(classroom.id)
-        is_open = classroom.is_open
-        refused = room().refused() if is_open else {}
+        refused = room().refused() if classroom.is_open else {}
         why = standings.stuck(names, class_runs, busy, new, refused)
         left, right = st.columns([6, 5], gap="medium")
         with left:

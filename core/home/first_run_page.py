@@ -183,6 +183,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     elif run is None or (waits and is_first and not racers):
         _ask_first_run()
     _buttons(own.job if own else None)
+    if own and not own.job.ended:  # it may have been started on another page
+        st.session_state.pop("home_refused", None)
     if why := st.session_state.get("home_refused"):  # until the next press
         st.warning(f"{why} No other run was started.", icon=":material/block:")
     machine_page.line(machine)
