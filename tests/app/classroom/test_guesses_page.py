@@ -60,7 +60,7 @@ def test_first_runs_that_wait_or_run_are_told_as_still_to_come(monkeypatch):
         return [run for run in runs if status in ("", run.status)]
 
     here = SimpleNamespace(
-        answers=SimpleNamespace(of_class=lambda _, keys: dict.fromkeys(keys, {})),
+        answers=SimpleNamespace(of_class=lambda _, keys: {key: {} for key in keys}),
         runs=SimpleNamespace(find=find),
         names=lambda _: {},
         shown=lambda _: {},

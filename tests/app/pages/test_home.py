@@ -163,6 +163,26 @@ def test_cancel_ends_the_whole_race(engine, newcomer, monkeypatch):
     assert at.button(key="train_now").label == "Train again"
 
 
+@pytest.mark.usefixtures("newcomer")
+def test_why_a_run_is_refused_stays_until_one_goes_on(engine, monkeypatch):
+    refusal = Mock(side_effect=ExplainedError("It would take too long."))
+    monkeypatch.setattr(now, "quick", lambda *_: LONG)
+    at = open_page("home.py")
+    with monkeypatch.context() as refused:
+        refused.setattr(now.runs, "start", refusal)
+        at.button(key="train_now").click().run()
+    for _ in range(2):  # as the page does by itself
+        at.run()
+        assert "It would take too long." in texts(at.warning)
+    run_id = now.runs.start(LONG)  # on another page
+    at.run()
+    assert not at.warning
+    engine.cancel(run_id)
+    wait(engine, run_id)
+    at.run()
+    assert not at.warning
+
+
 def test_home_says_that_a_restart_has_interrupted_the_run(newcomer):
     store, why = server.store(), "The app stopped."
     queue(store, "cut off", newcomer, RunConfig(task="sprites"))
