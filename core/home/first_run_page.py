@@ -217,6 +217,11 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         text = f"{text.rstrip('.')}. {worth}"
     elif is_first and answer:
         text = f"{text.rstrip('.')}. Your guess: {answer}"
+    if own and own.job.ended and not racers:
+        if own.config != quick(machine, own.config.seed):  # as one from Train
+            text = f"{format.brief(own.config)}: {text}"
+        if runs.has_canceled_newer(own):
+            text = f"Your newest run was canceled. An earlier one: {text}"
     name = next((name for name, racer in racers.items() if racer.id == run.id), "")
     job_panel.slot(f"{name}: {text}" if name else text, share)
     if waits and room().may_see(visitor()):

@@ -31,6 +31,7 @@ class Ended(NamedTuple):
     finished: bool
     when: float  # of time.monotonic()
     is_run: bool
+    is_apps: bool  # it ran while nobody else did
 
 
 def spoken(seconds: float) -> str:
@@ -39,7 +40,7 @@ def spoken(seconds: float) -> str:
             return singular
         if seconds >= 2 * unit:
             return f"{seconds / unit:,.0f} {plural}"
-    return f"{seconds:.3g} seconds"
+    return f"{seconds:.0f} seconds" if seconds >= 10 else f"{seconds:.2g} seconds"
 
 
 def longer(seconds: float, most: float) -> str:
@@ -74,6 +75,10 @@ def _is_run(job: Job) -> bool:
     return isinstance(next(iter(job.arguments), None), RunConfig)
 
 
+def _of_people(jobs: list[Ended]) -> list[Ended]:
+    return [one for one in jobs if not one.is_apps] or jobs
+
+
 def _varied(jobs: Sequence[Ended]) -> float:
     rates = [one.seconds / one.amount for one in jobs if one.finished] or [1.0]
     return max(rates) / min(rates)
@@ -95,7 +100,12 @@ class Estimates:
         seconds = min(job.seconds, self._longest)
         finished = job.status == "finished"
         ended = Ended(
-            job.work.amount, seconds, finished, time.monotonic(), _is_run(job)
+            job.work.amount,
+            seconds,
+            finished,
+            time.monotonic(),
+            _is_run(job),
+            is_apps=not job.owner,
         )
         self._calls.setdefault(job.address, deque(maxlen=NEWEST)).append(ended)
         self._jobs.setdefault(job.work.kind, deque(maxlen=NEWEST)).append(ended)
@@ -149,15 +159,18 @@ class Estimates:
 
         If the same work of another kind varied more in that time, that counts: it is
         the machine that varies. It stays the same until jobs like it end, so that a
-        page says the same an hour later.
+        page says the same an hour later. The app's own jobs, which run while nobody
+        else does, only count where there are no others.
         """
-        newest = self._newest(job)
+        newest = _of_people(self._newest(job))
         most = _varied(newest)
         if not newest:
             return most
         since, until = newest[-1].when - RECENT_SECONDS, newest[-1].when
         for ended in self._jobs.values():
-            runs = [one for one in ended if one.is_run and since <= one.when <= until]
+            runs = _of_people(
+                [one for one in ended if one.is_run and since <= one.when <= until]
+            )
             most = max(most, _varied([r for r in runs if r.amount == runs[-1].amount]))
         return most
 

@@ -155,7 +155,10 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         if whole := _whole(first, following, name, slower) if is_single else "":
-            speed = f"{whole} {capitalized(took)}, too close for a verdict on that."
+            speed = (
+                f"{whole} {capitalized(took)}, too close for a verdict on that: the "
+                f"time of such runs varied by {factor} on this machine."
+            )
         else:
             speed = (
                 f"{took}: too close to call, since the time of such runs varied by "

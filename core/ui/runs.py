@@ -215,6 +215,12 @@ def on_show() -> Run | None:
     return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 
 
+def has_canceled_newer(than: Run) -> bool:
+    """Whether the visitor has canceled a run that was newer."""
+    own = engine().jobs(RUN, visitor())
+    return bool(own) and own[-1].status == "cancelled" and own[-1].id != than.id
+
+
 def finished_ids() -> set[str]:
     """The ids of this visitor's finished runs, with at most two of other sessions."""
     before = st.session_state.get("finished_before")

@@ -183,6 +183,23 @@ def test_why_a_run_is_refused_stays_until_one_goes_on(engine, monkeypatch):
     assert not at.warning
 
 
+def test_a_run_with_other_settings_is_told_as_such_and_as_the_earlier_one(
+    engine, newcomer
+):
+    other = RunConfig(task="sprites", epochs=1, batch_size=400)
+    wait(engine, engine.submit(now.runs.RUN, other, owner=newcomer))
+    at = open_page("home.py")
+    assert {"1", "400"} <= {*figures(status(at))}
+    canceled = engine.submit(now.runs.RUN, LONG, owner=newcomer)
+    wait(engine, canceled, lambda job: job.progress.started)
+    engine.cancel(canceled)
+    wait(engine, canceled)
+    before = status(at)
+    at.run()
+    assert status(at) != before
+    assert status(at).endswith(before)
+
+
 def test_home_says_that_a_restart_has_interrupted_the_run(newcomer):
     store, why = server.store(), "The app stopped."
     queue(store, "cut off", newcomer, RunConfig(task="sprites"))
