@@ -207,16 +207,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     text, share = progress.in_short(run)
     if run.job.status == "interrupted":
         text = run.job.message
-    result = None if run.diverged else run.result
-    if result and (seconds := result.timed_seconds):
-        text = f"{text.removesuffix('.')}, after {format.duration(seconds)}"
-        text += ", tests included."
-    answer = answers.of_visitor().get(FIRST_RUN)
-    if is_first and answer and result:
-        worth = guess.worth(answer, fitting(result.test_accuracy or 0.0))
-        text = f"{text.rstrip('.')}. {worth}"
-    elif is_first and answer:
-        text = f"{text.rstrip('.')}. Your guess: {answer}"
+    text = _with_guess(_with_seconds(text, run), run, is_first)
     if own and own.job.ended and not racers:
         if own.config != quick(machine, own.config.seed):  # as one from Train
             text = f"{format.brief(own.config)}: {text}"
@@ -240,6 +231,25 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
             query = {"run": own.id}
             link(page("Train"), "See the whole run", query_params=query)
             link(page("Evaluate"), "See its mistakes", query_params=query)
+
+
+def _with_seconds(text: str, run: Run) -> str:
+    result = None if run.diverged else run.result
+    if not (result and (seconds := result.timed_seconds)):
+        return text
+    took = format.duration(seconds)
+    return f"{text.removesuffix('.')}, after {took}, tests included."
+
+
+def _with_guess(text: str, run: Run, is_first: bool) -> str:
+    """The text with the visitor's guess, and what it is worth once there is a result."""
+    answer = answers.of_visitor().get(FIRST_RUN)
+    if not (is_first and answer):
+        return text
+    told, result = text.rstrip("."), None if run.diverged else run.result
+    if result is None:
+        return f"{told}. Your guess: {answer}"
+    return f"{told}. {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"
 
 
 def _ask_first_run() -> None:
