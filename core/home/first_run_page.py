@@ -242,7 +242,7 @@ def _with_seconds(text: str, run: Run) -> str:
 
 
 def _with_guess(text: str, run: Run, is_first: bool) -> str:
-    """The text with the visitor's guess, and what it is worth once there is a result."""
+    """The text with the guess, and what that is worth once there is a result."""
     answer = answers.of_visitor().get(FIRST_RUN)
     if not (is_first and answer):
         return text
