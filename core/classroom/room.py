@@ -349,7 +349,10 @@ class Room(Gate):
             self.change(teacher, classroom.id, act, is_paused=paused)
 
     def change(self, teacher: Teacher, class_id: str, act: str, **values: Any) -> None:
-        """Change a class's columns, and log `act`. New rules apply to later jobs."""
+        """Change a class's columns, and log `act`.
+
+        New rules apply to later jobs, but a new limit of seconds to all.
+        """
         with self._lock:
             self._refused = {} if "rules" in values else self._refused
         self._change(class_id, **values)

@@ -70,6 +70,10 @@ def test_another_kind_of_run_tells_how_much_the_machine_varies(monkeypatch):
     estimates = learn(done(1, RACE), done(9, RACE), done(2, other))
     assert estimates.spread(job(other)) == 1  # a measurement's first call loads more
     estimates = learn(done(5, CONFIG), done(15, CONFIG))
+    estimates.learn(done(4, CONFIG, owner="ada"))
+    estimates.learn(done(8, CONFIG, owner="ada"))
+    estimates.learn(done(2, other))
+    assert estimates.spread(job(other)) == 2  # the app ran while nobody else did
     later = NOW + module.RECENT_SECONDS + 1
     monkeypatch.setattr(time, "monotonic", lambda: later)
     estimates.learn(done(2, other))
