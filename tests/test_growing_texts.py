@@ -277,7 +277,10 @@ PATTERNS = {pattern: name for name, pattern in patterns()}
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
 def test_no_pattern_takes_longer_than_its_text_grows(pattern):
-    """In texts of repeated beginnings of what it matches, and with runs inside."""
+    """In texts of repeated beginnings of what it matches, and with runs inside.
+
+    As well in lines in which a long run follows many beginnings.
+    """
     search = re.compile(pattern).search
     begins = {text[:n] for text in matching(_parser.parse(pattern)) for n in range(99)}
     texts = [repeated(begin, 8_000) for begin in sorted(begins - {""})]
@@ -286,15 +289,10 @@ def test_no_pattern_takes_longer_than_its_text_grows(pattern):
     ]
     slow = (text[:200] for text in texts if not is_linear(search, text, "\n!"))
     assert next(slow, None) is None
+    for line in dict.fromkeys(pumped(pattern)):
+        text = report.shortened(f"{line}\n")
+        assert any(seconds(search, text) < SLOWEST for _ in range(TRIES)), line
     # A repeat within a repeat may take long at each place, though no longer than that.
     for begin in sorted(begins, key=len)[-8:]:
         within = f"{begin}{'a' * 500}\n!"
         assert min(seconds(search, within) for _ in range(TRIES)) < SLOWEST
-
-
-@pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
-def test_no_repeat_of_a_pattern_takes_long_after_many_beginnings(pattern):
-    search = re.compile(pattern).search
-    for line in dict.fromkeys(pumped(pattern)):
-        text = report.shortened(f"{line}\n")
-        assert any(seconds(search, text) < SLOWEST for _ in range(TRIES)), line
