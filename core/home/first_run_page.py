@@ -15,6 +15,7 @@ from core.lessons.train import steer_page
 from core.lessons.train.steer_page import RACE
 from core.measure.environment import Machine
 from core.measure.speedup import spanned
+from core.results import RunResult
 from core.runs import comparison
 from core.runs import loss_chart as charts
 from core.ui import (
@@ -207,7 +208,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     text, share = progress.in_short(run)
     if run.job.status == "interrupted":
         text = run.job.message
-    text = _with_guess(_with_seconds(text, run), run, is_first)
+    result = None if run.diverged else run.result
+    text = _with_guess(_with_seconds(text, result), result, is_first)
     if own and own.job.ended and not racers:
         if own.config != quick(machine, own.config.seed):  # as one from Train
             text = f"{format.brief(own.config)}: {text}"
@@ -233,20 +235,19 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
             link(page("Evaluate"), "See its mistakes", query_params=query)
 
 
-def _with_seconds(text: str, run: Run) -> str:
-    result = None if run.diverged else run.result
+def _with_seconds(text: str, result: RunResult | None) -> str:
     if not (result and (seconds := result.timed_seconds)):
         return text
     took = format.duration(seconds)
     return f"{text.removesuffix('.')}, after {took}, tests included."
 
 
-def _with_guess(text: str, run: Run, is_first: bool) -> str:
+def _with_guess(text: str, result: RunResult | None, is_first: bool) -> str:
     """The text with the guess, and what that is worth once there is a result."""
     answer = answers.of_visitor().get(FIRST_RUN)
     if not (is_first and answer):
         return text
-    told, result = text.rstrip("."), None if run.diverged else run.result
+    told = text.rstrip(".")
     if result is None:
         return f"{told}. Your guess: {answer}"
     return f"{told}. {guess.worth(answer, fitting(result.test_accuracy or 0.0))}"

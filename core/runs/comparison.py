@@ -151,19 +151,16 @@ def finding(runs: Sequence[Run], names: Sequence[str]) -> str:
         name, slower = name_of[first.id], name_of[following.id]
         time, longer = _duration(first, ranked), _duration(following, ranked)
         # Rounded up, so that the ratio of the times isn't above it.
-        factor = f"a factor of {ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10}"
+        factor = ceil(10 * gain.interval[1] / gain.ratio - 1e-6) / 10
+        why = f"the time of such runs varied by a factor of {factor} on this machine."
         took = f"{to}, {name} took {time}, and {slower} took {longer}"
         is_single = all(len(_times(r, ranked)) == 1 for r in (first, following))
         if whole := _whole(first, following, name, slower) if is_single else "":
             speed = (
-                f"{whole} {capitalized(took)}, too close for a verdict on that: the "
-                f"time of such runs varied by {factor} on this machine."
+                f"{whole} {capitalized(took)}, too close for a verdict on that: {why}"
             )
         else:
-            speed = (
-                f"{took}: too close to call, since the time of such runs varied by "
-                f"{factor} on this machine."
-            )
+            speed = f"{took}: too close to call, since {why}"
         if gain.winner is not None:
             when = f" {APART}"
             speed = (

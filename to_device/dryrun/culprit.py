@@ -338,8 +338,11 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
         if has_ended and function is not ancestor.first_function:
             continue
         is_new = ancestor.is_of_loop or not ancestor.is_same
-        is_new &= not is_one_of_several(ancestor, chain, frames)
-        if ancestor in built or (ancestor.line != line and is_new):
+        if ancestor in built or (
+            ancestor.line != line
+            and is_new
+            and not is_one_of_several(ancestor, chain, frames)
+        ):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
 
@@ -355,12 +358,9 @@ def is_one_of_several(origin: Origin, chain: Sequence[Origin], frames: Frames) -
     here, block = statement_at(origin.line)
     if frame is None or here is None:
         return False
-    code, known = frame.f_code, [ancestor.tensor() for ancestor in chain]
-    given = {
-        name
-        for name in code.co_varnames[: code.co_argcount]
-        if any(frame.f_locals.get(name) is t for t in known if t is not None)
-    }
+    known = {name for one in chain for name in variables(frame, one.tensor())}
+    code = frame.f_code
+    given = known.intersection(code.co_varnames[: code.co_argcount])
     uses = [names_in(s) for s in block if s is not here and isinstance(s, ast.Assign)]
     return bool(given & names_in(here)) and any(given & names for names in uses)
 
