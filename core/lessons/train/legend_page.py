@@ -8,6 +8,7 @@ import streamlit as st
 
 from core.runs import comparison
 from core.runs import loss_chart as charts
+from core.ui import format
 from core.ui.charts import palette
 from core.ui.runs import Run, differences
 
@@ -62,6 +63,12 @@ def ticked(runs: Sequence[Run]) -> list[Run]:
     return [run for row, run in enumerate(runs) if row in rows]
 
 
+def _unfinished(run: Run) -> str:
+    """How a run ended that has no result, such as "canceled"; else ""."""
+    status, has_stopped = run.job.status, run.job.ended and run.result is None
+    return format.NAMES.get(status, status) if has_stopped else ""
+
+
 def table(runs: Sequence[Run]) -> pa.Table:
     """A row per run. Long text comes last, since a phone shows the first columns."""
     goal = comparison.level([run for run in runs if run.result])
@@ -82,7 +89,10 @@ def table(runs: Sequence[Run]) -> pa.Table:
         return f"{last.test_r2:.3f}" if accuracy is None else f"{accuracy:.2%}"
 
     colors, images = palette(), runs[-1].config.has_images
-    texts = differences(runs)
+    texts = [
+        ", ".join(filter(None, [text, _unfinished(run)]))
+        for text, run in zip(differences(runs), runs, strict=True)
+    ]
     height = _row_height(texts)
     time_title = "Total seconds" if goal is None else f"Seconds to {goal:.0%}"
     return pa.table(

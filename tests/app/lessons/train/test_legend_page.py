@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from core.config import RunConfig
@@ -20,6 +22,14 @@ def test_the_legend_has_a_row_a_run_with_a_color_of_its_own():
     assert [row["Seconds to 90%"] for row in rows] == ["2.0", "1.0"]
     assert {row["Accuracy"] for row in rows} == {"91.00%"}
     assert len({row["Color"] for row in rows}) == 2
+
+
+def test_the_legend_marks_a_run_that_was_stopped():
+    whole, stopped = run("1", 1.0, 0.9), run("2", 1.0, 0.8)
+    job = replace(stopped.job, value=None, status="cancelled")
+    shown = [whole, replace(stopped, job=job)]
+    texts = [row["What differs"] for row in legend.table(shown).to_pylist()]
+    assert [text.endswith("canceled") for text in texts] == [False, True]
 
 
 def test_the_legend_has_room_for_all_that_differs(monkeypatch):
