@@ -289,10 +289,7 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
     if failure := report["failure"]:
         yield _at(failure["line"])
         yield f"  {failure['kind']}: {failure['message']}"
-        for tensor in failure["arguments"]:
-            shape = ", ".join(map(str, tensor["shape"]))
-            name, line = tensor["name"] or "a tensor", _at(tensor["line"])
-            yield f"  {name} ({shape}) is on {tensor['device']} and was made at {line}"
+        yield from dict.fromkeys(map(_argument, failure["arguments"]))
         if failure["why"]:
             yield f"The line to change ({failure['why']}):"
             yield f"  {_at(failure['culprit'])}"
@@ -335,6 +332,12 @@ def terminal_lines(report: dict[str, Any]) -> Iterator[str]:
         yield remark["say"]
         yield f"  {_at(remark['line'])}"
     yield from report["notes"]
+
+
+def _argument(tensor: dict[str, Any]) -> str:
+    shape = ", ".join(map(str, tensor["shape"]))
+    name, line = tensor["name"] or "a tensor", _at(tensor["line"])
+    return f"  {name} ({shape}) is on {tensor['device']} and was made at {line}"
 
 
 def _fit(fit: dict[str, Any], memory: dict[str, Any]) -> Iterator[str]:
