@@ -10,6 +10,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+# A version of Python 3, as in lib/python3.8, Python38, cp38, or "Python 3.8.10".
+PYTHON = re.compile(
+    r"(?i)\b(?:python(?: version)?[ =:]{0,3}3\.(\d{1,2})|(?:python|cp)3(\d{1,2}))\b"
+)
 FILE = Path(__file__).with_name("builds.toml")
 
 
@@ -93,6 +97,12 @@ def gpu_name(text: str) -> str:
     return min(found)[1] if found else ""
 
 
+def python(text: str) -> str:
+    """The first version of Python 3 that the text names, as "3.8"; "" without one."""
+    found = PYTHON.search(text)
+    return f"3.{found[1] or found[2]}" if found else ""
+
+
 def _named(text: str) -> list[tuple[int, re.Match[str]]]:
     found = ((code, names.search(text)) for code, names in _gpus())
     return [(code, match) for code, match in found if match]
@@ -113,15 +123,25 @@ def newest_of_older(machine: str = "x86_64") -> int:
 
 
 def for_gpu(
-    code: int, machine: str = "x86_64", driver: tuple[int, ...] = ()
+    code: int,
+    machine: str = "x86_64",
+    driver: tuple[int, ...] = (),
+    python: str = "",
 ) -> tuple[str, str]:
     """The build to install for a GPU, and its newest torch if this isn't the newest.
 
     `code` is the compute capability times 10. Without one (0), it is the build for
     recent GPUs. `driver` is the newest CUDA that the driver knows: it runs each build
-    for the same major version, or an older one.
+    for the same major version, or an older one. `python` is a version such as "3.8".
+    If no build for it runs on the GPU, the build is one for a newer Python.
     """
     wheel = fields()["wheel"]
+    if old := table()["python"].get(python):
+        for cuda, codes in reversed(old["cuda"].items()):
+            known = not driver or version(cuda)[0] <= driver[0]
+            built = tuple(f"sm_{each}" for each in codes)
+            if known and (not code or runs_on(built, f"sm_{code}", version(cuda))):
+                return index(cuda), old["torch"]
     for cuda, architectures in reversed(releases(machine)):
         if driver and version(cuda)[0] > driver[0]:
             continue

@@ -80,3 +80,33 @@ def test_a_driver_tells_the_cuda_that_it_runs(driver, cuda):
 )
 def test_a_name_tells_the_capability(name, code):
     assert builds.capability(name) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [
+        ("/usr/lib/python3.8/site-packages/torch", "3.8"),
+        ("C:\\Python39\\lib", "3.9"),
+        ("torch-2.4.1-cp310-cp310-linux_x86_64.whl", "3.10"),
+        ("Python version: 3.8.10 (default)", "3.8"),
+        ("Python 3.8.10", "3.8"),
+        ("python 2.7 and pytorch 3", ""),
+    ],
+)
+def test_a_text_names_its_python(text, python):
+    assert builds.python(text) == python
+
+
+@pytest.mark.parametrize(
+    ("python", "code", "driver", "wheel"),
+    [
+        ("3.8", 0, (), "cu124"),
+        ("3.9", 0, (), "cu128"),
+        ("3.9", 61, (), "cu126"),
+        ("3.8", 120, (), builds.fields()["wheel"]),  # which needs a newer Python
+        ("3.8", 75, (11, 4), builds.fields()["ended_wheel"]),
+        ("3.12", 0, (), builds.fields()["wheel"]),
+    ],
+)
+def test_an_old_python_gets_a_build_that_exists_for_it(python, code, driver, wheel):
+    assert builds.for_gpu(code, driver=driver, python=python)[0] == wheel

@@ -131,6 +131,7 @@ class Installer(NamedTuple):
     shown: re.Pattern[str]  # what a report shows of it
     command: str = ""  # what replaces "pip install"
     note: str = ""  # a comment above the command
+    of_torch: bool = False  # the note is only about commands that install torch
 
 
 class Sentence(NamedTuple):

@@ -137,6 +137,7 @@ ASSIGNED = re.compile(r"[\w.{}\[\], ]{1,60} = ")
 CALL = re.compile(r"(?<=\.)\w{2,40}\(")  # a call of a method or of a module's function
 MOST_OF_A_SENTENCE = 400  # characters
 PIP = re.compile(r"(?m)^pip install(?= )")
+PIP_OF_TORCH = re.compile(r'(?m)^pip install\b[^\n]* "?torch\b')
 ARM = re.compile(r"aarch64|\bGB[23]00|\bGH200|\bGB10\b|DGX Spark", re.IGNORECASE)
 RANKS = re.compile(
     r"(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus|ntasks-per-node)"
@@ -490,7 +491,10 @@ class Details:
         """What the texts of errors.toml may name, with words for what isn't known."""
         machine = "aarch64" if ARM.search(self.searched) else "x86_64"
         fields = dict(builds.fields())
-        wheel, torch = builds.for_gpu(self.capability, machine, self.driver_cuda)
+        python = builds.python(self.text)
+        wheel, torch = builds.for_gpu(
+            self.capability, machine, self.driver_cuda, python
+        )
         toolkit, built_with = (
             match.groups() if (match := TOOLKITS.search(self.searched)) else ("", "")
         )
@@ -541,7 +545,7 @@ def installed(change: str, details: Details) -> str:
     """A change with the command by which this report's environment gets packages."""
     if not PIP.search(change):
         return change
-    text = details.searched
+    text, has_torch = details.searched, PIP_OF_TORCH.search(change)
     if "torchaudio" in text:
         change = re.sub(
             r"\btorch torchvision\b(?! torchaudio)", r"\g<0> torchaudio", change
@@ -550,7 +554,8 @@ def installed(change: str, details: Details) -> str:
         if installer.shown.search(text):
             command = installer.command or "pip install"
             change = command.join(PIP.split(change))
-            return f"{installer.note}\n{change}" if installer.note else change
+            is_noted = installer.note and (not installer.of_torch or has_torch)
+            return f"{installer.note}\n{change}" if is_noted else change
     return change
 
 

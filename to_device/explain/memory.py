@@ -45,7 +45,8 @@ GLOSSARY = (
     ),
     Number(
         "unused",
-        rf"{SIZE} is reserved by PyTorch but unallocated",
+        # Before torch 1.4, "cached" didn't count what tensors use.
+        rf"{SIZE} is reserved by PyTorch but unallocated|{SIZE} cached\b",
         "what PyTorch keeps for later tensors, in pieces",
     ),
     Number(
