@@ -361,8 +361,7 @@ def is_one_of_several(origin: Origin, chain: Sequence[Origin], frames: Frames) -
     known = {name for one in chain for name in variables(frame, one.tensor())}
     code = frame.f_code
     given = known.intersection(code.co_varnames[: code.co_argcount])
-    uses = [names_in(s) for s in block if s is not here and isinstance(s, ast.Assign)]
-    return bool(given & names_in(here)) and any(given & names for names in uses)
+    return bool(given & names_in(here))
 
 
 def is_kept(origin: Origin, modules: Sequence[nn.Module]) -> bool:
