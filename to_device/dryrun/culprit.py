@@ -315,10 +315,10 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
     its source, the source's source, and so on. It returns the first tensor
     that was copied to the device, or computed from a parameter on the device.
     It skips tensors that a function computed from other functions' tensors, if
-    this function has returned, and one of several that a running function computed
-    from a batch. It stops at a tensor that a model's constructor made, or that another
-    line than `line` computed. Then it returns the latest tensor that a constructor
-    made. If there is none, it returns the tensor at which it stopped.
+    this function has returned, and those that a running function computed from a
+    batch that it got. It stops at a tensor that a model's constructor made, or that
+    another line than `line` computed. Then it returns the latest tensor that a
+    constructor made. If there is none, it returns the tensor at which it stopped.
     """
     chain = list(origin.chain()) if origin else []
     running = {frame.f_code for _, frame in frames}
@@ -341,23 +341,29 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
         if ancestor in built or (
             ancestor.line != line
             and is_new
-            and not is_one_of_several(ancestor, chain, frames)
+            and not is_of_given_batch(ancestor, chain, frames)
         ):
             return (built or [ancestor])[0]
     return chain[-1] if chain else None
 
 
-def is_one_of_several(origin: Origin, chain: Sequence[Origin], frames: Frames) -> bool:
-    """Whether a function computed this and other tensors from a batch that it got.
+def is_of_given_batch(origin: Origin, chain: Sequence[Origin], frames: Frames) -> bool:
+    """Whether a running function computed this from a batch that it got.
 
-    To move one of them isn't enough, so the batch is moved.
+    Then it is the batch that nobody has moved. So it is if the function has no variable
+    for the tensor, as in `net(x[:, 1:])`.
     """
-    if origin.function is None or not any(one.is_of_loop for one in chain):
+    if origin.is_of_loop or not any(one.is_of_loop for one in chain):
         return False
     frame = next((f for _, f in frames if f.f_code is origin.function), None)
-    here, block = statement_at(origin.line)
+    if origin.function is None and frames:
+        frame = frames[0][1]
+    here, _ = statement_at(origin.line)
     if frame is None or here is None:
         return False
+    tensor = origin.tensor()
+    if tensor is not None and not any(v is tensor for v in frame.f_locals.values()):
+        return True
     known = {name for one in chain for name in variables(frame, one.tensor())}
     code = frame.f_code
     given = known.intersection(code.co_varnames[: code.co_argcount])

@@ -16,6 +16,20 @@ CULPRITS = {  # by what is special: the script's rest, the line to change, what 
         20,
         "z is still on the CPU",
     ),
+    "a model changes its batch first": (
+        "class Shifted(Net):\n    def forward(self, x):\n        x = x + 1\n"
+        "        return super().forward(x)\nnet = Shifted().cuda()\n"
+        "for y, z in torch.utils.data.DataLoader([*zip(x, x)], 2):\n    net(y)",
+        19,
+        "y is still on the CPU",
+    ),
+    "a model gets a part of the batch": (
+        "net = nn.Sequential(nn.Flatten(), Net()).cuda()\n"
+        "def step(batch):\n    y, z = batch\n    net(y[:, :])\n"
+        "for batch in torch.utils.data.DataLoader([*zip(x, x)], 2):\n    step(batch)",
+        16,
+        "y is still on the CPU",
+    ),
     "a network gets the weights of one on the device": (
         "other = Net()\nother.load_state_dict(net.cuda().state_dict())\n"
         "print(other(x.cuda()))",
