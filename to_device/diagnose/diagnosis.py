@@ -135,7 +135,8 @@ def _right_build(facts: Facts) -> dict[str, str]:
     """Words about the build that the first GPU needs, and the command to install it."""
     present = facts.present[0]
     if present == "NVIDIA":
-        wheel = _wheel_for_driver(facts, _gpu(facts))
+        gpu = _gpu(facts)
+        wheel = _wheel_for_driver(facts, gpu)
         which = "Also install the NVIDIA driver, because torch doesn't include it."
         if driver := version(facts.driver_cuda):
             which = (
@@ -143,6 +144,13 @@ def _right_build(facts: Facts) -> dict[str, str]:
                 f"that begins with {driver[0]}, or an older one, that has code for "
                 "your GPU."
             )
+            if not wheel and (wheel := _newest_wheel(facts, gpu, lambda _: True)):
+                least = builds.table()["drivers"][wheel.partition(".")[0]]
+                which = (
+                    f"Your driver supports CUDA {facts.driver_cuda}, and no current "
+                    "build for it has code for your GPU. So first update the [NVIDIA "
+                    f"driver]({{nvidia_drivers}}) to {least} or later."
+                ).format(**LINKS)
         install = (
             "Install a build with CUDA: [PyTorch's selector]({selector}) has commands "
             "for the newest torch, and [another page]({previous}) for older ones. "

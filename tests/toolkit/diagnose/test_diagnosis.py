@@ -88,6 +88,11 @@ def setting(value: str, name: str = "CUDA_VISIBLE_DEVICES") -> dict[str, Any]:
         ("wsl_without_driver", {"container": True}, ["--gpus all"]),
         ("cpu_build", {}, ["/whl/cu130"]),
         ("cpu_build", {"driver_cuda": "12.2"}, ["/whl/cu126"]),  # a later minor version
+        (
+            "cpu_build",  # no build that this driver runs has code for the GPU
+            {"driver_cuda": "12.2", "nvidia_gpus": ("RTX 5090",)},
+            ["update", "/whl/cu13"],
+        ),
         ("cpu_build", {"system": "Windows"}, ["On Windows"]),
         ("hidden", {}, ["unset CUDA_VISIBLE_DEVICES"]),
         ("no_permission", {}, ["render"]),
