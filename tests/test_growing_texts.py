@@ -275,6 +275,7 @@ def _one_match(tree: Any, dice: random.Random, repeats: list[tuple[int, str]]) -
 PATTERNS = {pattern: name for name, pattern in patterns()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
 def test_no_pattern_takes_longer_than_its_text_grows(pattern):
     """In texts of repeated beginnings of what it matches, and with runs inside.
