@@ -99,7 +99,7 @@ class Engine:
         for job in (*self._history.interrupted(), *(job for job, _ in waiting)):
             self._jobs.add(job)
         self._queue.restore(waiting)
-        self._closed = False
+        self._leaving = self._closed = False
         # Events have a thread of their own, so that jobs are stored even if no page
         # shows them, and pages only read.
         self._filing = threading.Thread(
@@ -357,7 +357,13 @@ class Engine:
         self._dispatch()  # there may be more workers now, or a connection again
 
     def close(self) -> None:
-        """Leave the cluster, and file what it has reported until now."""
+        """Leave the cluster, and file what it has reported until now.
+
+        The jobs in progress don't end here: as after a kill, the next start finds them
+        in the database, and marks them as interrupted.
+        """
+        with self._lock:
+            self._leaving = True
         self._connection.close()
         self._closed = True
         self._jobs.stop_waiting()
@@ -409,6 +415,8 @@ class Engine:
     def _when_worker_died(self, job_id: str, reason: str) -> None:
         """Fail the job of the worker, or let it wait again if it had not begun."""
         with self._lock:
+            if self._leaving:  # it isn't the worker that is at fault, see `close`
+                return
             job = self._jobs.get(job_id)
             if job is None:  # it was forgotten
                 self._queue.remove(job_id)
