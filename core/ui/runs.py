@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from math import ceil, isfinite, log
 from statistics import quantiles
+from time import time
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ import pyarrow as pa
 import streamlit as st
 
 from core.config import IMAGE_TASKS, RECIPES, RunConfig
+from core.jobs.estimates import RECENT_SECONDS
 from core.jobs.job import Job, Stored
 from core.jobs.measurements import KINDS
 from core.registry import PACE, RUN
@@ -22,7 +24,7 @@ from core.results import DRAWN_STEPS, FIRST_STEPS, Progress, RunResult
 from core.store.cache import Cache
 from core.store.codec import StoreError
 from core.store.runs import rates
-from core.store.tables import RunSummary
+from core.store.tables import SETTINGS, RunSummary
 from core.ui import format, last_measurement, spoilers
 from core.ui.charts import spread_labels
 from core.ui.server import engine, room, store, visitor
@@ -31,7 +33,7 @@ from to_device.words import Words
 
 KINDS.add(PACE)
 words = Words(__file__)
-LOOKED_BACK = 12  # how many stored runs `earlier` reads to find some with losses
+LOOKED_BACK = 12  # how many stored runs are read to find some that tell something
 OFFERED = 100  # how many runs a list offers, the newest first
 # Runs' charts draw Arrow tables, since each poll of a run sends its curve again.
 # Streamlit sends an Arrow table as it is, in a hundredth of a DataFrame's time.
@@ -411,13 +413,29 @@ def expected_seconds(config: RunConfig) -> float | None:
     seconds = engine().expected_seconds(RUN, config)
     if seconds is None and (measured := last_measurement.newest(PACE)):
         idle = measured.value.seconds(config)
-        lately = [
-            (job.arguments[0], job.seconds)
-            for job in reversed(engine().jobs(RUN))
-            if job.status == "finished" and job.seconds and not job.host
-        ]
-        return idle and idle * measured.value.load(lately)
+        return idle and idle * measured.value.load(_lately())
     return seconds
+
+
+def _lately() -> Iterator[tuple[RunConfig, float]]:
+    """What finished runs on this machine took, in seconds, the newest run first.
+
+    After a restart, there are none in memory, so stored runs come last; of these, only
+    runs that ended a short time ago tell how busy the machine is.
+    """
+    jobs = engine().jobs(RUN)
+    for job in reversed(jobs):
+        if job.status == "finished" and job.seconds and not job.host:
+            yield job.arguments[0], job.seconds
+    known, since = {job.id for job in jobs}, time() - RECENT_SECONDS
+    for row in stored_runs(limit=LOOKED_BACK, hidden=True, status="finished"):
+        is_recent = row.ended is not None and row.ended >= since
+        if row.seconds and is_recent and not row.host and row.id not in known:
+            try:
+                config = RunConfig(**{name: getattr(row, name) for name in SETTINGS})
+            except ValueError:  # a setting of another version of this app
+                continue
+            yield config, row.seconds
 
 
 def start(config: RunConfig) -> str:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from functools import reduce
+from time import time
 from types import SimpleNamespace
 
 import pandas as pd
@@ -10,8 +11,11 @@ from core.jobs.job import Job, Progress
 from core.lessons.train import progress_page as progress
 from core.measure.pace_result import Pace, Paces
 from core.results import Epoch, LossPoint, Started, StepProgress, training_speed
+from core.store.tables import RunSummary
 from core.ui import runs
 from tests.app.samples import CARD, CPU
+from tests.app.store.made_up import summary
+from tests.process import HOUR
 
 STEPS = 40
 CONFIG = RunConfig(task="sprites", epochs=2)
@@ -115,11 +119,23 @@ def test_a_run_like_none_before_takes_what_others_took_against_the_idle_machine(
         for job in [Job("a", runs.RUN, (config,), "train")]
     ]
     engine = SimpleNamespace(expected_seconds=lambda *_: None, jobs=lambda _: ran)
-    newest = SimpleNamespace(value=measured)
+    newest, stored = SimpleNamespace(value=measured), list[RunSummary]()
     monkeypatch.setattr(runs, "engine", lambda: engine)
+    monkeypatch.setattr(runs, "stored_runs", lambda **_: stored)
     monkeypatch.setattr(runs.last_measurement, "newest", lambda _: newest)
     expected = 4 * idle / measured.seconds(other) * idle
     assert runs.expected_seconds(CONFIG) == pytest.approx(expected)
     assert runs.expected_seconds(replace(CONFIG, half=True)) is None
+    stored += [  # after a restart, memory has none; the first of them is in both
+        summary(id="a", ended=time(), seconds=idle, **vars(CONFIG)),
+        summary(id="b", ended=time(), seconds=6 * idle, **vars(CONFIG)),
+        summary(id="c", ended=time() - HOUR, seconds=99.0, **vars(CONFIG)),
+        summary(id="d", ended=time(), seconds=99.0, **vars(away)),
+        summary(id="e", ended=time(), seconds=99.0, task="of another version"),
+    ]
+    both = (4 + 6) * idle / (measured.seconds(other) + idle) * idle
+    assert runs.expected_seconds(CONFIG) == pytest.approx(both)
+    ran.clear()
+    assert runs.expected_seconds(CONFIG) == pytest.approx((1 + 6) / 2 * idle)
     engine.expected_seconds = lambda *_: 7.0  # from runs like it
     assert runs.expected_seconds(CONFIG) == 7
