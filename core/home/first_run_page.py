@@ -163,6 +163,8 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
     machine = engine().machine()
     others = any(job.owner not in ("", visitor()) for job in engine().going_on())
     waits = own is not None and not (own.started or own.job.ended)
+    # Even a run that has ended, unless it has made a step
+    tells_nothing = own is not None and not (own.losses or own.latest)
     is_first = own is not None and runs.finished_ids() <= {own.id}
     takes = words("takes")
     if seconds := runs.expected_seconds(quick(machine, 0)):
@@ -181,7 +183,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         takes = f"{begin} {takes}"
         guesses = [*names, SAME]
         answers.radio(words("race.question"), guesses, RACE_GUESS, horizontal=True)
-    elif run is None or (waits and is_first and not racers):
+    elif run is None or (tells_nothing and is_first and not racers):
         _ask_first_run()
     _buttons(own.job if own else None)
     if own and not own.job.ended:  # it may have been started on another page

@@ -225,7 +225,11 @@ def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcome
     at.run()
     assert now.words("paused") in texts(at.markdown)
     at.button(key="train_now").click().run()  # too early, and without a guess
-    (own,) = engine.jobs(now.runs.RUN, newcomer)
+    at.button(key="cancel_run").click().run()
+    assert at.radio(key="first_run_guess").value is None  # it is still asked
+    at.button(key="train_now").click().run()
+    canceled, own = engine.jobs(now.runs.RUN, newcomer)
+    assert canceled.status == "cancelled"
     assert job_panel.words("queue.paused") in status(at)
     assert any(link.proto.page.endswith(CLASS.title) for link in at.get("page_link"))
     at.radio(key="first_run_guess").set_value("95 or more").run()
