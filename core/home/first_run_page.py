@@ -207,18 +207,7 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
         st.markdown(takes if run.job.ended else idle)
     if run.is_simulated:
         simulated.badge()
-    text, share = progress.in_short(run)
-    if run.job.status == "interrupted":
-        text = run.job.message
-    result = None if run.diverged else run.result
-    text = _with_guess(_with_seconds(text, result), result, is_first)
-    if own and own.job.ended and not racers:
-        if own.config != quick(machine, own.config.seed):  # as one from Train
-            text = f"{format.brief(own.config)}: {text}"
-        if runs.has_canceled_newer(own):
-            text = f"Your newest run was canceled. An earlier one: {text}"
-    name = next((name for name, racer in racers.items() if racer.id == run.id), "")
-    job_panel.slot(f"{name}: {text}" if name else text, share)
+    job_panel.slot(*_told(run, own, racers, is_first))
     if waits and room().may_see(visitor()):
         link(CLASS, "See who is training and who is waiting")
     if room().open is None:  # in a class, steering would spoil people's guesses
@@ -235,6 +224,26 @@ def _invitation(run: Run | None, own: Run | None, racers: Mapping[str, Run]) -> 
             query = {"run": own.id}
             link(page("Train"), "See the whole run", query_params=query)
             link(page("Evaluate"), "See its mistakes", query_params=query)
+
+
+def _told(
+    run: Run, own: Run | None, racers: Mapping[str, Run], is_first: bool
+) -> tuple[str, float]:
+    """How far the run is or how it ended, in a line, and the share that is done."""
+    text, share = progress.in_short(run)
+    if run.job.status == "interrupted":
+        text = run.job.message
+    result = None if run.diverged else run.result
+    text = _with_guess(_with_seconds(text, result), result, is_first)
+    if name := next((name for name, racer in racers.items() if racer.id == run.id), ""):
+        text = f"{name}: {text}"
+    if own and own.job.ended:
+        if not racers and own.config != quick(engine().machine(), own.config.seed):
+            text = f"{format.brief(own.config)}: {text}"  # as one from Train
+        if newer := runs.newer_without_result(own):
+            ended = format.ENDINGS[newer.job.status]
+            text = f"Your newest run {ended}. An earlier one: {text}"
+    return text, share
 
 
 def _with_seconds(text: str, result: RunResult | None) -> str:

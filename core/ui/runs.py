@@ -212,15 +212,16 @@ def on_show() -> Run | None:
     begun = [job for job in mine if job.progress.started]
     kept = [job for job in begun if job.status != "cancelled"]
     here = going_on[:1] or kept[-1:] or begun[-1:] or mine[-1:]
-    earlier = _interrupted(IMAGE_TASKS, visitor()), _done(IMAGE_TASKS, visitor())
-    ids = chain((job.id for job in here), *earlier)
+    ids = chain((job.id for job in here), _before_restart(IMAGE_TASKS, visitor()))
     return next(filter(None, map(run, ids)), None) or idle_run(*IMAGE_TASKS)
 
 
-def has_canceled_newer(than: Run) -> bool:
-    """Whether the visitor has canceled a run that was newer."""
-    own = engine().jobs(RUN, visitor())
-    return bool(own) and own[-1].status == "cancelled" and own[-1].id != than.id
+def newer_without_result(than: Run) -> Run | None:
+    """The visitor's newest run, if it is newer, and has ended without a result."""
+    last = run(newest(visitor()))
+    if last is None or last.id == than.id or last.job.status not in format.ENDINGS:
+        return None
+    return last
 
 
 def finished_ids() -> set[str]:
@@ -280,14 +281,15 @@ def _done(tasks: Container[str], owner: str) -> Iterator[str]:
     yield from (row.id for row in rows if row.task in tasks)
 
 
-def _interrupted(tasks: Container[str], owner: str) -> Iterator[str]:
-    """The id of the owner's last run on `tasks`, if a restart has interrupted it.
+def _before_restart(tasks: Container[str], owner: str) -> Iterator[str]:
+    """The ids of the owner's runs on `tasks` in the database, the best to show first.
 
-    Interrupted runs are in the database alone.
+    As in memory, it is the newest run, unless that was canceled and others finished.
     """
-    for row in stored_runs(owner, limit=1):
-        if row.status == "interrupted" and row.task in tasks:
-            yield row.id
+    rows = [row for row in stored_runs(owner, limit=1) if row.task in tasks]
+    yield from (row.id for row in rows if row.status != "cancelled")
+    yield from _done(tasks, owner)
+    yield from (row.id for row in rows)
 
 
 def number(run_id: str, owner: str) -> int:

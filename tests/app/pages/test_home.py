@@ -11,7 +11,7 @@ from core.jobs import measurements
 from core.jobs.engine import Engine
 from core.jobs.measurements import recorded
 from core.results import WALL
-from core.ui import answers, charts, guess, image_wall, job_panel, server
+from core.ui import answers, charts, format, guess, image_wall, job_panel, server
 from core.ui.course import CLASS, LESSONS
 from tests.app import samples
 from tests.app.jobs.follow import LONG
@@ -24,7 +24,7 @@ from tests.app.pages.walk import (
     texts,
     wait,
 )
-from tests.app.store.made_up import queue
+from tests.app.store.made_up import finished, queue
 from tests.figures import figures
 from to_device.errors import ExplainedError
 
@@ -46,6 +46,13 @@ def newcomer(monkeypatch, somebody) -> str:
 def shown_on_wall(at) -> dict:
     (board,) = (data for data in component_data(at) if "said" in data)
     return board
+
+
+def told_first(at, before: str) -> str:
+    """What Home tells first, in the line that ends with what it told before."""
+    text = status(at.run())
+    assert text.endswith(before)
+    return text.removesuffix(before)
 
 
 def test_train_now_races_and_ends_with_what_the_model_says(engine, newcomer):
@@ -184,7 +191,7 @@ def test_why_a_run_is_refused_stays_until_one_goes_on(engine, monkeypatch):
 
 
 def test_a_run_with_other_settings_is_told_as_such_and_as_the_earlier_one(
-    engine, newcomer
+    engine, newcomer, missing_device
 ):
     other = RunConfig(task="sprites", epochs=1, batch_size=400)
     wait(engine, engine.submit(now.runs.RUN, other, owner=newcomer))
@@ -195,18 +202,29 @@ def test_a_run_with_other_settings_is_told_as_such_and_as_the_earlier_one(
     engine.cancel(canceled)
     wait(engine, canceled)
     before = status(at)
-    at.run()
-    assert status(at) != before
-    assert status(at).endswith(before)
+    assert format.ENDINGS["cancelled"] in told_first(at, before)
+    impossible = RunConfig(task="sprites", device=missing_device)
+    wait(engine, engine.submit(now.runs.RUN, impossible, owner=newcomer))
+    assert format.ENDINGS["failed"] in told_first(at, before)
 
 
-def test_home_says_that_a_restart_has_interrupted_the_run(newcomer):
+@pytest.mark.parametrize("ended", ["interrupted", "failed", "cancelled"])
+def test_home_says_how_the_newest_run_ended_before_a_restart(newcomer, ended):
+    """Beside the finished run before it, if it shows that."""
     store, why = server.store(), "The app stopped."
-    queue(store, "cut off", newcomer, RunConfig(task="sprites"))
-    store.writer.wait(store.runs.end("cut off", "interrupted", message=why))
+    finished(store, f"before {ended}", newcomer)
+    before = status(open_page("home.py"))
+    queue(store, f"newest {ended}", newcomer, RunConfig(task="sprites"))
+    store.writer.wait(store.runs.end(f"newest {ended}", ended, message=why))
     at = open_page("home.py")
-    assert why in status(at)
+    if ended == "cancelled":
+        assert format.ENDINGS[ended] in told_first(at, before)
+    else:
+        assert why in status(at) + texts(at.error)
     assert at.button(key="train_now").label == "Train again"
+    assert store.runs.delete([f"before {ended}"], newcomer) == 1
+    at = open_page("home.py")
+    assert why in status(at) + texts(at.error)
 
 
 def test_a_class_guesses_and_sees_no_result_before_its_own(engine, room, newcomer):
