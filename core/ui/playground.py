@@ -18,7 +18,7 @@ from core.halves import read
 from core.jobs import code
 from core.runs.export import definitions, names_in
 from core.serving.execution_policy import mode
-from core.ui import code_editor, figures, format
+from core.ui import clicks, code_editor, figures, format
 from core.ui.server import engine, explained, run_code
 from to_device.dryrun.report import Request
 from to_device.errors import drawable
@@ -130,9 +130,10 @@ def open_editor(address: str, machine: dict[str, Any]) -> None:
         buttons.form_submit_button(
             "Start again", icon=icon, type="tertiary", on_click=reset
         )
-        if pressed:
-            with explained("The code was not run"):
-                text = code_editor.text(key)[:MOST_CHARACTERS]
+        text = code_editor.text(key)[:MOST_CHARACTERS]
+        is_same = text == state.get(f"{key}_ran", ("",))[0]
+        if pressed and not (is_same and clicks.waited_for(key)):
+            with explained("The code was not run"), clicks.taken(key):
                 request = Request(
                     NAME, text, seconds=code.SECONDS - 1, names=True, **machine
                 )
