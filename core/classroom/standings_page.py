@@ -37,7 +37,7 @@ class Standings:
     order: list[RunSummary]  # those of `best` that rank in the quest, the winner first
     hidden: frozenset[str]  # visitors with a run that a teacher has hidden
     luck: str  # a sentence, see `luck`
-    newest: str  # id of the newest tested run that isn't simulated; "": none
+    newest: str  # see `newest_model`
     queue: list[Job]  # running jobs, then waiting jobs in their order
     guesses: guesses.Tallies
     # How far each member is, by the title of the script and then by visitor
@@ -174,6 +174,19 @@ def all_runs(classroom: Class) -> list[RunSummary]:
     return store().runs.find(hidden=True, address=runs.RUN, class_id=classroom.id)
 
 
+def newest_model(runs: Iterable[RunSummary]) -> str:
+    """The id of the first of the runs that has a tested model; "" if none has.
+
+    A run that ended without a result leaves no model, and simulated runs don't count.
+    """
+    models = (
+        run.id
+        for run in runs
+        if run.accuracy and not run.is_simulated and run.status not in format.ENDINGS
+    )
+    return next(models, "")
+
+
 def _gather() -> Standings:
     classroom = room().on_board
     if classroom is None:
@@ -189,7 +202,6 @@ def _gather() -> Standings:
     best = bests(summaries, names, rules)
     order = [run for run in best if rules.reached(run)]
     jobs = queue()
-    evaluated = (run.id for run in summaries if run.accuracy and not run.is_simulated)
     return Standings(
         classroom,
         names,
@@ -199,7 +211,7 @@ def _gather() -> Standings:
         order=order,
         hidden=frozenset(run.visitor or "" for run in class_runs if run.withheld),
         luck=luck(summaries, [*order, *best]),
-        newest=next(evaluated, ""),
+        newest=newest_model(summaries),
         queue=[job for job in jobs if job.owner],
         guesses=guesses.of_class(classroom.id),
         scripts=scripts.of_class(classroom),

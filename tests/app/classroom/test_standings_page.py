@@ -3,9 +3,18 @@ from types import SimpleNamespace
 import pytest
 
 from core.classroom.rules import WITHIN, Rules
-from core.classroom.standings_page import Standings, bests, luck, neighbors, stuck
+from core.classroom.standings_page import (
+    Standings,
+    bests,
+    luck,
+    neighbors,
+    newest_model,
+    stuck,
+)
+from core.ui.format import ENDINGS
 from tests.app.store.made_up import summary
 from tests.figures import figures
+from to_device.names import SIMULATED
 
 NAMES = {"ada": "Ada", "bob": "Bob", "cy": "Cy", "di": "Di"}
 RULES = Rules(target=0.88)
@@ -78,6 +87,18 @@ def test_luck_is_what_runs_differ_in_that_have_other_seeds_alone():
     assert figures(sentence)[:2] == ["0.30", "4"]
     assert "another run" in sentence
     assert luck(seeds, lead[:1]) == luck(seeds, []) == ""
+
+
+def test_the_newest_model_is_tested_and_of_a_run_that_goes_on_or_has_finished():
+    none = [
+        *(run("ada", 0.8, status=status) for status in ENDINGS),
+        run("bob", None, status="running"),
+        run("cy", 0.8, device=SIMULATED),
+    ]
+    assert newest_model(none) == ""
+    for status in ("running", "finished"):
+        tested = [run("di", 0.7, id="a", status=status), run("ada", 0.9, id="b")]
+        assert newest_model([*none, *tested]) == "a"
 
 
 def test_a_visitor_sees_the_first_and_their_neighbors():
