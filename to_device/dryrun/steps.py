@@ -221,6 +221,11 @@ class Steps:
         if not fills and has_parameters(module):
             self.calls += 1
         self._depth += 1
+        if self._depth == 1:
+            # No optimizer may have them, or they have come back from the CPU. A class
+            # may have a method `parameters` of its own.
+            for parameter in nn.Module.parameters(module):
+                _mark(parameter, "parameters")
         is_outermost, self._was_called = not self._was_called, True
         batch = inputs[0] if inputs and isinstance(inputs[0], Tensor) else None
         if is_outermost and module.training and batch is not None and batch.dim():

@@ -305,3 +305,8 @@ def test_a_file_with_the_name_of_one_of_pythons_modules(
     status = SCRIPT_ERROR if hides else OK
     done = python("-m", "to_device", "dryrun", str(script), status=status)
     assert (f"beside {name}" in done.stdout) == hides
+
+
+def test_sizes_in_words() -> None:
+    sizes = [command.size(text) for text in ("1500000", "1.5k", "8GB", "64 MiB")]
+    assert sizes == [1_500_000, 1_500, 8 * 10**9, 64 * 2**20]

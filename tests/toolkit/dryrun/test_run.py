@@ -10,7 +10,6 @@ import pytest
 
 from tests.toolkit.dryrun.dry_run import dry_run
 from to_device.dryrun import command
-from to_device.dryrun.command import size
 from to_device.dryrun.report import (
     DEVICE_ERROR,
     NOT_SIMULATED,
@@ -366,6 +365,10 @@ def test_peak_memory_of_a_network_counted_by_hand() -> None:
     assert report.memory
     assert report.memory.peak == pytest.approx(2 * parameters + activations, rel=0.15)
     assert report.memory.parts["parameters"] == pytest.approx(parameters, rel=0.02)
+    teacher = "net = nn.Linear(784, 784).cuda()\nnet(torch.ones(1, 784).cuda())"
+    beside = training(after=teacher).memory
+    assert beside
+    assert beside.parts["parameters"] > 784 * 784 * FLOAT
 
 
 def test_the_largest_batch_is_near_the_truth() -> None:
@@ -471,11 +474,6 @@ def test_a_batch_is_forgotten_by_its_loop() -> None:
     assert report.failure.culprit
     assert report.failure.culprit.number == 6
     assert report.failure.arguments[0].name == "images"
-
-
-def test_sizes_in_words() -> None:
-    sizes = [size(text) for text in ("1500000", "1.5k", "8GB", "64 MiB")]
-    assert sizes == [1_500_000, 1_500, 8 * 10**9, 64 * 2**20]
 
 
 def test_out_of_memory_is_an_error_of_devices() -> None:
