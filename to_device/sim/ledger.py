@@ -17,7 +17,9 @@ import torch
 from to_device.sim import queue
 
 TO_DEVICE, TO_HOST, WITHIN = "to device", "to host", "within the device"
-_NOT_THE_CALLERS = tuple(str(Path(file).parent) for file in (__file__, torch.__file__))
+_OURS, _TORCH = Path(__file__).parents[1], Path(torch.__file__).parent
+# Code between a program and the device. A dry run stands there, too.
+_NOT_THE_CALLERS = tuple(map(str, (_OURS / "sim", _OURS / "dryrun", _TORCH)))
 
 
 class Event(NamedTuple):
@@ -72,9 +74,9 @@ def wait(why: str) -> None:
 
 
 def _caller() -> tuple[str, int]:
-    """The file and line of the innermost call from outside torch and to_device.sim.
+    """The file and line of the innermost call from outside torch and our own code.
 
-    "" and 0 if every caller is in torch or to_device.sim.
+    "" and 0 if every caller is in torch, to_device.sim, or to_device.dryrun.
     """
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(_NOT_THE_CALLERS):
