@@ -26,6 +26,7 @@ from to_device.names import REPORTED
 MARK = "dry_cuda"  # the marker's and the fixture's name
 REPORTS = "TO_DEVICE_REPORTS"  # the variable with the file for a child's reports
 MOST_SLOW = 10  # tests that --dry-cuda-report lists
+MOST_LINES = 10  # lines to change in the summary
 STATE = pytest.StashKey[Any]()
 
 
@@ -44,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dry-cuda-report",
         action="store_true",
-        help="list the tests with the most waits and copies",
+        help="list the tests with the most waits and copies, and where they wait",
     )
     group.addoption(
         "--dry-cuda-memory",
@@ -121,6 +122,7 @@ class Summary:
         self.config = config
         self.done: dict[str, dict[str, Any]] = {}  # by the test's id
         self.missing: Counter[str] = Counter()  # by the reason of a skip
+        self.culprits: dict[str, set[str]] = {}  # ids of tests by the line to change
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         done = dict(report.user_properties).get(REPORTED)
@@ -128,6 +130,8 @@ class Summary:
             self.done[report.nodeid] = done
             if report.when == done.get("when"):
                 self.missing[done["missing"]] += 1
+            if culprit := done.get("culprit"):
+                self.culprits.setdefault(culprit, set()).add(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if missing := getattr(report, "missing", ""):
@@ -143,11 +147,22 @@ class Summary:
         write(f"{used} of {len(self.done)} tests used the device.")
         for reason, times in self.missing.most_common():
             write(f"{times} skipped: {reason}")
+        if lines := sorted(self.culprits.items(), key=lambda item: -len(item[1])):
+            tests = [f"{at} ({count(len(ids))})" for at, ids in lines[:MOST_LINES]]
+            more = len(lines) - MOST_LINES
+            rest = f", and {more} more" if more > 0 else ""
+            write(f"Lines to change: {', '.join(tests)}{rest}")
         if self.config.option.dry_cuda_report:
             order = sorted(self.done.items(), key=lambda item: -item[1]["waits"])
             for name, done in order[:MOST_SLOW]:
                 copied = f"{done['copied']:,} bytes in {done['copies']:,} copies"
-                write(f"{done['waits']:,} waits, {copied}: {name}")
+                at, times = done["busiest"] or ("", 0)
+                place = f", {times:,} of the waits at {at}" if at else ""
+                write(f"{done['waits']:,} waits, {copied}: {name}{place}")
+
+
+def count(tests: int) -> str:
+    return f"{tests:,} tests" if tests > 1 else "1 test"
 
 
 class Recorder:

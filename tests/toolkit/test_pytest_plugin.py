@@ -81,7 +81,11 @@ def test_a_suite_on_the_device(run) -> None:
     assert "2 of 6 tests" in summary or "3 of 6 tests" in summary
     assert "torch.compile" in summary
     assert "a second GPU, cuda:1" in summary
-    assert "1 waits" in summary  # of .item()
+    assert "library.py:8 (1 test)" in summary
+    at = TESTS.splitlines().index("    assert (x + 1).sum().item() == 4")
+    right = next(line for line in summary.splitlines() if "right[cuda]" in line)
+    assert right.startswith("1 waits")
+    assert f"test_it.py:{at}" in right
     # Two parameters move. Pytest reads the tensors to show them, and the test doesn't.
     forgotten = next(line for line in summary.splitlines() if "forgotten" in line)
     assert forgotten.startswith("2 waits")

@@ -3,7 +3,9 @@
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, wraps
 from pathlib import Path
 from types import FrameType
@@ -31,9 +33,13 @@ BESIDE_GPU = (
     "GPU from NVIDIA or AMD, set CUDA_VISIBLE_DEVICES to nothing."
 )
 COMPILES = "The test failed, and a dry run skips the torch.compile that it calls."
+COPIED = "this line copies a tensor to the CPU, but what it meets stays on the GPU"
 TEST_FOLDERS = frozenset(("test", "tests"))  # of a project or of a package
 PACK = torch._C._VariableFunctions._pack_padded_sequence  # its lengths are on the CPU
 TO_NUMPY = (Tensor.numpy, Tensor.__array__)
+# Names of the functions that move a tensor for their caller. In `to`, there may be
+# functions without a name.
+MOVERS = "to", "<lambda>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>"
 
 
 def install(root: Path, options: Any) -> "Suite | str":
@@ -123,24 +129,37 @@ class Suite:
         from _pytest.runner import runtestprotocol
 
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        self.told, watch, cuda.compiles = "", Watch(), False
+        self.told, watch, cuda.compiles = False, Watch(), False
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         counts = watch.counts
+        busiest = self._busiest(counts.waits)
         if self.told:
             reports = self._traced(item, nextitem, reports)
         for report in reports:
             done: dict[str, Any] = {
                 "operations": counts.operations.total(),
                 "waits": counts.waits.total(),
+                "busiest": busiest,
                 "copies": counts.copies.total(),
                 "copied": counts.copied.total(),
             }
             if missing := getattr(report, "missing", ""):
                 done |= {"missing": missing, "when": report.when}
+            if culprit := getattr(report, "culprit", ""):
+                done["culprit"] = culprit
             report.user_properties.append((REPORTED, done))
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    def _busiest(self, waits: Counter[ledger.Event]) -> tuple[str, int] | None:
+        """The line where a test waited most often, and how often."""
+        lines: Counter[Line] = Counter()
+        for event, times in waits.items():
+            if event.file:
+                lines[Line(event.file, event.line)] += times
+        most = lines.most_common(1)
+        return (self._place(most[0][0]), most[0][1]) if most else None
 
     def _traced(self, item: Any, nextitem: Any, first: list[Any]) -> list[Any]:
         """The reports of a second run with a trace, or the first ones if it passes."""
@@ -171,21 +190,37 @@ class Suite:
             return report
         error = call.excinfo.value
         missing = self.missing(error)
-        told = "" if missing else self._told(error)
+        told = None if missing else self._told(error)
         if missing := missing or (COMPILES if cuda.compiles and not told else ""):
             report.outcome, report.missing = "skipped", missing
             report.longrepr = (str(item.path), item.location[1] or 0, missing)
         elif told:
-            self.told = told
-            report.sections.append(("on CUDA", told))
+            self.told = True
+            report.sections.append(("on CUDA", "\n".join(self._lines(told))))
+            if told.culprit and told.why:
+                report.culprit = self._place(told.culprit)
         return report
 
-    def _told(self, error: BaseException) -> str:
-        """What to say of the device error that made a test fail; "" if none did."""
+    def _told(self, error: BaseException) -> Failure | None:
+        """The device error that made a test fail, if one did."""
         causes = filter(failure.is_of_devices, failure.chain(error))
         cause = next(causes, None)
-        explained = cause and failure.explain(cause, self.origins)
-        return "\n".join(self._lines(explained)) if explained else ""
+        if cause is None:
+            return None
+        told, copy = failure.explain(cause, self.origins), self._copy_of_test(cause)
+        if copy and told.culprit and not self.is_test(told.culprit):
+            return replace(told, culprit=copy, why=COPIED)  # no library is to blame
+        return told
+
+    def _copy_of_test(self, error: BaseException) -> Line | None:
+        """The line of a test that copied what the failed call was given on the CPU."""
+        hosts = [tensor for tensor in failure.given(error, Tensor) if tensor.is_cpu]
+        roots = [origin.root for origin in map(self.origins.of, hosts) if origin]
+        copies = [r.line for r in roots if r.is_fetched and self.is_test(r.line)]
+        return copies[0] if copies and len(copies) == len(hosts) else None
+
+    def is_test(self, line: Line) -> bool:
+        return is_test_file(line.file, str(self.root))
 
     def missing(self, error: BaseException) -> str:
         """Why a test can't be judged here; "" if it can."""
@@ -204,8 +239,10 @@ class Suite:
             yield f"  {self._at(told.culprit)}"
 
     def _at(self, line: Line) -> str:
-        file = line.file.removeprefix(f"{self.root}{os.sep}")
-        return f"{file}:{line.number}  {line.code}"
+        return f"{self._place(line)}  {line.code}"
+
+    def _place(self, line: Line) -> str:
+        return f"{line.file.removeprefix(f'{self.root}{os.sep}')}:{line.number}"
 
 
 class Mode(TorchFunctionMode):
@@ -220,7 +257,7 @@ class Mode(TorchFunctionMode):
     ) -> Any:
         kwargs, suite = kwargs or {}, self.suite
         for moving in suite.modes:
-            args = moving.arguments(function, args)
+            args, kwargs = moving.arguments(function, args, kwargs)
         if suite.traces and function == SET_DATA:
             suite.origins.note_data(*args)
         try:
@@ -244,10 +281,12 @@ class Mode(TorchFunctionMode):
 class Moving:
     """Moves what a test makes to the device, as a test for CUDA would.
 
-    A tensor moves if a test file makes it, also with `device="cpu"`, and a model once
-    it is made. So what the code under test makes without `device=` stays on the CPU,
-    and fails as on CUDA. A test file's own `.numpy()` copies to the CPU first, and so
-    do the lengths that it gives to pack_padded_sequence.
+    A tensor moves if a test file makes it, and a model once it is made. So what the
+    code under test makes without `device=` stays on the CPU, and fails as on CUDA.
+    Where a test file names the CPU, the device is meant, in `device="cpu"` as well as
+    in `.to("cpu")`: else what belongs together would part. Its own `.cpu()` does copy
+    to the CPU, and so does its `.numpy()` first. The lengths that it gives to
+    pack_padded_sequence are copied, too.
     """
 
     def __init__(self, root: Path) -> None:
@@ -315,14 +354,19 @@ class Moving:
 
         kind.__init__ = wrapper
 
-    def arguments(self, function: Any, args: Any) -> Any:
+    def arguments(
+        self, function: Any, args: Any, kwargs: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
         if function in TO_NUMPY and self.is_of_test(sys._getframe(2)):
-            return (args[0].detach().cpu(), *args[1:])
+            return (args[0].detach().cpu(), *args[1:]), kwargs
         if function is PACK and self.is_of_test(sys._getframe(2)):
-            return (args[0], args[1].cpu(), *args[2:])
+            return (args[0], args[1].cpu(), *args[2:]), kwargs
         if function is Tensor.type:
-            return tuple(map(own_class, args))
-        return args
+            return tuple(map(own_class, args)), kwargs
+        if function is Tensor.to and self.is_move_of_test(sys._getframe(2)):
+            named = {name: cuda_for(value) for name, value in kwargs.items()}
+            return tuple(map(cuda_for, args)), named
+        return args, kwargs
 
     def result(self, function: Any, result: Any, kwargs: dict[str, Any]) -> Any:
         makes = function in self.makers and not kwargs.get("pin_memory")
@@ -346,6 +390,17 @@ class Moving:
         while frame and frame.f_code.co_filename.startswith((OURS, *libraries)):
             frame = frame.f_back
         return frame is not None and self.is_test(frame)
+
+    def is_move_of_test(self, frame: FrameType | None) -> bool:
+        """Whether a test file moves a tensor, or what the tensor is a part of."""
+        models = str(Path(nn.__file__).parent)
+        while frame and not self.is_test(frame):
+            code = frame.f_code
+            inner = code.co_filename.startswith((OURS, models))
+            if not inner and code.co_name not in MOVERS:
+                return False
+            frame = frame.f_back
+        return frame is not None
 
     def is_for_test(self, frame: FrameType | None) -> bool:
         """Whether a test file made a model: itself, or through functions alone."""
@@ -373,6 +428,24 @@ class TensorClass(type):
 
     def __instancecheck__(cls, value: Any) -> bool:
         return isinstance(value, cls.own)
+
+
+def cuda_for(value: Any) -> Any:
+    """CUDA, if the value names the CPU; else the value itself."""
+    if isinstance(value, torch.device):
+        return torch.device(SIMULATED) if value.type == "cpu" else value
+    return "cuda" if isinstance(value, str) and value == "cpu" else value
+
+
+def name_cuda(parameters: dict[str, Any]) -> None:
+    """Let a test's parameters name CUDA where they name the CPU.
+
+    Then a library that gets the device makes its tensors there, too. A test that names
+    two devices has a reason to.
+    """
+    devices = [str(value) for value in parameters.values() if cuda.is_device(value)]
+    if not any(device.startswith("cuda") for device in devices):
+        parameters.update({name: cuda_for(v) for name, v in parameters.items()})
 
 
 def own_class(value: Any) -> Any:
