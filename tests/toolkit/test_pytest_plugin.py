@@ -26,6 +26,29 @@ class Shift(nn.Module):
 
 def noise(x):
     return x + torch.zeros(2)
+
+class Kept(nn.Module):
+    def __init__(self, device="cpu"):
+        super().__init__()
+        self.register_buffer("kept", torch.ones(2, device=device))
+
+    def to(self, *places):
+        return super().to(*places)
+
+    def forward(self, x):
+        return x + self.kept
+
+def scaled(x, weights):
+    twice = weights * 2
+    return x * twice
+
+class Batch:
+    def __init__(self, x):
+        self.x = x
+
+    def to(self, device):
+        [x] = [x.to(device) for x in [self.x]]
+        return Batch(x)
 """
 TESTS = """
 import pytest
@@ -53,6 +76,80 @@ def test_compiled():
 
 def test_ordinary():
     assert 1 == 2
+"""
+
+TESTS_FOR_CPU = """
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from library import Batch, Kept, Shift, noise, scaled
+from tests.helpers import data
+
+def test_model_is_used_before_its_call():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    before = [p.clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model(torch.ones(3, 2)).sum().backward()
+    optimizer.step()
+    assert all(p.is_cuda for p in before)
+    np.testing.assert_allclose(before[0].detach().numpy(), before[0].detach().cpu())
+
+def test_numbers_are_those_of_the_cpu():
+    torch.manual_seed(0)
+    drawn = torch.rand(2)
+    torch.manual_seed(0)
+    assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
+    torch.manual_seed(0)
+    assert nn.Linear(2, 2).weight.is_cuda
+    assert not torch.equal(drawn, torch.rand(2))
+
+def test_old_classes_make_tensors_on_the_device():
+    for kind in torch.Tensor, torch.FloatTensor, torch.LongTensor:
+        x = kind([1, 2])
+        assert x.is_cuda and isinstance(x.cpu(), kind)
+    assert x.type(torch.FloatTensor).is_cpu and x.type(torch.Tensor).is_cpu
+    assert nn.Parameter(torch.Tensor(2)).is_leaf
+
+def test_a_test_that_names_the_cpu():
+    made = torch.zeros(2, device="cpu")
+    for moved in torch.ones(2).to("cpu"), torch.ones(2).to(device=torch.device("cpu")):
+        assert (made + moved).is_cuda
+    for model in nn.Linear(2, 2).to("cpu"), Kept().to("cpu"):
+        assert model(made).is_cuda
+    assert (Batch(made).to("cpu").x + torch.ones(2)).is_cuda
+    assert np.array_equal(made.to("cpu"), np.zeros(2))
+    pack = nn.utils.rnn.pack_padded_sequence
+    assert pack(torch.zeros(2, 2), torch.tensor([2, 1])).is_cuda
+    lstm = nn.LSTM(2, 2).cpu()
+    output, _ = lstm(torch.zeros(1, 2).cpu())
+    assert output.is_cpu
+
+@pytest.fixture(params=["cpu"])
+def place(request):
+    return request.param
+
+@pytest.mark.parametrize("device", [torch.device("cpu")])
+def test_devices_that_a_test_names(place, device):
+    assert torch.device(place) == device
+    assert (Kept(device)(torch.ones(2, device=place)) + torch.ones(2)).is_cuda
+
+@pytest.mark.parametrize(("source", "target"), [("cpu", "cuda")])
+def test_two_devices_that_a_test_names(source, target):
+    assert source != target
+
+def test_helpers_are_a_part_of_the_tests():
+    assert data().is_cuda and torch.Tensor(2).is_cuda
+
+def test_library_forgets():
+    noise(torch.ones(2))
+
+def test_attribute_is_forgotten():
+    Shift()(torch.ones(2))
+
+def test_only_one_is_copied():
+    weights = torch.ones(2).cpu()
+    scaled(torch.ones(2), weights)
 """
 
 
@@ -117,65 +214,21 @@ def test_tests_for_the_cpu_move_what_they_make(run, pytester) -> None:
     pytester.mkpydir("tests").joinpath("helpers.py").write_text(
         "import torch\ndef data():\n    return torch.zeros(2)\n", "utf-8"
     )
-    tests = """
-import numpy as np
-import torch
-from torch import nn
-from library import Shift, noise
-from tests.helpers import data
-
-def test_model_is_used_before_its_call():
-    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    before = [p.clone() for p in model.parameters()]
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    model(torch.ones(3, 2)).sum().backward()
-    optimizer.step()
-    assert all(p.is_cuda for p in before)
-    np.testing.assert_allclose(before[0].detach().numpy(), before[0].detach().cpu())
-
-def test_numbers_are_those_of_the_cpu():
-    torch.manual_seed(0)
-    drawn = torch.rand(2)
-    torch.manual_seed(0)
-    assert drawn.is_cuda and torch.equal(drawn, torch.rand(2))
-    torch.manual_seed(0)
-    assert nn.Linear(2, 2).weight.is_cuda
-    assert not torch.equal(drawn, torch.rand(2))
-
-def test_old_classes_make_tensors_on_the_device():
-    for kind in torch.Tensor, torch.FloatTensor, torch.LongTensor:
-        x = kind([1, 2])
-        assert x.is_cuda and isinstance(x.cpu(), kind)
-    assert x.type(torch.FloatTensor).is_cpu and x.type(torch.Tensor).is_cpu
-    assert nn.Parameter(torch.Tensor(2)).is_leaf
-
-def test_a_test_that_names_the_cpu():
-    assert torch.zeros(2, device="cpu").is_cuda
-    pack = nn.utils.rnn.pack_padded_sequence
-    assert pack(torch.zeros(2, 2), torch.tensor([2, 1])).is_cuda
-    lstm = nn.LSTM(2, 2).cpu()
-    output, _ = lstm(torch.zeros(1, 2).cpu())
-    assert output.is_cpu
-
-def test_helpers_are_a_part_of_the_tests():
-    assert data().is_cuda and torch.Tensor(2).is_cuda
-
-def test_library_forgets():
-    noise(torch.ones(2))
-
-def test_attribute_is_forgotten():
-    Shift()(torch.ones(2))
-"""
-    result = run(tests, "--dry-cuda-move")
-    result.assert_outcomes(passed=5, failed=2)
-    assert "library.py:14" in result.stdout.str()
+    result = run(TESTS_FOR_CPU, "--dry-cuda-move")
+    result.assert_outcomes(passed=7, failed=3)
+    summary = result.stdout.str().partition("simulated CUDA device")[2]
+    at = TESTS_FOR_CPU.splitlines().index("    weights = torch.ones(2).cpu()")
+    for line in "library.py:14", "library.py:8", f"test_it.py:{at}":
+        assert f"{line} (1 test)" in summary
 
 
 @pytest.mark.slow
 def test_processes_of_xdist(run) -> None:
     result = run(TESTS, "--dry-cuda", "-p", "xdist", "-n", "1")
     result.assert_outcomes(passed=2, failed=2, skipped=2)
-    assert "a second GPU" in result.stdout.str().partition("simulated CUDA device")[2]
+    summary = result.stdout.str().partition("simulated CUDA device")[2]
+    assert "a second GPU" in summary
+    assert "library.py:8 (1 test)" in summary
 
 
 @pytest.mark.slow

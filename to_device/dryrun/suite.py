@@ -115,11 +115,16 @@ class Suite:
         self.traces = False
         self.modes: list[Moving] = []
         self.root = root
-        self.told = ""  # on the device error of the test that runs
+        self.told = False  # whether a report told of a device error of the test
         self.is_installed = False
 
     def mode(self) -> TorchFunctionMode:
         return Mode(self)
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        for item in items if self.modes else ():
+            if call := getattr(item, "callspec", None):
+                name_cuda(call.params)
 
     def watch(self) -> Watch:
         return Watch()
@@ -169,7 +174,7 @@ class Suite:
             self.origins.install()
             self.is_installed = True
         item.session._setupstate.teardown_exact(None)
-        self.told, self.traces = "", True
+        self.told, self.traces = False, True
         try:
             item._initrequest()
             again = runtestprotocol(item, nextitem=nextitem, log=False)
