@@ -207,7 +207,9 @@ class MarkedTests:
         inherited = [f"--rootdir={config.rootpath}"]
         if config.inipath:
             inherited += ["-c", str(config.inipath)]
-        own = [f"--dry-cuda-own={folder}" for folder in config.option.dry_cuda_own]
+        inherited += [f"--dry-cuda-own={it}" for it in config.option.dry_cuda_own]
+        if memory := config.option.dry_cuda_memory:
+            inherited.append(f"--dry-cuda-memory={memory}")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "reports.json")
             drop = "PYTEST_XDIST", "PYTEST_CURRENT_TEST"
@@ -217,7 +219,7 @@ class MarkedTests:
             done = subprocess.run(
                 [
                     *(sys.executable, "-m", "pytest", "-q", "--dry-cuda", *plugin),
-                    *(*inherited, *own, "-p", "no:cacheprovider", "-p", "no:xdist"),
+                    *(*inherited, "-p", "no:cacheprovider", "-p", "no:xdist"),
                     *self.marked,
                 ],
                 env=env | {REPORTS: str(file)},

@@ -196,6 +196,7 @@ import pytest, torch
 @pytest.mark.dry_cuda
 def test_marked():
     assert torch.zeros(1).cuda().is_cuda
+    assert torch.cuda.mem_get_info()[1] == 2**30
 def test_counting(dry_cuda):
     torch.ones(2, device="cuda").sum().item()
     [event] = dry_cuda.waits
@@ -206,7 +207,7 @@ def test_wrong():
 def test_other():
     assert not torch.cuda.is_available()
 """
-    run(tests).assert_outcomes(passed=3, failed=1)
+    run(tests, "--dry-cuda-memory=1GiB").assert_outcomes(passed=3, failed=1)
 
 
 @pytest.mark.slow
