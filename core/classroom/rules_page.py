@@ -58,7 +58,7 @@ def draw(classroom: Class) -> None:
                 key="save_rules",
             )
             if changed:
-                st.badge("Not saved yet", icon=":material/edit:", color="orange")
+                st.badge("Rules not saved", icon=":material/edit:", color="orange")
         if saves and changed:
             act(_save, classroom, values, at=REFUSED)
             if "rules_saved" in st.session_state:

@@ -126,7 +126,7 @@ def test_rules_are_saved_and_hold_unless_they_are_invalid(opened, engine):
     open_tab(at, "Log")
     open_tab(at, "What they may do")
     assert field("number_input", "value_epochs_").value == 3  # nothing is lost
-    assert "Not saved" in texts(at.markdown)
+    assert "Rules not saved" in texts(at.markdown)
 
 
 def test_a_teacher_sees_who_is_stuck_cancels_a_job_and_hides_a_run(
