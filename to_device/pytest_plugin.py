@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
     try:
         state = suite.install(early_config.rootpath, options)
+    except ArgumentTypeError as error:
+        raise pytest.UsageError(f"--dry-cuda-memory {error}") from None
     except ValueError as error:
         raise pytest.UsageError(f"--dry-cuda: {error}") from None
     early_config.stash[STATE] = state

@@ -208,6 +208,10 @@ def test_other():
     assert not torch.cuda.is_available()
 """
     run(tests, "--dry-cuda-memory=1GiB").assert_outcomes(passed=3, failed=1)
+    assert (
+        run(tests, "--dry-cuda", "--dry-cuda-memory=1XB").ret
+        == pytest.ExitCode.USAGE_ERROR
+    )
 
 
 @pytest.mark.slow
