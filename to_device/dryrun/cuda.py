@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from to_device.gpus import GPU, MEBIBYTE
 from to_device.names import SIMULATED
-from to_device.sim import frontend, memory
+from to_device.sim import frontend, memory, sizes
 from to_device.sim.stand_ins import put
 
 is_requested = False  # whether the script has asked for CUDA
@@ -31,6 +31,8 @@ makes_bfloat16 = False  # whether a function has made a tensor in bfloat16
 # What the device says that it is: it computes like an A100, and has one processor.
 gpu = GPU("Simulated accelerator", "Simulated accelerator", (8, 0), (0, 0), 1, 2048, 40)
 
+# Asks whether a mask may become a nested tensor
+NESTING = nn.TransformerEncoder.forward.__code__
 type_of: Any = torch.device.__dict__["type"].__get__  # torch's own `device.type`
 # Py_TPFLAGS_IMMUTABLETYPE, the flag by which torch.device refuses changes, and the
 # offset of tp_flags in a PyTypeObject, in bytes.
@@ -179,10 +181,12 @@ def install(mode: Callable[[], TorchFunctionMode]) -> None:
     torch.serialization.register_package(1, _tag, _restore)
     backward_class: Any = torch.autograd.function.BackwardCFunction
     refuse_sharing = _refusing("CUDA tensors that processes share")
+    asks = _without(type(mode()), torch.overrides.has_torch_function)
     for owner, name, replacement in (
         (torch, "compile", skip_compile),
         (torch, "set_default_tensor_type", set_default_type),
         (torch.backends.cudnn, "is_acceptable", lambda _: False),
+        (torch.overrides, "has_torch_function", asks),
         (torch.UntypedStorage, "_share_cuda_", refuse_sharing),
         (Tensor, "record_stream", lambda *_: None),  # would refuse our Stream
         (nn.DataParallel, "scatter", _scatter),
@@ -219,6 +223,34 @@ def _within(mode: Callable[[], TorchFunctionMode], function: Callable) -> Callab
             return function(*args)
 
     return wrapper
+
+
+def _without(ours: type, asks: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Wrap torch.overrides.has_torch_function, which then doesn't count our mode.
+
+    A transformer's layers ask it, and take a faster way in evaluation if it says False.
+    On that way, CUDA refuses masks that it takes in training.
+    """
+
+    def has_torch_function(tensors: Any) -> bool:
+        if not asks(tensors):
+            return False
+        if sys._getframe(1).f_code is NESTING:  # the device has no nested tensors
+            return True
+        if sizes.is_on and any(isinstance(x, Tensor) and x.is_cpu for x in tensors):
+            return True  # the CPU's faster way doesn't tell sizes
+        modes = torch.overrides._get_current_function_mode_stack()
+        is_mode = any(not isinstance(mode, ours) for mode in modes)
+        return is_mode or any(map(_is_subclass, tensors))
+
+    return has_torch_function
+
+
+def _is_subclass(value: Any) -> bool:
+    """Whether a value is a tensor of a class that has its own way with functions."""
+    disabled = torch._C._disabled_torch_function_impl  # which a parameter has
+    function = getattr(type(value), "__torch_function__", disabled)
+    return type(value) is not Tensor and function is not disabled
 
 
 def _name_the_device() -> None:

@@ -38,6 +38,7 @@ words = Words(__file__)
 # call was given.
 ARGUMENTS = "_arguments"
 MOST_CHARACTERS = 10_000  # longer messages are cut
+MOST_ARGUMENTS = 4  # tensors on the same device that a report tells
 OF_DEVICES = re.compile(
     "same device|Input type|can't convert .* device|device type for generator"
     "|out of memory|in forked subprocess|cannot pin"
@@ -183,8 +184,11 @@ def explain(error: BaseException, origins: Origins) -> Failure:
     # torch.func.vmap wraps tensors.
     tensors = [debug_unwrap(tensor) for tensor in given(error, Tensor)]
 
-    arguments = []
+    arguments: list[Argument] = []
     for tensor in tensors:
+        alike = [a for a in arguments if a.device == str(tensor.device)]
+        if len(alike) == MOST_ARGUMENTS:  # a layer's call may have a dozen parameters
+            continue
         origin, name = origins.of(tensor), name_in(frame, tensor)
         shape, at = tuple(tensor.shape), origin.line if origin else None
         arguments.append(Argument(name, str(tensor.device), shape, at))

@@ -21,7 +21,7 @@ from torch._library.utils import lookup_op
 from torch.amp.autocast_mode import _cast
 
 from to_device.names import SIMULATED
-from to_device.sim import generator, ledger, memory, queue, refusals, sizes
+from to_device.sim import attention, generator, ledger, memory, queue, refusals, sizes
 from to_device.sim.memory import CPU, aten, describe, to_device, to_host
 
 KEY, AUTOCAST = "PrivateUse1", "AutocastPrivateUse1"
@@ -262,6 +262,15 @@ def is_pinned(tensor: Tensor, _: Any = None) -> bool:
     return hasattr(tensor.untyped_storage(), "pinned")
 
 
+def left_aligned(padded: Tensor, mask: Tensor) -> bool:
+    """Say that no mask makes a nested tensor, since the device has none.
+
+    nn.TransformerEncoder asks this in evaluation, and then keeps the mask.
+    """
+    fallback(aten._nested_tensor_from_mask_left_aligned.default, padded, mask)
+    return False
+
+
 def lstm_cell(from_input: Tensor, from_hidden: Tensor, cell: Tensor, *biases: Tensor):
     gates = sum((bias for bias in biases if bias is not None), from_input + from_hidden)
     i, f, g, o = gates.chunk(4, 1)
@@ -288,6 +297,9 @@ KERNELS = {
     "_copy_from": copy,
     "_to_copy": to_copy,
     "convolution_overrideable": partial(fallback, aten.convolution.default),
+    "_native_multi_head_attention": attention.attention,
+    "_nested_tensor_from_mask_left_aligned": left_aligned,
+    "_transformer_encoder_layer_fwd": attention.encoder_layer,
     "_fused_sdp_choice": lambda *_, **__: 0,  # attention by plain matrix products
     "record_stream": lambda *_: None,  # there is one stream
 }

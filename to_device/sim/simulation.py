@@ -10,6 +10,7 @@ parts in this order:
 
 - `memory`: where the device's tensors are, and how much memory they take
 - `operations`: what it does for each of PyTorch's operations, and for autocast
+- `attention`: the operations that compute a transformer's layer in one call
 - `refusals`: what it refuses, in CUDA's words
 - `generator`: random numbers
 - `frontend`: `torch.sim`, `torch.accelerator`, events, files

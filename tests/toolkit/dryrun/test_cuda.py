@@ -1,8 +1,10 @@
 import json
 
+import pytest
+
 from tests.process import python
 from tests.toolkit.dryrun.dry_run import dry_run
-from to_device.dryrun.report import OK
+from to_device.dryrun.report import DEVICE_ERROR, OK
 
 # Collects what pickle doesn't write as a name of torch.
 PICKLING = """
@@ -60,6 +62,34 @@ def test_what_a_machine_with_cuda_answers() -> None:
         assert torch.zeros(1).is_cuda
     """)
     assert report.status == OK, report.failure
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_a_transformer_takes_masks_on_the_cpu_in_training_alone(where: str) -> None:
+    """As on CUDA, which runs a layer as one operation in evaluation."""
+    report = dry_run(f"""
+        import torch
+        from torch import nn
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        encoder = nn.TransformerEncoder(layer, 2, mask_check=False).cuda()
+        x = torch.rand(3, 5, 8, device="cuda")
+        mask = nn.Transformer.generate_square_subsequent_mask(5).to("{where}")
+        encoder(x, mask=mask).sum().backward()
+        encoder.eval()
+        with torch.no_grad():
+            encoder(x)
+            encoder(x, src_key_padding_mask=torch.zeros(3, 5).bool().cuda())
+            encoder(x, mask=mask)
+    """)
+    assert report.status == (DEVICE_ERROR if where == "cpu" else OK), report.failure
+    if where == "cpu":
+        assert report.failure
+        assert report.failure.line
+        assert report.failure.culprit
+        assert (report.failure.line.number, report.failure.culprit.number) == (13, 7)
+        devices = [argument.device for argument in report.failure.arguments]
+        assert devices.count("cpu") == 1
+        assert len(devices) < 8  # of the layer's dozen parameters, a few are told
 
 
 def test_what_stands_in_for_torch_is_pickled_by_its_name() -> None:

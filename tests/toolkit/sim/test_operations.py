@@ -72,6 +72,31 @@ def test_layers_give_the_cpus_outputs_and_gradients(name: str) -> None:
         torch.testing.assert_close(there, here)
 
 
+@pytest.mark.parametrize("options", [{}, {"activation": "gelu", "norm_first": True}])
+def test_a_transformer_in_evaluation_gives_the_cpus_outputs(options: dict) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, **options)
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    there, x = copy.deepcopy(encoder).to("sim"), torch.rand(3, 5, 8)
+    padded = torch.arange(5) >= torch.tensor([[5], [2], [4]])
+    later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    with torch.no_grad():
+        for masks in ({}, {"mask": later}, {"src_key_padding_mask": padded}):
+            moved = {name: mask.to("sim") for name, mask in masks.items()}
+            output = there(x.to("sim"), **moved).cpu()
+            rows = ~masks.get("src_key_padding_mask", torch.zeros(3, 5).bool())
+            torch.testing.assert_close(output[rows], encoder(x, **masks)[rows])
+        heads, heads_there = layer.self_attn.eval(), there.layers[0].self_attn
+        for average in (True, False):
+            options = {"key_padding_mask": padded, "average_attn_weights": average}
+            outputs = heads(x, x, x, **options)
+            options["key_padding_mask"] = padded.to("sim")
+            y = x.to("sim")
+            others = heads_there(y, y, y, **options)
+            for here, other in zip(outputs, others, strict=True):
+                torch.testing.assert_close(other.cpu(), here)
+
+
 def changed_in_place(x: Tensor) -> Tensor:
     y = x.clone()
     y[0].mul_(10)
