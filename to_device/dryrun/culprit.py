@@ -22,7 +22,7 @@ from to_device.dryrun.callers import (
 )
 from to_device.dryrun.left import where_it_was_left
 from to_device.dryrun.model_moves import early_line, is_moved
-from to_device.dryrun.origins import Maker, Origin, Origins
+from to_device.dryrun.origins import Maker, Origin, Origins, receiver
 from to_device.dryrun.report import AFTER
 from to_device.dryrun.script import Line
 from to_device.dryrun.statements import (
@@ -33,6 +33,7 @@ from to_device.dryrun.statements import (
     is_dropped,
     joined_to,
     list_of,
+    makes_empty,
     may_take_device,
     moves,
     names_in,
@@ -136,7 +137,7 @@ def is_result(
     autograd records them: a training step stays on the device.
     """
     _, frame = frames[-1] if frames else (None, None)
-    in_model = frame and isinstance(frame.f_locals.get("self"), nn.Module)
+    in_model = frame and isinstance(receiver(frame)[1], nn.Module)
     if not others or in_model or start is None or start.makers or start.moved_back:
         return False
     of_others = [origins.of(other) for other in others]
@@ -322,7 +323,7 @@ def origin_to_move(origin: Origin | None, line: Line, frames: Frames) -> Origin 
     """
     chain = list(origin.chain()) if origin else []
     running = {frame.f_code for _, frame in frames}
-    owners = [frame.f_locals.get("self") for _, frame in frames]
+    owners = [receiver(frame)[1] for _, frame in frames]
     modules = [owner for owner in owners if isinstance(owner, nn.Module)]
     built = [
         origin
@@ -430,28 +431,73 @@ def keeping_part(
     return None
 
 
+def unregistering(origin: Origin) -> Maker | None:
+    """The module that made the tensor and doesn't move it, since it isn't registered.
+
+    None if the modules that made it register it, as a parameter or a buffer.
+    """
+    tensor = origin.tensor()
+    for maker in origin.makers:
+        module = maker.module()
+        registered = [*module.parameters(), *module.buffers()] if module else [tensor]
+        if not any(tensor is part for part in registered):
+            return maker
+    return None
+
+
 def keeping_line(module: nn.Module | None, tensor: Any, maker: Maker) -> Line:
     """The line that keeps a tensor as a plain attribute of a module, or of one inside.
 
-    If none says so, it is the line in the module's `__init__` that made the tensor, or
-    in a method that this called.
+    For what was put into a list or a dictionary that began empty, it is the line that
+    made the list. If none says so, it is the line in the module's `__init__` that made
+    the tensor, or in a method that this called.
     """
     made = maker.line
-    names = [f"self.{key}" for key in attributes(module, tensor)]
+    names = own_names(module, attributes(module, tensor))
     if names or module is None:
         lines = assignments(made.file, names) or [made.number]
         later = [number for number in lines if number >= made.number]
         return Line(made.file, min(later, default=max(lines)))
     for part in module.modules():
-        names = [f"self.{key}" for key in attributes(part, tensor)]
-        with suppress(OSError, TypeError):  # there is no source
-            code, first = inspect.getsourcelines(type(part))
-            file = inspect.getsourcefile(type(part)) or made.file
-            inside = range(first, first + len(code))
-            lines = [n for n in assignments(file, names) if n in inside]
-            if lines:
-                return Line(file, lines[-1])
+        if kept := assigned_in(part, attributes(part, tensor)):
+            return kept[-1]
+        holds = [
+            name
+            for name, value in vars(part).items()
+            if any(
+                tensor is own for inner in layers(value) for own in inner.parameters()
+            )
+        ]
+        empty = [at for at in assigned_in(part, holds) if makes_empty(at)]
+        if empty:
+            return empty[-1]
     return maker.inner
+
+
+def own_names(module: nn.Module | None, names: Collection[str]) -> list[str]:
+    """Attributes as the class of the module writes them, such as "self.layers"."""
+    kind: Any = type(module)
+    code = getattr(inspect.unwrap(kind.__init__), "__code__", None)
+    own = code.co_varnames[0] if code and code.co_argcount else "self"
+    return [f"{own}.{name}" for name in names]
+
+
+def assigned_in(module: nn.Module, names: Collection[str]) -> list[Line]:
+    """The lines of a module's class that assign to these attributes, the last last."""
+    with suppress(OSError, TypeError):  # there is no source
+        code, first = inspect.getsourcelines(type(module))
+        file = inspect.getsourcefile(type(module)) or ""
+        inside = range(first, first + len(code))
+        numbers = assignments(file, own_names(module, names)) if names else []
+        return [Line(file, number) for number in sorted(numbers) if number in inside]
+    return []
+
+
+def layers(value: Any) -> list[nn.Module]:
+    """The modules that are in a plain list or dictionary."""
+    parts = value.values() if isinstance(value, dict) else value
+    parts = parts if isinstance(value, dict | list | tuple) else ()
+    return [part for part in parts if isinstance(part, nn.Module)]
 
 
 def variables(frame: FrameType, tensor: Any) -> list[str]:
@@ -490,12 +536,9 @@ def place(origin: Origin, frames: Frames, start: Origin) -> tuple[Line, str]:
             "move the model after this line",
         )
     is_parameter = isinstance(tensor, nn.Parameter)
-    for maker in origin.makers:
-        module = maker.module()
-        registered = [*module.parameters(), *module.buffers()] if module else [tensor]
-        if not any(tensor is part for part in registered):
-            why = words("why.layers") if is_parameter else words("why.buffer")
-            return keeping_line(module, tensor, maker), why
+    if maker := unregistering(origin):
+        why = words("why.layers") if is_parameter else words("why.buffer")
+        return keeping_line(maker.module(), tensor, maker), why
     if origin.makers or is_parameter:
         running = {id(frame) for _, frame in frames}
         for caller, function in origin.callers:

@@ -22,6 +22,7 @@ from to_device.dryrun.culprit import (
     attributes,
     line_for_numpy,
     line_to_change,
+    unregistering,
     variables,
 )
 from to_device.dryrun.model_moves import moved_back
@@ -190,7 +191,9 @@ def explain(error: BaseException, origins: Origins) -> Failure:
         if len(alike) == MOST_ARGUMENTS:  # a layer's call may have a dozen parameters
             continue
         origin, name = origins.of(tensor), name_in(frame, tensor)
-        shape, at = tuple(tensor.shape), origin.line if origin else None
+        maker = unregistering(origin) if origin and tensor.is_cpu else None
+        at = maker.inner if maker else origin.line if origin else None
+        shape = tuple(tensor.shape)
         arguments.append(Argument(name, str(tensor.device), shape, at))
     culprit = line
     why = next((why for part, why in REASONS.items() if part in message), "")
@@ -318,15 +321,16 @@ def frames_of(
 
 
 def name_in(frame: FrameType | None, tensor: Tensor) -> str:
-    """The name of the variable, or of the module's parameter, that is this tensor."""
+    """The name of the variable, or of what a module holds, that is this tensor."""
     if frame is None:
         return ""
     if names := variables(frame, tensor):
         return names[0]
     for name, value in {**frame.f_globals, **frame.f_locals}.items():
         if isinstance(value, nn.Module):
-            for key, parameter in value.named_parameters(name):
-                if parameter is tensor:
+            held = (*value.named_parameters(name), *value.named_buffers(name))
+            for key, own in held:
+                if own is tensor:
                     return key
         for key in attributes(value, tensor):
             return f"{name}.{key}"

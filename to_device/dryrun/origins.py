@@ -422,10 +422,8 @@ class Origins:
     def _method(self) -> CodeType | None:
         """The method of a model, or of an autograd function, that is running."""
         frame = next((frame for _, frame in self.stack()), None)
-        for name in frame.f_code.co_varnames[:1] if frame else ():
-            if frame and isinstance(frame.f_locals.get(name), nn.Module | FunctionCtx):
-                return frame.f_code
-        return None
+        is_method = frame and isinstance(receiver(frame)[1], nn.Module | FunctionCtx)
+        return frame.f_code if frame and is_method else None
 
     def _followed(self) -> Tensor | None:
         """The tensor on the CPU whose device the line that runs asks for, if any."""
@@ -503,14 +501,20 @@ class Origins:
                 calls.append(Call(line, id(frame), frame.f_code))
                 frames.append((line, frame))
                 if frame.f_code.co_name == "__init__":
-                    this = frame.f_locals.get("self")
+                    name, this = receiver(frame)
                     if isinstance(this, nn.Module):
                         start = len(calls)
-                        own = (at for at, f in frames if f.f_locals.get("self") is this)
+                        own = (at for at, f in frames if f.f_locals.get(name) is this)
                         makers.append(Maker(line, weakref.ref(this), next(own)))
             elif "torch/utils/data" in file.replace("\\", "/"):
                 in_loader = True
         return (calls[min(start, len(calls) - 1) :], makers) if calls else None
+
+
+def receiver(frame: FrameType) -> tuple[str, Any]:
+    """The name and the value of a function's first variable: a method's object."""
+    name = next(iter(frame.f_code.co_varnames), "")
+    return name, frame.f_locals.get(name)
 
 
 def keeper(kept: list[Call]) -> CodeType | Line:

@@ -14,6 +14,7 @@ from to_device.dryrun.script import COLLECTS, MOVES, Line
 # Code that copies a tensor to the CPU
 FETCHES = re.compile(r"\.(cpu|numpy|tolist|item)\(|\.to\( *(device *= *)?['\"]cpu")
 
+EMPTY = {"list", "dict", "OrderedDict"}
 # Methods and functions without a parameter for the device
 HOLDERS = Tensor, nn.Module, dict, list, str
 WITHOUT_DEVICE = {*UNSEEN, *(name for kind in HOLDERS for name in dir(kind))}
@@ -24,11 +25,16 @@ def assignments(file: str, names: Collection[str]) -> list[int]:
 
     A line doesn't count if it gives one of these names the value of another one.
     """
+    nodes = [
+        n for n in ast.walk(tree(file)) if isinstance(n, ast.Assign | ast.AnnAssign)
+    ]
     return [
         node.lineno
-        for node in ast.walk(tree(file))
-        if isinstance(node, ast.Assign) and ast.unparse(node.value) not in names
-        for part in ast.walk(node.targets[0])
+        for node in nodes
+        if node.value and ast.unparse(node.value) not in names
+        for part in ast.walk(
+            node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        )
         if ast.unparse(part) in names
     ]
 
@@ -141,6 +147,17 @@ def list_of(statement: ast.stmt) -> str | None:
     method = call.func if isinstance(call, ast.Call) else None
     adds = isinstance(method, ast.Attribute) and method.attr in COLLECTS
     return ast.unparse(method.value) if adds else None  # type: ignore[union-attr]
+
+
+def makes_empty(line: Line) -> bool:
+    """Whether a line assigns a new list or dictionary with nothing in it."""
+    statement, _ = statement_at(line)
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call):
+        names = functions_in(value)
+        return not (value.args or value.keywords) and names <= EMPTY
+    parts = getattr(value, "elts", None), getattr(value, "keys", None)
+    return isinstance(value, ast.List | ast.Dict) and not any(parts)
 
 
 def joined_to(statement: ast.stmt) -> str | None:
