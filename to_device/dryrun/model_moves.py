@@ -1,12 +1,17 @@
 """When a model was moved, as the origins of tensors tell it."""
 
+import ast
 import inspect
 import linecache
+import re
 
 from torch import nn
 
 from to_device.dryrun.origins import Call, Origin
 from to_device.dryrun.script import MOVES, Line
+from to_device.dryrun.statements import statement_at
+
+TO_CPU = re.compile(r"\.cpu\(|\.to\((device=)?['\"]cpu")  # in code from ast.unparse
 
 
 def moved_back(origin: Origin | None) -> Line | None:
@@ -27,6 +32,18 @@ def early_line(start: Origin | None, origin: Origin) -> Line | None:
                 return early.line
     if is_moved(origin.source) or "deepcopy" in origin.line.code:
         return next(filter(comes_before_a_move, origin.calls), origin.calls[0]).line
+    return None
+
+
+def copied_line(start: Origin | None) -> Line | None:
+    """The line that says to copy to the CPU what a tensor was computed from, if any.
+
+    Before the model's move, such a copy leaves the tensor as it was.
+    """
+    for ancestor in start.chain() if start else ():
+        statement, _ = statement_at(ancestor.line)
+        if statement and TO_CPU.search(ast.unparse(statement)):
+            return ancestor.line
     return None
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from types import CodeType
 
+import torch
 from torch import Tensor, nn
 
 from to_device.dryrun.origins import SAME, UNSEEN
@@ -14,6 +15,8 @@ from to_device.dryrun.script import COLLECTS, MOVES, Line
 # Code that copies a tensor to the CPU
 FETCHES = re.compile(r"\.(cpu|numpy|tolist|item)\(|\.to\( *(device *= *)?['\"]cpu")
 
+# Classes of tensors on the CPU
+CLASSES = {kind.__name__ for kind in torch._tensor_classes} | {"Tensor"}
 EMPTY = {"list", "dict", "OrderedDict"}
 # Methods and functions without a parameter for the device
 HOLDERS = Tensor, nn.Module, dict, list, str
@@ -82,17 +85,26 @@ def is_default(line: Line, function: str) -> bool:
 def may_take_device(line: Line) -> bool:
     """Whether a call at a line may have a parameter for the device.
 
-    A tensor's own methods, such as `clone`, have none, but its `new_zeros` has one.
+    A tensor's own methods, such as `clone`, have none, but its `new_zeros` has one. A
+    class of tensors on the CPU, such as torch.FloatTensor, takes no other device.
     """
     calls = [
-        node.func
+        ast.unparse(node.func)
         for node in ast.walk(tree(line.file))
         if isinstance(node, ast.Call)
         and node.lineno <= line.number <= (node.end_lineno or node.lineno)
     ]
-    methods = [call.attr for call in calls if isinstance(call, ast.Attribute)]
-    without = [m for m in methods if m in WITHOUT_DEVICE and not m.startswith("new_")]
-    return len(without) < len(calls)
+    named = [(call, *call.rpartition(".")[1:]) for call in calls]
+    others = [
+        call
+        for call, dot, name in named
+        if name not in CLASSES
+        and not (dot and name in WITHOUT_DEVICE and not name.startswith("new_"))
+    ]
+    if any(name in CLASSES for *_, name in named):
+        # What such a class is given, such as an array, needs no device.
+        return any(call.startswith("torch.") for call in others)
+    return bool(others)
 
 
 def statement_at(line: Line) -> tuple[ast.stmt | None, list[ast.stmt]]:

@@ -75,3 +75,45 @@ def test_what_a_model_holds_has_its_name_and_its_own_line() -> None:
     assert report.failure
     told = {(a.name, a.line and a.line.number) for a in report.failure.arguments}
     assert {("net.mean", 10), ("net.scale", 7)} <= told
+
+
+@pytest.mark.parametrize("first", ["average = Average(net)", "net.cuda()"])
+def test_an_explicit_copy_to_the_cpu_is_told_also_before_the_move(first: str) -> None:
+    report = dry_run(f"""
+        import torch
+        class Average:
+            def __init__(self, net):
+                self.kept = [p.detach().cpu().clone() for p in net.parameters()]
+        net = torch.nn.Linear(4, 4)
+        {first}
+        net.cuda()
+        average = locals().get("average") or Average(net)
+        with torch.no_grad():
+            average.kept[0] * 0.9 + net.weight
+    """)
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == 5
+    assert "move the model first" not in report.failure.why
+
+
+@pytest.mark.parametrize(
+    ("made", "may"),
+    [
+        ("torch.FloatTensor(np.ones(4))", False),
+        ("torch.Tensor(2, 4)", False),
+        ("torch.Tensor(torch.ones(4))", True),
+        ("torch.tensor(np.ones(4), dtype=torch.float)", True),
+    ],
+)
+def test_device_is_told_of_functions_that_take_one(made: str, may: bool) -> None:
+    report = dry_run(f"""
+        import numpy as np
+        import torch
+        x = {made}
+        x * torch.rand(2, 4).cuda()
+    """)
+    assert report.failure
+    assert report.failure.culprit
+    assert report.failure.culprit.number == 4
+    assert ("device=" in report.failure.why) == may
