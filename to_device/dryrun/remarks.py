@@ -243,6 +243,16 @@ class Remarks:
 
 
 def has_model(value: Any) -> bool:
-    """Whether a value that is saved or loaded is a model, or a dict with one."""
-    parts = value.values() if isinstance(value, dict) else [value]
-    return any(isinstance(part, nn.Module) for part in parts)
+    """Whether a value that is saved or loaded is a model, or holds one.
+
+    Dictionaries and lists may be nested, and may even contain themselves.
+    """
+    waiting, seen = [value], set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, nn.Module):
+            return True
+        if isinstance(part, dict | list | tuple) and id(part) not in seen:
+            seen.add(id(part))
+            waiting += part.values() if isinstance(part, dict) else part
+    return False

@@ -63,6 +63,7 @@ REMARKS = {  # what is changed, and the line and the key of what is said then
     "    model.train()\n -> \n": [(27, "not_restored")],
     "model.state_dict() -> model": [(30, "pickle_refused")],
     "model.state_dict() -> {'model': model, 'epoch': 3}": [(30, "pickle_refused")],
+    "model.state_dict() -> [3, {'best': {'model': model}}]": [(30, "pickle_refused")],
     "model.state_dict() -> torch.nn.Linear(2, 2).state_dict()": [],
 }
 
